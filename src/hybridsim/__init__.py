@@ -1,0 +1,1 @@
+"""hybridsim: robot simulation that fits physics and neural networks to recorded motion."""

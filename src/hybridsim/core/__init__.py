@@ -1,0 +1,1 @@
+"""Types, errors, result codes and numerics shared by every layer."""

@@ -1,0 +1,58 @@
+"""Exceptions that name the file, line, body, joint or tap at fault."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class HybridsimError(Exception):
+    """Base of every error that the library raises on purpose; the command line prints it without a traceback."""
+
+
+class PrecisionError(HybridsimError):
+    """JAX is set to float32 where the engine needs float64."""
+
+
+class TapError(HybridsimError):
+    """A blueprint names a quantity, element or network that does not fit the model."""
+
+
+class Severity(StrEnum):
+    """How bad a problem is: an error stops the import, a warning is only reported."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a model, and what to do about it."""
+
+    message: str
+    """What is wrong, naming the element."""
+    fix: str = ""
+    """What the user can do about it."""
+    file: str = ""
+    """Path of the file, as the user gave it; empty for models built in Python."""
+    line: int = 0
+    """Line in the file, counted from 1; 0 where there is none."""
+    severity: Severity = Severity.ERROR
+    code: str = ""
+    """Short stable identifier, e.g. `mass.nonpositive`, for scripts and for `--lenient`."""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
+        fix = f"\n    fix: {self.fix}" if self.fix else ""
+        return f"{where}{self.severity}: {self.message}{fix}"
+
+
+class ModelError(HybridsimError):
+    """A model that cannot be used; carries every problem found in one pass."""
+
+    def __init__(self, problems: Iterable[Problem]):
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ModelWarning(UserWarning):
+    """A model that can be used but deserves a look."""

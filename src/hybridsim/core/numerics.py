@@ -1,0 +1,85 @@
+"""Numerics that stay finite, gradients included. Every epsilon of the project lives here.
+
+A plain `norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch not taken
+divides by zero. The functions below are written so that neither value nor derivative, forward or reverse,
+is ever NaN for finite input.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from hybridsim.core.types import AnyArray, Mat3, Scalar, Vec3
+
+SMALL_ANGLE_SQUARED = 1e-6
+"""Below this squared angle [rad²] trigonometric quotients are replaced by their Taylor series.
+
+At this bound the first dropped term is of relative size 1e-21 with the three terms kept below.
+"""
+TINY_SQUARED_NORM = 1e-200
+"""Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
+
+
+def safe_norm(x: Float[AnyArray, "n"]) -> Scalar:
+    """Euclidean norm whose gradient at zero is zero."""
+    squared = jnp.sum(x * x)
+    is_zero = squared < TINY_SQUARED_NORM
+    return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
+def safe_normalize(x: Float[AnyArray, "n"]) -> Float[AnyArray, "n"]:
+    """`x` divided by its norm; zero stays zero."""
+    return safe_divide(x, safe_norm(x))
+
+
+def safe_divide(x: AnyArray, y: AnyArray) -> Array:
+    """`x / y`, and zero where `y` is zero."""
+    is_zero = y == 0.0
+    return jnp.where(is_zero, 0.0, x / jnp.where(is_zero, 1.0, y))
+
+
+def sinc(angle_squared: Scalar) -> Scalar:
+    """sin(a)/a as a function of a²."""
+    small = angle_squared < SMALL_ANGLE_SQUARED
+    angle = jnp.sqrt(jnp.where(small, 1.0, angle_squared))
+    series = 1.0 - angle_squared / 6.0 * (1.0 - angle_squared / 20.0 * (1.0 - angle_squared / 42.0))
+    return jnp.where(small, series, jnp.sin(angle) / angle)
+
+
+def cosc(angle_squared: Scalar) -> Scalar:
+    """(1 - cos(a))/a² as a function of a²."""
+    # the half-angle form 2 sin²(a/2)/a² does not cancel for small angles
+    half = sinc(0.25 * angle_squared)
+    return 0.5 * half * half
+
+
+def symmetric_solve_3(A: Mat3, b: Float[AnyArray, "3 *k"]) -> Float[AnyArray, "3 *k"]:
+    """Solution x of `A x = b` for a symmetric positive definite 3×3 `A`, by LDLᵀ without square roots.
+
+    Written out because a library factorisation of so small a matrix costs more in calls than in arithmetic,
+    and because the native back-end turns these lines into a few dozen instructions.
+    """
+    d0 = A[0, 0]
+    l10, l20 = A[1, 0] / d0, A[2, 0] / d0
+    d1 = A[1, 1] - l10 * A[1, 0]
+    l21 = (A[2, 1] - l20 * A[1, 0]) / d1
+    d2 = A[2, 2] - l20 * A[2, 0] - l21 * l21 * d1
+    # forward substitution, scaling, back substitution
+    y0 = b[0]
+    y1 = b[1] - l10 * y0
+    y2 = b[2] - l20 * y0 - l21 * y1
+    x2 = y2 / d2
+    x1 = y1 / d1 - l21 * x2
+    x0 = y0 / d0 - l10 * x1 - l20 * x2
+    return jnp.stack([x0, x1, x2])
+
+
+def smooth_sign(x: AnyArray, width: AnyArray) -> Array:
+    """Sign of `x` as tanh(x/width): a continuous sign whose slope at zero is 1/width."""
+    return jnp.tanh(x / width)
+
+
+def cross(a: Vec3, b: Vec3) -> Vec3:
+    """Cross product of two vectors."""
+    a_yzx, b_yzx = jnp.concatenate([a[1:], a[:1]]), jnp.concatenate([b[1:], b[:1]])
+    a_b = a * b_yzx - a_yzx * b  # components in the order z, x, y
+    return jnp.concatenate([a_b[1:], a_b[:1]])

@@ -1,0 +1,37 @@
+"""Picking and merging rows of arrays by indices that are known when the program is traced.
+
+JAX's general gather is slow on a CPU and its transpose, a scatter, slower. Static indices are nearly always a
+slice, a repetition or the identity, and those cost nothing.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Tree = TypeVar("Tree")
+
+
+def take(tree: Tree, indices: Sequence[int]) -> Tree:
+    """Rows `indices` of every leaf, in that order."""
+    n, first = len(indices), indices[0] if indices else 0
+    contiguous = all(i == first + k for k, i in enumerate(indices))
+    constant = all(i == first for i in indices)
+
+    def rows(x):
+        if contiguous:
+            return x if first == 0 and n == x.shape[0] else x[first : first + n]
+        if constant:
+            return jnp.broadcast_to(x[first : first + 1], (n, *x.shape[1:]))
+        return x[np.asarray(indices)]
+
+    return jax.tree.map(rows, tree)
+
+
+def merge(parts: Sequence[Tree], indices: Sequence[Sequence[int]]) -> Tree:
+    """Leaves whose row `indices[k][i]` is row i of `parts[k]`: undoes a partition made with `take`."""
+    joined = parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+    order = np.argsort(np.concatenate([np.asarray(ix, dtype=int) for ix in indices]), kind="stable")
+    return take(joined, order.tolist())

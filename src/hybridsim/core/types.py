@@ -1,0 +1,60 @@
+"""Array types with shapes, and the glossary of dimension names.
+
+Dimension names used in every signature of the project:
+
+| name  | meaning                                                              |
+|-------|----------------------------------------------------------------------|
+| nb    | bodies (the world is not one of them; a parent index of -1 means it) |
+| nq    | coordinates in `q` (a quaternion counts four)                        |
+| nv    | degrees of freedom: entries of `qd`, `qdd`, `tau`                    |
+| mq mv | the same, counted over the tree before mimic joints are removed      |
+| nu    | controls                                                             |
+| nf    | named frames fixed to bodies                                         |
+| T     | time steps                                                           |
+
+Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
+"""
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from hybridsim.core.errors import PrecisionError
+
+AnyArray = Array | np.ndarray
+
+Scalar = Float[AnyArray, ""]
+Vec3 = Float[AnyArray, "3"]
+Mat3 = Float[AnyArray, "3 3"]
+Quaternion = Float[AnyArray, "4"]
+"""Unit quaternion, w first."""
+Twist = Float[AnyArray, "6"]
+"""Spatial velocity or acceleration [rad/s, m/s]: angular part first."""
+Wrench = Float[AnyArray, "6"]
+"""Spatial force [N·m, N]: torque first."""
+Q = Float[AnyArray, "nq"]
+"""Joint coordinates [rad, m or quaternion entries]."""
+Qd = Float[AnyArray, "nv"]
+"""Joint velocities [rad/s or m/s]."""
+Qdd = Float[AnyArray, "nv"]
+"""Joint accelerations [rad/s² or m/s²]."""
+Tau = Float[AnyArray, "nv"]
+"""Joint torques or forces [N·m or N]."""
+Control = Float[AnyArray, "nu"]
+"""Actuator commands, in the unit of each actuator."""
+StatusCode = Int[AnyArray, ""]
+"""A value of `hybridsim.core.result.Status`."""
+
+
+def require_float64() -> None:
+    """Raise unless JAX computes in double precision here.
+
+    The library's entry points switch double precision on for their own duration; this guards the
+    functions that a user composes inside a transformation of their own.
+    """
+    if not jax.config.jax_enable_x64:
+        raise PrecisionError(
+            "hybridsim computes in float64, but JAX is set to float32 here. Wrap the call in "
+            "`with jax.enable_x64(True): ...`, or put `jax.config.update('jax_enable_x64', True)` "
+            "at the start of your program."
+        )

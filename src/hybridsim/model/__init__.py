@@ -1,0 +1,1 @@
+"""The mechanism: joint types, topology, the Model record, the builder and its checks."""

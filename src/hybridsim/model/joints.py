@@ -1,0 +1,182 @@
+"""The joint types in one table: motion of the joint, its directions, and its coordinates.
+
+A joint carries body B on parent P. At `q = 0` the body frame coincides with the joint's placement frame J, fixed in
+the parent. `X_JB(q)` is the joint's motion: a rotation about an axis through the point `anchor` (given in B), a
+translation along the axis, or both. The directions `S` of every elementary type are constant in B, so no joint has
+a velocity-product term of its own.
+
+Compound types (universal, planar, cylindrical screws of MJCF bodies with several joints) are chains of elementary
+ones with massless bodies between them; the builder writes them out.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.numerics import cross
+from hybridsim.core.types import AnyArray, Vec3
+from hybridsim.spatial.rotation import (
+    matrix_exp,
+    matrix_from_axis_angle,
+    matrix_from_quaternion,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_normalize,
+    quaternion_rate,
+)
+from hybridsim.spatial.transform import Pose
+
+
+class JointType(StrEnum):
+    """Elementary joint types of the tree."""
+
+    FIXED = "fixed"
+    REVOLUTE = "revolute"
+    PRISMATIC = "prismatic"
+    SPHERICAL = "spherical"
+    FREE = "free"
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return _SIZES[self].nq
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return _SIZES[self].nv
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates within the joint; a single one needs none."""
+        return _SIZES[self].coordinates
+
+    @property
+    def dof_names(self) -> tuple[str, ...]:
+        """Names of the degrees of freedom within the joint; a single one needs none."""
+        return _SIZES[self].dofs
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    coordinates: tuple[str, ...]
+    dofs: tuple[str, ...]
+
+    @property
+    def nq(self) -> int:
+        return len(self.coordinates)
+
+    @property
+    def nv(self) -> int:
+        return len(self.dofs)
+
+
+_SIZES = {
+    JointType.FIXED: _Sizes((), ()),
+    JointType.REVOLUTE: _Sizes(("",), ("",)),
+    JointType.PRISMATIC: _Sizes(("",), ("",)),
+    JointType.SPHERICAL: _Sizes(("qw", "qx", "qy", "qz"), ("wx", "wy", "wz")),
+    JointType.FREE: _Sizes(("x", "y", "z", "qw", "qx", "qy", "qz"), ("wx", "wy", "wz", "vx", "vy", "vz")),
+}
+
+
+def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, "n"]) -> Pose:
+    """Pose X_JB of the body in the joint's placement frame."""
+    match kind:
+        case JointType.FIXED:
+            return Pose(jnp.eye(3), jnp.zeros(3))
+        case JointType.PRISMATIC:
+            return Pose(jnp.eye(3), q[0] * axis)
+        case JointType.REVOLUTE:
+            R = matrix_from_axis_angle(axis, q[0])
+            return Pose(R, anchor - R @ anchor)
+        case JointType.SPHERICAL:
+            R = matrix_from_quaternion(q)
+            return Pose(R, anchor - R @ anchor)
+        case JointType.FREE:
+            return Pose(matrix_from_quaternion(q[3:]), q[:3])
+
+
+def subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"]:
+    """Directions of motion S in the body frame, one row per degree of freedom."""
+    match kind:
+        case JointType.FIXED:
+            return jnp.zeros((0, 6))
+        case JointType.PRISMATIC:
+            return jnp.concatenate([jnp.zeros(3), axis])[None]
+        case JointType.REVOLUTE:
+            # the body's origin moves on a circle about the anchor
+            return jnp.concatenate([axis, cross(anchor, axis)])[None]
+        case JointType.SPHERICAL:
+            return jnp.stack([jnp.concatenate([e, cross(anchor, e)]) for e in jnp.eye(3)])
+        case JointType.FREE:
+            return jnp.eye(6)
+
+
+def retract(kind: JointType, q: Float[AnyArray, "n"], delta: Float[AnyArray, "m"]) -> Float[AnyArray, "n"]:
+    """Coordinates after a small motion `delta` along the degrees of freedom, expressed in B at `q`."""
+    match kind:
+        case JointType.SPHERICAL:
+            return quaternion_multiply(q, quaternion_exp(delta))
+        case JointType.FREE:
+            p = q[:3] + matrix_from_quaternion(q[3:]) @ delta[3:]
+            return jnp.concatenate([p, quaternion_multiply(q[3:], quaternion_exp(delta[:3]))])
+        case _:
+            return q + delta
+
+
+def difference(kind: JointType, q: Float[AnyArray, "n"], q_to: Float[AnyArray, "n"]) -> Float[AnyArray, "m"]:
+    """The `delta` for which `retract(kind, q, delta)` is `q_to`."""
+    match kind:
+        case JointType.SPHERICAL:
+            return quaternion_log(quaternion_multiply(quaternion_conjugate(q), q_to))
+        case JointType.FREE:
+            turn = quaternion_log(quaternion_multiply(quaternion_conjugate(q[3:]), q_to[3:]))
+            return jnp.concatenate([turn, (q_to[:3] - q[:3]) @ matrix_from_quaternion(q[3:])])
+        case _:
+            return q_to - q
+
+
+def rate(kind: JointType, q: Float[AnyArray, "n"], qd: Float[AnyArray, "m"]) -> Float[AnyArray, "n"]:
+    """Time derivative of the coordinates."""
+    match kind:
+        case JointType.SPHERICAL:
+            return quaternion_rate(q, qd)
+        case JointType.FREE:
+            return jnp.concatenate([matrix_from_quaternion(q[3:]) @ qd[3:], quaternion_rate(q[3:], qd[:3])])
+        case _:
+            return qd
+
+
+def normalize(kind: JointType, q: Float[AnyArray, "n"]) -> Float[AnyArray, "n"]:
+    """Coordinates with their quaternion brought back to unit length."""
+    match kind:
+        case JointType.SPHERICAL:
+            return quaternion_normalize(q)
+        case JointType.FREE:
+            return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
+        case _:
+            return q
+
+
+def carried_acceleration(kind: JointType, qd: Float[AnyArray, "m"]) -> Float[AnyArray, "m"]:
+    """What to add to `qdd` so that an explicit step advances the free body's velocity as a world vector.
+
+    `qd` of a free joint is given in the turning body frame. Stepping its components directly would make the speed of
+    a spinning body grow by (ω dt)²/2 every step; adding ω × v here and turning the result with the body
+    (`carried_velocity`) keeps linear momentum exactly.
+    """
+    if kind is JointType.FREE:
+        return jnp.concatenate([jnp.zeros(3), cross(qd[:3], qd[3:])])
+    return jnp.zeros_like(qd)
+
+
+def carried_velocity(kind: JointType, qd: Float[AnyArray, "m"], dt: AnyArray) -> Float[AnyArray, "m"]:
+    """`qd` expressed in the body frame that it has turned to within the step."""
+    if kind is JointType.FREE:
+        return jnp.concatenate([qd[:3], qd[3:] @ matrix_exp(dt * qd[:3])])
+    return qd

@@ -1,0 +1,146 @@
+"""The static half of a model: which body hangs on which, by what kind of joint, under what name.
+
+A topology is hashable and never traced; a change of it means a new compilation, a change of anything else does not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hybridsim.model.joints import JointType
+
+WORLD = -1
+"""Parent index of bodies that hang on the world."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Names, parents and joint types; body i is carried by joint i."""
+
+    body_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    """Index of each body's parent, smaller than its own; `WORLD` for roots."""
+    joint_names: tuple[str, ...]
+    joint_types: tuple[JointType, ...]
+    mimics: tuple[int, ...]
+    """For a mimic joint the index of the joint it follows, else -1."""
+    frame_names: tuple[str, ...] = ()
+    """Named frames fixed to bodies: merged links, sites, tool points."""
+    frame_bodies: tuple[int, ...] = ()
+    """The body that carries each frame; `WORLD` for frames fixed to the world."""
+    name: str = field(default="model")
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return len(self.parents)
+
+    @cached_property
+    def tree_q_slices(self) -> tuple[tuple[int, int], ...]:
+        """First and past-the-end coordinate of each joint, mimic joints included."""
+        return _slices(kind.nq for kind in self.joint_types)
+
+    @cached_property
+    def tree_v_slices(self) -> tuple[tuple[int, int], ...]:
+        """First and past-the-end degree of freedom of each joint, mimic joints included."""
+        return _slices(kind.nv for kind in self.joint_types)
+
+    @cached_property
+    def q_slices(self) -> tuple[tuple[int, int], ...]:
+        """First and past-the-end independent coordinate of each joint; a mimic joint has its master's."""
+        return self._independent(lambda kind: kind.nq)
+
+    @cached_property
+    def v_slices(self) -> tuple[tuple[int, int], ...]:
+        """First and past-the-end independent degree of freedom of each joint; a mimic joint has its master's."""
+        return self._independent(lambda kind: kind.nv)
+
+    def _independent(self, size: Callable[[JointType], int]) -> tuple[tuple[int, int], ...]:
+        own = _slices(0 if m >= 0 else size(k) for k, m in zip(self.joint_types, self.mimics, strict=True))
+        return tuple(own[m] if m >= 0 else s for s, m in zip(own, self.mimics, strict=True))
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether some joint follows another."""
+        return any(m >= 0 for m in self.mimics)
+
+    @cached_property
+    def mq(self) -> int:
+        """Coordinates of the tree, mimic joints included."""
+        return sum(kind.nq for kind in self.joint_types)
+
+    @cached_property
+    def mv(self) -> int:
+        """Degrees of freedom of the tree, mimic joints included."""
+        return sum(kind.nv for kind in self.joint_types)
+
+    @cached_property
+    def nq(self) -> int:
+        """Independent coordinates: the length of `q`."""
+        return sum(k.nq for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
+
+    @cached_property
+    def nv(self) -> int:
+        """Independent degrees of freedom: the length of `qd`."""
+        return sum(k.nv for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Name of each entry of `q`: `elbow`, or `root.qw` for joints with several coordinates."""
+        return self._names(lambda kind: kind.coordinate_names, independent=True)
+
+    @cached_property
+    def dof_names(self) -> tuple[str, ...]:
+        """Name of each entry of `qd`, `qdd` and `tau`."""
+        return self._names(lambda kind: kind.dof_names, independent=True)
+
+    @cached_property
+    def tree_dof_names(self) -> tuple[str, ...]:
+        """Name of each degree of freedom of the tree, mimic joints included."""
+        return self._names(lambda kind: kind.dof_names, independent=False)
+
+    def _names(self, parts: Callable[[JointType], tuple[str, ...]], *, independent: bool) -> tuple[str, ...]:
+        return tuple(
+            f"{joint}.{part}" if part else joint
+            for joint, kind, master in zip(self.joint_names, self.joint_types, self.mimics, strict=True)
+            if not (independent and master >= 0)
+            for part in parts(kind)
+        )
+
+    @cached_property
+    def depths(self) -> tuple[int, ...]:
+        """Number of joints between each body and the world, counted from 0."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent == WORLD else depths[parent] + 1)
+        return tuple(depths)
+
+    @cached_property
+    def ancestors(self) -> tuple[tuple[int, ...], ...]:
+        """For each body the bodies from its root down to itself."""
+        chains: list[tuple[int, ...]] = []
+        for body, parent in enumerate(self.parents):
+            chains.append((*(() if parent == WORLD else chains[parent]), body))
+        return tuple(chains)
+
+    def body_index(self, name: str) -> int:
+        """Index of the body with this name."""
+        return _index(name, self.body_names, "body")
+
+    def joint_index(self, name: str) -> int:
+        """Index of the joint with this name."""
+        return _index(name, self.joint_names, "joint")
+
+
+def _slices(sizes) -> tuple[tuple[int, int], ...]:
+    bounds, start = [], 0
+    for size in sizes:
+        bounds.append((start, start + size))
+        start += size
+    return tuple(bounds)
+
+
+def _index(name: str, names: tuple[str, ...], what: str) -> int:
+    if name not in names:
+        raise KeyError(f"no {what} named {name!r}; the model has {', '.join(names)}")
+    return names.index(name)

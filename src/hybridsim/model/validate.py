@@ -1,0 +1,273 @@
+"""Checks of a model description: every problem in one pass, each naming its element, its place and a way out."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hybridsim.core.errors import Problem, Severity
+from hybridsim.model.inertial import Inertial
+from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
+
+TRIANGLE_SLACK = 1e-6
+"""Relative excess of a principal moment over the sum of the others that passes as rounding in the file."""
+PLAUSIBLE_LENGTH = 100.0
+"""Links longer than this [m] are more likely in millimetres."""
+PLAUSIBLE_GYRATION = 3.0
+"""Radius of gyration over the body's extent beyond which the inertia is more likely in other units."""
+
+_ONE_DOF = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
+
+
+def problems_of(spec: ModelSpec) -> list[Problem]:
+    """Everything that is wrong or doubtful about a description."""
+    problems = [*_name_problems(spec), *_tree_problems(spec)]
+    for body in spec.bodies:
+        problems += _inertial_problems(body.name, body.inertial, body.inertial_source)
+        problems += _joint_problems(body)
+    problems += _mimic_problems(spec)
+    problems += _attachment_problems(spec)
+    if not any(p.severity is Severity.ERROR for p in problems):
+        problems += _massless_problems(spec)
+        problems += _unit_problems(spec)
+    return problems
+
+
+def _problem(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
+    return Problem(message, fix, source.file, source.line, severity, code)
+
+
+def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
+    named = [("body", b.name, b.source) for b in spec.bodies] + [("joint", b.joint.name, b.joint.source) for b in spec.bodies]
+    seen: dict[tuple[str, str], Source] = {}
+    for what, name, source in named:
+        if not name:
+            yield _problem(source, "name.missing", f"a {what} has no name", f"give the {what} a unique name")
+        elif (what, name) in seen:
+            first = seen[what, name]
+            also = f" (first at line {first.line})" if first.line else ""
+            yield _problem(source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}")
+        seen.setdefault((what, name), source)
+        if what == "body" and name == WORLD_NAME:
+            yield _problem(source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it")
+
+
+def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
+    known = {WORLD_NAME}
+    names = {body.name for body in spec.bodies}
+    if not spec.bodies:
+        yield _problem(Source(), "tree.empty", f"model {spec.name!r} has no body", "add at least one body")
+    for body in spec.bodies:
+        if body.parent not in names | {WORLD_NAME}:
+            yield _problem(
+                body.source,
+                "tree.parent",
+                f"body {body.name!r} hangs on {body.parent!r}, which does not exist",
+                f"the bodies are {', '.join(sorted(names))}",
+            )
+        elif body.parent not in known:
+            yield _problem(
+                body.source,
+                "tree.order",
+                f"body {body.name!r} comes before its parent {body.parent!r}",
+                "add parents before children; a loop of bodies cannot be a tree",
+            )
+        if body.joint.kind is JointKind.FREE and body.parent != WORLD_NAME:
+            yield _problem(
+                body.joint.source,
+                "joint.free_inside",
+                f"free joint {body.joint.name!r} hangs on body {body.parent!r}",
+                "a free joint must hang on the world; make body a root of its own",
+            )
+        known.add(body.name)
+
+
+def _inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator[Problem]:
+    numbers = [np.array([inertial.mass]), inertial.com, inertial.inertia.ravel()]
+    if not all(np.isfinite(n).all() for n in numbers):
+        yield _problem(
+            source, "inertial.nonfinite", f"mass properties of body {name!r} are not finite", "write plain finite numbers"
+        )
+        return
+    if inertial.mass < 0.0:
+        yield _problem(
+            source, "mass.negative", f"mass of body {name!r} is {inertial.mass:g} kg", "a mass must be positive"
+        )
+        return
+    moments = np.linalg.eigvalsh(inertial.inertia)
+    if inertial.mass == 0.0:
+        if np.abs(inertial.inertia).max() > 0.0:
+            yield _problem(
+                source,
+                "mass.zero_with_inertia",
+                f"body {name!r} has inertia but no mass",
+                "give it a mass, or remove the inertia",
+            )
+        return
+    scale = max(moments[-1], 0.0)
+    if moments[0] < -TRIANGLE_SLACK * scale or scale < 0.0 or moments[-1] < 0.0:
+        yield _problem(
+            source,
+            "inertia.indefinite",
+            f"inertia of body {name!r} is not positive definite: principal moments {_list(moments)} kg·m²",
+            "check signs and off-diagonal entries; an inertia is a positive definite matrix",
+        )
+    elif moments[2] > (moments[0] + moments[1]) * (1.0 + TRIANGLE_SLACK):
+        yield _problem(
+            source,
+            "inertia.triangle",
+            f"inertia of body {name!r} is impossible: principal moments {_list(moments)} kg·m² break I3 ≤ I1 + I2",
+            "no distribution of mass has such moments; check the largest one",
+        )
+
+
+def _joint_problems(body: BodySpec) -> Iterator[Problem]:
+    joint = body.joint
+    if not (np.isfinite(body.placement.p).all() and np.isfinite(body.placement.R).all()):
+        yield _problem(
+            joint.source, "placement.nonfinite", f"placement of joint {joint.name!r} is not finite", "write plain finite numbers"
+        )
+    axes = {JointKind.UNIVERSAL: (joint.axis, joint.axis2), JointKind.PLANAR: (joint.axis,)}
+    for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in _ONE_DOF else ()):
+        length = np.linalg.norm(axis)
+        if not np.isfinite(length) or length < 1e-9:
+            yield _problem(
+                joint.source,
+                "axis.zero",
+                f"axis of joint {joint.name!r} is ({_list(axis)}), which has no direction",
+                "give a vector of non-zero length, such as 0 0 1",
+            )
+    if joint.lower > joint.upper and joint.kind in _ONE_DOF:
+        yield _problem(
+            joint.source,
+            "limit.order",
+            f"limits of joint {joint.name!r} are swapped: lower {joint.lower:g} > upper {joint.upper:g}",
+            "exchange the two numbers",
+        )
+    for field in ("armature", "stiffness", "damping", "friction", "breakaway", "effort_limit"):
+        value = getattr(joint, field)
+        if np.isnan(value) or value < 0.0 or (np.isinf(value) and field != "effort_limit"):
+            yield _problem(
+                joint.source,
+                f"{field}.invalid",
+                f"{field.replace('_', ' ')} of joint {joint.name!r} is {value:g}",
+                "it must be a finite number that is not negative",
+            )
+    for field in ("lower", "upper"):
+        if np.isnan(getattr(joint, field)):
+            yield _problem(
+                joint.source, "limit.nan", f"{field} limit of joint {joint.name!r} is not a number", "write a finite number"
+            )
+
+
+def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
+    joints = {body.joint.name: body.joint for body in spec.bodies}
+    for joint in joints.values():
+        if not joint.mimic:
+            continue
+        master = joints.get(joint.mimic)
+        where = f"joint {joint.name!r} mimics {joint.mimic!r}"
+        if master is None:
+            yield _problem(
+                joint.source, "mimic.unknown", f"{where}, which does not exist", f"the joints are {', '.join(joints)}"
+            )
+        elif master is joint:
+            yield _problem(joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint")
+        elif master.mimic:
+            yield _problem(
+                joint.source,
+                "mimic.chain",
+                f"{where}, which is itself a mimic joint",
+                f"let it mimic the first joint of the chain ({master.mimic!r}) with the product of the multipliers",
+            )
+        elif joint.kind not in _ONE_DOF or master.kind not in _ONE_DOF:
+            yield _problem(
+                joint.source,
+                "mimic.kind",
+                f"{where}, but one of the two has not exactly one degree of freedom",
+                "mimic works between revolute, continuous and prismatic joints",
+            )
+
+
+def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
+    bodies = {body.name for body in spec.bodies} | {WORLD_NAME}
+    joints = {body.joint.name: body.joint for body in spec.bodies}
+    for geom in spec.geoms:
+        if geom.body not in bodies:
+            yield _problem(
+                geom.source, "geom.body", f"shape {geom.name!r} sits on {geom.body!r}, which does not exist", "name a body"
+            )
+        if not np.isfinite(geom.size).all() or (np.asarray(geom.size) < 0.0).any():
+            yield _problem(
+                geom.source, "geom.size", f"size of shape {geom.name!r} is {_list(geom.size)}", "sizes are positive numbers"
+            )
+    for frame in spec.frames:
+        if frame.body not in bodies:
+            yield _problem(
+                Source(), "frame.body", f"frame {frame.name!r} sits on {frame.body!r}, which does not exist", "name a body"
+            )
+    for actuator in spec.actuators:
+        joint = joints.get(actuator.joint)
+        if joint is None or joint.kind not in _ONE_DOF or joint.mimic:
+            yield _problem(
+                actuator.source,
+                "actuator.joint",
+                f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which is not a joint of its own with "
+                "one degree of freedom",
+                f"the joints are {', '.join(joints)}",
+            )
+
+
+def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Moving joints that carry nothing: their acceleration would be 0/0."""
+    carried = {body.name: body.inertial.mass for body in spec.bodies}
+    for body in reversed(spec.bodies):
+        if body.parent != WORLD_NAME:
+            carried[body.parent] += carried[body.name]
+    for body in spec.bodies:
+        if body.joint.kind is not JointKind.FIXED and carried[body.name] <= 0.0 and body.joint.armature <= 0.0:
+            yield _problem(
+                body.source,
+                "mass.nothing_carried",
+                f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it are massless",
+                "give the body a mass and an inertia, or fix its joint",
+            )
+
+
+def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Numbers that look like millimetres, grams or a wrong power of ten."""
+    for body in spec.bodies:
+        offset = float(np.linalg.norm(body.placement.p))
+        reach = float(np.linalg.norm(body.inertial.com))
+        if max(offset, reach) > PLAUSIBLE_LENGTH:
+            yield _problem(
+                body.source,
+                "units.length",
+                f"body {body.name!r} is {max(offset, reach):g} m away from its parent or its own frame: "
+                "this looks like millimetres",
+                "lengths are in metres; divide by 1000",
+                Severity.WARNING,
+            )
+        extent = max([offset, reach, *_child_offsets(spec, body.name), *_geom_extents(spec, body.name)])
+        if body.inertial.mass > 0.0 and extent > 0.0:
+            gyration = float(np.sqrt(np.trace(body.inertial.inertia) / 2.0 / body.inertial.mass))
+            if gyration > PLAUSIBLE_GYRATION * extent:
+                yield _problem(
+                    body.inertial_source,
+                    "units.inertia",
+                    f"inertia of body {body.name!r} belongs to something {gyration / extent:.0f} times its size "
+                    f"(radius of gyration {gyration:g} m, extent {extent:g} m)",
+                    "inertia is in kg·m² and mass in kg; check both units",
+                    Severity.WARNING,
+                )
+
+
+def _child_offsets(spec: ModelSpec, name: str) -> Sequence[float]:
+    return [float(np.linalg.norm(b.placement.p)) for b in spec.bodies if b.parent == name]
+
+
+def _geom_extents(spec: ModelSpec, name: str) -> Sequence[float]:
+    return [float(np.linalg.norm(g.placement.p) + np.abs(g.size).max()) for g in spec.geoms if g.body == name]
+
+
+def _list(values) -> str:
+    return ", ".join(f"{value:g}" for value in values)

@@ -1,0 +1,111 @@
+"""Spatial inertias in structured form: a rigid body's (mass, first moment, 3×3) and an articulated one's (3×3 blocks).
+
+Never a dense 6×6 product: the structure saves most of the arithmetic and lets zeros fold away.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.numerics import cross, symmetric_solve_3
+from hybridsim.core.types import AnyArray, Mat3, Scalar, Twist, Vec3, Wrench
+from hybridsim.spatial.rotation import skew
+from hybridsim.spatial.transform import Pose
+
+
+def symmetric_matrix(entries: Float[AnyArray, "6"]) -> Mat3:
+    """3×3 matrix from its entries in the order xx, yy, zz, xy, xz, yz."""
+    xx, yy, zz, xy, xz, yz = (entries[i] for i in range(6))
+    return jnp.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz]).reshape(3, 3)
+
+
+class RigidInertia(eqx.Module):
+    """Inertia of a rigid body about its frame's origin, in its frame."""
+
+    mass: Float[AnyArray, "*stack"]
+    """Mass [kg]."""
+    h: Float[AnyArray, "*stack 3"]
+    """First moment: mass times centre of mass [kg·m]."""
+    I: Float[AnyArray, "*stack 3 3"]  # noqa: E741 - the symbol of the literature
+    """Rotational inertia about the frame's origin [kg·m²]."""
+
+    def __mul__(self, V: Twist) -> Wrench:
+        """Momentum of the body moving with V, or the force that accelerates it with V."""
+        angular = self.I @ V[:3] + cross(self.h, V[3:])
+        linear = self.mass * V[3:] - cross(self.h, V[:3])
+        return jnp.concatenate([angular, linear])
+
+    def __add__(self, other: "RigidInertia") -> "RigidInertia":
+        """Inertia of two bodies welded together, given in one frame."""
+        return RigidInertia(self.mass + other.mass, self.h + other.h, self.I + other.I)
+
+    def seen_from(self, X_AB: Pose) -> "RigidInertia":
+        """The inertia given in B, expressed in A."""
+        Rh = X_AB.R @ self.h
+        h_A = Rh + self.mass * X_AB.p
+        # parallel axes for a first moment that is not at the centre of mass
+        cross_terms = skew(X_AB.p) @ skew(Rh)
+        I_A = X_AB.R @ self.I @ X_AB.R.T - cross_terms - cross_terms.T - self.mass * _skew_squared(X_AB.p)
+        return RigidInertia(self.mass, h_A, I_A)
+
+
+def rigid_inertia(mass: Scalar, com: Vec3, inertia_com: Float[AnyArray, "6"]) -> RigidInertia:
+    """Inertia about the frame's origin from mass, centre of mass and inertia about the centre of mass."""
+    return RigidInertia(mass, mass * com, symmetric_matrix(inertia_com) - mass * _skew_squared(com))
+
+
+def _skew_squared(a: Vec3) -> Mat3:
+    """skew(a)² = a aᵀ - |a|² 1."""
+    return jnp.outer(a, a) - jnp.sum(a * a) * jnp.eye(3)
+
+
+class ArticulatedInertia(eqx.Module):
+    """Symmetric 6×6 inertia [[I, H], [Hᵀ, M]] of a body with the joints below it free to move."""
+
+    I: Float[AnyArray, "*stack 3 3"]  # noqa: E741 - the symbol of the literature
+    """Angular block [kg·m²]."""
+    H: Float[AnyArray, "*stack 3 3"]
+    """Coupling of linear motion to torque [kg·m]."""
+    M: Float[AnyArray, "*stack 3 3"]
+    """Linear block [kg]."""
+
+    def __mul__(self, A: Twist) -> Wrench:
+        """Force that accelerates the body with A."""
+        angular = self.I @ A[:3] + self.H @ A[3:]
+        linear = A[:3] @ self.H + self.M @ A[3:]
+        return jnp.concatenate([angular, linear])
+
+    def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
+        """Sum of two inertias in one frame."""
+        return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
+
+    def without(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
+        """This inertia minus Σ U_k V_kᵀ, a sum that is symmetric by the choice of U and V."""
+        I, H, M = self.I, self.H, self.M  # noqa: E741
+        for u, v in zip(U, V, strict=True):
+            I, H, M = (  # noqa: E741
+                I - jnp.outer(u[:3], v[:3]),
+                H - jnp.outer(u[:3], v[3:]),
+                M - jnp.outer(u[3:], v[3:]),
+            )
+        return ArticulatedInertia(I, H, M)
+
+    def seen_from(self, X_AB: Pose) -> "ArticulatedInertia":
+        """The inertia given in B, expressed in A."""
+        R, p = X_AB.R, skew(X_AB.p)
+        I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T  # noqa: E741
+        H_A = H + p @ M
+        pHt = p @ H.T
+        return ArticulatedInertia(I + pHt - H_A @ p, H_A, M)
+
+    def solve(self, F: Wrench) -> Twist:
+        """Acceleration that the force F gives the body, by eliminating the linear block."""
+        M_inv_Ht_and_f = symmetric_solve_3(self.M, jnp.concatenate([self.H.T, F[3:, None]], axis=1))
+        M_inv_Ht, M_inv_f = M_inv_Ht_and_f[:, :3], M_inv_Ht_and_f[:, 3]
+        angular = symmetric_solve_3(self.I - self.H @ M_inv_Ht, F[:3] - self.H @ M_inv_f)
+        return jnp.concatenate([angular, M_inv_f - M_inv_Ht @ angular])
+
+
+def articulated(inertia: RigidInertia) -> ArticulatedInertia:
+    """A rigid body's inertia in block form."""
+    return ArticulatedInertia(inertia.I, skew(inertia.h), inertia.mass * jnp.eye(3))

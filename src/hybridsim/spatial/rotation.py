@@ -1,0 +1,102 @@
+"""Rotations in three dimensions: matrices `R_AB`, quaternions (w first), rotation vectors.
+
+`R_AB` maps coordinates in B to coordinates in A. A rotation vector is axis times angle.
+"""
+
+import jax.numpy as jnp
+
+from hybridsim.core.numerics import cosc, cross, safe_norm, sinc
+from hybridsim.core.types import Mat3, Quaternion, Scalar, Vec3
+
+
+def skew(a: Vec3) -> Mat3:
+    """Matrix of the cross product: `skew(a) @ b = a × b`."""
+    zero = jnp.zeros_like(a[0])
+    return jnp.stack([zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero]).reshape(3, 3)
+
+
+def matrix_from_axis_angle(axis: Vec3, angle: Scalar) -> Mat3:
+    """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues)."""
+    s, c = jnp.sin(angle), jnp.cos(angle)
+    return c * jnp.eye(3) + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
+
+
+def matrix_exp(rotation_vector: Vec3) -> Mat3:
+    """Rotation matrix of a rotation vector [rad]; smooth at zero."""
+    K = skew(rotation_vector)
+    angle_squared = jnp.sum(rotation_vector * rotation_vector)
+    return jnp.eye(3) + sinc(angle_squared) * K + cosc(angle_squared) * (K @ K)
+
+
+def matrix_log(R: Mat3) -> Vec3:
+    """Rotation vector [rad] of a rotation matrix, of length at most π."""
+    return quaternion_log(quaternion_from_matrix(R))
+
+
+def matrix_from_quaternion(quat: Quaternion) -> Mat3:
+    """Rotation matrix of a unit quaternion."""
+    w, v = quat[0], quat[1:]
+    K = skew(v)
+    return jnp.eye(3) + 2.0 * (w * K + K @ K)
+
+
+def quaternion_from_matrix(R: Mat3) -> Quaternion:
+    """Unit quaternion of a rotation matrix, by the best-conditioned of four formulas (Shepperd)."""
+    # each row is the quaternion times four times one of its own entries; the longest row loses no digits
+    xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    xy, xz, yz = R[1, 0] + R[0, 1], R[0, 2] + R[2, 0], R[2, 1] + R[1, 2]
+    candidates = jnp.stack(
+        [
+            jnp.stack([1.0 + xx + yy + zz, x, y, z]),
+            jnp.stack([x, 1.0 + xx - yy - zz, xy, xz]),
+            jnp.stack([y, xy, 1.0 - xx + yy - zz, yz]),
+            jnp.stack([z, xz, yz, 1.0 - xx - yy + zz]),
+        ]
+    )
+    best = jnp.argmax(jnp.diagonal(candidates))
+    quat = candidates[best]
+    return quat / safe_norm(quat)
+
+
+def quaternion_multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+    """Hamilton product: rotating by `b`, then by `a`."""
+    w = a[:1] * b[:1] - jnp.sum(a[1:] * b[1:], keepdims=True)
+    v = a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])
+    return jnp.concatenate([w, v])
+
+
+def quaternion_conjugate(quat: Quaternion) -> Quaternion:
+    """Inverse of a unit quaternion."""
+    return jnp.concatenate([quat[:1], -quat[1:]])
+
+
+def quaternion_exp(rotation_vector: Vec3) -> Quaternion:
+    """Unit quaternion of a rotation vector [rad]; smooth at zero, and exactly (1, 0, 0, 0) there."""
+    quarter_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
+    s = sinc(quarter_squared)
+    # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0 where cos(sqrt(a²)) has no derivative
+    w = 1.0 - quarter_squared * cosc(quarter_squared)
+    return jnp.concatenate([w[None], 0.5 * s * rotation_vector])
+
+
+def quaternion_log(quat: Quaternion) -> Vec3:
+    """Rotation vector [rad] of a unit quaternion, of length at most π."""
+    quat = jnp.where(quat[0] < 0.0, -quat, quat)
+    w, v = quat[0], quat[1:]
+    sin_half = safe_norm(v)
+    small = sin_half < 1e-3
+    ratio = sin_half / w  # w ≥ 0.7 wherever the series is used
+    series = (2.0 / w) * (1.0 - ratio**2 * (1.0 / 3.0 - ratio**2 * (1.0 / 5.0 - ratio**2 / 7.0)))
+    quotient = 2.0 * jnp.arctan2(sin_half, w) / jnp.where(small, 1.0, sin_half)
+    return jnp.where(small, series, quotient) * v
+
+
+def quaternion_normalize(quat: Quaternion) -> Quaternion:
+    """`quat` scaled to unit length."""
+    return quat / jnp.sqrt(jnp.sum(quat * quat))
+
+
+def quaternion_rate(quat: Quaternion, omega_B: Vec3) -> Quaternion:
+    """Time derivative of the quaternion of R_AB for an angular velocity expressed in B [rad/s]."""
+    return 0.5 * quaternion_multiply(quat, jnp.concatenate([jnp.zeros(1), omega_B]))

@@ -1,0 +1,70 @@
+"""Pose `X_AB` of a frame B in a frame A, and what it does to points, motions and forces.
+
+Adjacent letters cancel: `X_AC = X_AB @ X_BC`. Every method without a prefix maps from B to A; its twin with the
+prefix `inv_` maps from A to B without forming the inverse pose.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.numerics import cross
+from hybridsim.core.types import AnyArray, Twist, Vec3, Wrench
+from hybridsim.spatial.rotation import matrix_exp, matrix_log
+
+
+class Pose(eqx.Module):
+    """Rotation and translation of B in A. A stack of poses carries leading axes on both fields."""
+
+    R: Float[AnyArray, "*stack 3 3"]
+    """R_AB: columns are B's axes in A."""
+    p: Float[AnyArray, "*stack 3"]
+    """p_AB: position of B's origin from A's origin, in A [m]."""
+
+    def __matmul__(self, other: "Pose") -> "Pose":
+        """X_AC from X_AB and X_BC."""
+        return Pose(self.R @ other.R, self.p + self.R @ other.p)
+
+    def inverse(self) -> "Pose":
+        """X_BA."""
+        return Pose(self.R.T, -(self.R.T @ self.p))
+
+    def point(self, p_B: Vec3) -> Vec3:
+        """Coordinates in A of a point given in B."""
+        return self.p + self.R @ p_B
+
+    def inv_point(self, p_A: Vec3) -> Vec3:
+        """Coordinates in B of a point given in A."""
+        return self.R.T @ (p_A - self.p)
+
+    def motion(self, V_B: Twist) -> Twist:
+        """Motion vector expressed in A."""
+        angular = self.R @ V_B[:3]
+        linear = self.R @ V_B[3:] + cross(self.p, angular)
+        return jnp.concatenate([angular, linear])
+
+    def inv_motion(self, V_A: Twist) -> Twist:
+        """Motion vector expressed in B."""
+        angular = V_A[:3] @ self.R
+        linear = (V_A[3:] - cross(self.p, V_A[:3])) @ self.R
+        return jnp.concatenate([angular, linear])
+
+    def force(self, F_B: Wrench) -> Wrench:
+        """Force vector expressed in A."""
+        force = self.R @ F_B[3:]
+        torque = self.R @ F_B[:3] + cross(self.p, force)
+        return jnp.concatenate([torque, force])
+
+    def inv_force(self, F_A: Wrench) -> Wrench:
+        """Force vector expressed in B."""
+        force = F_A[3:] @ self.R
+        torque = (F_A[:3] - cross(self.p, F_A[3:])) @ self.R
+        return jnp.concatenate([torque, force])
+
+    def retract(self, delta: Float[AnyArray, "6"]) -> "Pose":
+        """Pose moved by a small `delta`: translation [m] in A, then rotation vector [rad] in B."""
+        return Pose(self.R @ matrix_exp(delta[3:]), self.p + delta[:3])
+
+    def coordinates(self) -> Float[AnyArray, "6"]:
+        """Position [m], then rotation vector [rad] of R_AB."""
+        return jnp.concatenate([self.p, matrix_log(self.R)])
