@@ -17,15 +17,17 @@ Tree = TypeVar("Tree")
 def take(tree: Tree, indices: Sequence[int]) -> Tree:
     """Rows `indices` of every leaf, in that order."""
     n, first = len(indices), indices[0] if indices else 0
-    contiguous = all(i == first + k for k, i in enumerate(indices))
-    constant = all(i == first for i in indices)
+    stride = indices[1] - first if n > 1 else 1
+    strided = all(i == first + k * stride for k, i in enumerate(indices))
 
     def rows(x):
-        if contiguous:
-            return x if first == 0 and n == x.shape[0] else x[first : first + n]
-        if constant:
+        if strided and stride > 0:
+            whole = first == 0 and stride == 1 and n == x.shape[0]
+            return x if whole else x[first : first + (n - 1) * stride + 1 if n else first : stride]
+        if strided and stride == 0:
             return jnp.broadcast_to(x[first : first + 1], (n, *x.shape[1:]))
-        return x[np.asarray(indices)]
+        # the indices are our own: no need for JAX to guard against negative or too large ones
+        return jnp.asarray(x).at[np.asarray(indices)].get(mode="promise_in_bounds")
 
     return jax.tree.map(rows, tree)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
@@ -88,9 +89,9 @@ def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, "n"]) -
     """Pose X_JB of the body in the joint's placement frame."""
     match kind:
         case JointType.FIXED:
-            return Pose(jnp.eye(3), jnp.zeros(3))
+            return Pose(np.eye(3), np.zeros(3))
         case JointType.PRISMATIC:
-            return Pose(jnp.eye(3), q[0] * axis)
+            return Pose(np.eye(3), q[0] * axis)
         case JointType.REVOLUTE:
             R = matrix_from_axis_angle(axis, q[0])
             return Pose(R, anchor - R @ anchor)
@@ -105,16 +106,16 @@ def subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"
     """Directions of motion S in the body frame, one row per degree of freedom."""
     match kind:
         case JointType.FIXED:
-            return jnp.zeros((0, 6))
+            return np.zeros((0, 6))
         case JointType.PRISMATIC:
-            return jnp.concatenate([jnp.zeros(3), axis])[None]
+            return jnp.concatenate([np.zeros(3), axis])[None]
         case JointType.REVOLUTE:
             # the body's origin moves on a circle about the anchor
             return jnp.concatenate([axis, cross(anchor, axis)])[None]
         case JointType.SPHERICAL:
-            return jnp.stack([jnp.concatenate([e, cross(anchor, e)]) for e in jnp.eye(3)])
+            return jnp.stack([jnp.concatenate([e, cross(anchor, e)]) for e in np.eye(3)])
         case JointType.FREE:
-            return jnp.eye(6)
+            return np.eye(6)
 
 
 def retract(kind: JointType, q: Float[AnyArray, "n"], delta: Float[AnyArray, "m"]) -> Float[AnyArray, "n"]:
@@ -171,7 +172,7 @@ def carried_acceleration(kind: JointType, qd: Float[AnyArray, "m"]) -> Float[Any
     (`carried_velocity`) keeps linear momentum exactly.
     """
     if kind is JointType.FREE:
-        return jnp.concatenate([jnp.zeros(3), cross(qd[:3], qd[3:])])
+        return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])
     return jnp.zeros_like(qd)
 
 

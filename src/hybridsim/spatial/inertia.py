@@ -5,6 +5,7 @@ Never a dense 6×6 product: the structure saves most of the arithmetic and lets 
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross, symmetric_solve_3
@@ -56,7 +57,7 @@ def rigid_inertia(mass: Scalar, com: Vec3, inertia_com: Float[AnyArray, "6"]) ->
 
 def _skew_squared(a: Vec3) -> Mat3:
     """skew(a)² = a aᵀ - |a|² 1."""
-    return jnp.outer(a, a) - jnp.sum(a * a) * jnp.eye(3)
+    return jnp.outer(a, a) - jnp.sum(a * a) * np.eye(3)
 
 
 class ArticulatedInertia(eqx.Module):
@@ -108,4 +109,4 @@ class ArticulatedInertia(eqx.Module):
 
 def articulated(inertia: RigidInertia) -> ArticulatedInertia:
     """A rigid body's inertia in block form."""
-    return ArticulatedInertia(inertia.I, skew(inertia.h), inertia.mass * jnp.eye(3))
+    return ArticulatedInertia(inertia.I, skew(inertia.h), inertia.mass * np.eye(3))

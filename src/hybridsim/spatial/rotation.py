@@ -4,6 +4,7 @@
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from hybridsim.core.numerics import cosc, cross, safe_norm, sinc
 from hybridsim.core.types import Mat3, Quaternion, Scalar, Vec3
@@ -18,14 +19,14 @@ def skew(a: Vec3) -> Mat3:
 def matrix_from_axis_angle(axis: Vec3, angle: Scalar) -> Mat3:
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
-    return c * jnp.eye(3) + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
+    return c * np.eye(3) + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
 def matrix_exp(rotation_vector: Vec3) -> Mat3:
     """Rotation matrix of a rotation vector [rad]; smooth at zero."""
     K = skew(rotation_vector)
     angle_squared = jnp.sum(rotation_vector * rotation_vector)
-    return jnp.eye(3) + sinc(angle_squared) * K + cosc(angle_squared) * (K @ K)
+    return np.eye(3) + sinc(angle_squared) * K + cosc(angle_squared) * (K @ K)
 
 
 def matrix_log(R: Mat3) -> Vec3:
@@ -37,7 +38,7 @@ def matrix_from_quaternion(quat: Quaternion) -> Mat3:
     """Rotation matrix of a unit quaternion."""
     w, v = quat[0], quat[1:]
     K = skew(v)
-    return jnp.eye(3) + 2.0 * (w * K + K @ K)
+    return np.eye(3) + 2.0 * (w * K + K @ K)
 
 
 def quaternion_from_matrix(R: Mat3) -> Quaternion:
@@ -99,4 +100,4 @@ def quaternion_normalize(quat: Quaternion) -> Quaternion:
 
 def quaternion_rate(quat: Quaternion, omega_B: Vec3) -> Quaternion:
     """Time derivative of the quaternion of R_AB for an angular velocity expressed in B [rad/s]."""
-    return 0.5 * quaternion_multiply(quat, jnp.concatenate([jnp.zeros(1), omega_B]))
+    return 0.5 * quaternion_multiply(quat, jnp.concatenate([np.zeros(1), omega_B]))

@@ -1,0 +1,52 @@
+"""Mass matrix by composite inertias (Featherstone 2008, table 6.2), vectorised over pairs of degrees of freedom.
+
+The composite inertia of everything above a joint times the joint's direction is a force; its projection on the
+directions of all ancestors is a column of the mass matrix. In world axes that is one matrix product and a mask.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Q
+from hybridsim.dynamics.inertias import body_inertias
+from hybridsim.dynamics.jacobian import world_directions
+from hybridsim.dynamics.kinematics import Kinematics, kinematics
+from hybridsim.dynamics.tree import ancestor_mask, leaves_to_root
+from hybridsim.model.coordinates import coupling
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia
+from hybridsim.spatial.transform import Pose
+
+
+def mass_matrix(model: Model, q: Q) -> Float[AnyArray, "nv nv"]:
+    """Joint-space inertia M(q), armature included [kg·m², kg·m or kg]."""
+    kin = kinematics(model, q, jnp.zeros(model.nv))
+    M = tree_mass_matrix(model, kin, body_inertias(model))
+    if not model.topology.is_coupled:
+        return M
+    G = coupling(model)
+    return G.T @ M @ G
+
+
+def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "mv mv"]:
+    """Inertia of the tree, mimic joints counted as independent."""
+    topology = model.topology
+
+    def collect(total, X_PB, dofs):
+        return total.seen_from(X_PB), total, jnp.zeros(dofs.shape)
+
+    composite, _ = leaves_to_root(topology, collect, inertia, kin.X_PB, jnp.zeros(topology.mv))
+    owner = np.array([b for b, (i, j) in enumerate(topology.tree_v_slices) for _ in range(i, j)], dtype=int)
+    F_B = jax.vmap(lambda I, S: I * S)(jax.tree.map(lambda x: x[owner], composite), kin.S)  # noqa: E741
+    # everything about the first body's origin: far from the world's origin nothing cancels
+    reference = kin.X_WB.p[0]
+    X_WB = jax.tree.map(lambda x: x[owner], kin.X_WB)
+    F_W = jax.vmap(lambda X, F: Pose(X.R, X.p - reference).force(F))(X_WB, F_B)
+    S_W = world_directions(topology, kin, reference)
+    # entry (i, j) is given by the deeper of the two; i moves with j only if j is an ancestor
+    moves = np.asarray(ancestor_mask(topology), dtype=float)[owner]
+    below = moves * np.tri(topology.mv)
+    lower = (F_W @ S_W.T) * below
+    return lower + (lower * (1.0 - np.eye(topology.mv))).T + jnp.diag(jnp.asarray(model.joint.armature))

@@ -1,0 +1,21 @@
+"""Inertias of the bodies and the forces that their motion calls for."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
+from hybridsim.spatial.motion import cross_force
+
+
+def body_inertias(model: Model) -> RigidInertia:
+    """Inertia of every body about its frame's origin."""
+    return jax.vmap(rigid_inertia)(*jax.tree.map(jnp.asarray, (model.body.mass, model.body.com, model.body.inertia)))
+
+
+def bias_forces(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
+    """Force that keeps each body moving with its velocity, gravity apart [N·m, N]: V ×* (I V)."""
+    return jax.vmap(lambda I, V: cross_force(V, I * V))(inertia, kin.V_WB_B)  # noqa: E741

@@ -1,0 +1,54 @@
+"""Jacobians: how the bodies move when the joints do.
+
+All directions are expressed once in world axes; a Jacobian is then a mask over them. World twists are taken about a
+reference point that moves with the robot, so that nothing cancels far from the origin.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Vec3
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.tree import ancestor_mask
+from hybridsim.model.coordinates import coupling
+from hybridsim.model.model import Model
+from hybridsim.model.topology import Topology
+from hybridsim.spatial.transform import Pose
+
+
+def world_directions(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "mv 6"]:
+    """Joint directions in world axes about the point `reference` of the world."""
+    owner = [body for body, (start, stop) in enumerate(topology.tree_v_slices) for _ in range(start, stop)]
+    X_WB = jax.tree.map(lambda x: x[np.asarray(owner, dtype=int)], kin.X_WB)
+    about = jax.vmap(lambda X, S: Pose(X.R, X.p - reference).motion(S))
+    return about(X_WB, kin.S)
+
+
+def body_jacobian(model: Model, kin: Kinematics, body: int) -> Float[AnyArray, "6 nv"]:
+    """J with `V_WB_B = J qd`: the body's velocity in its own frame [rad/s, m/s]."""
+    X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
+    about_body = Pose(X_WB.R, np.zeros(3))
+    directions = world_directions(model.topology, kin, X_WB.p) * _moves(model, body)[:, None]
+    return _reduced(model, jax.vmap(about_body.inv_motion)(directions).T)
+
+
+def point_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float[AnyArray, "3 nv"]:
+    """J with `v = J qd`: the velocity in world axes of a point given in the body frame [m/s]."""
+    return frame_jacobian(model, kin, body, p_B)[3:]
+
+
+def frame_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float[AnyArray, "6 nv"]:
+    """Angular velocity of the body and velocity of its point `p_B`, both in world axes, per unit `qd`."""
+    X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
+    directions = world_directions(model.topology, kin, X_WB.point(p_B)) * _moves(model, body)[:, None]
+    return _reduced(model, directions.T)
+
+
+def _moves(model: Model, body: int) -> np.ndarray:
+    return np.asarray(ancestor_mask(model.topology)[body], dtype=float)
+
+
+def _reduced(model: Model, J: Float[AnyArray, "k mv"]) -> Float[AnyArray, "k nv"]:
+    return J @ coupling(model) if model.topology.is_coupled else J

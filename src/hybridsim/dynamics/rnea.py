@@ -1,0 +1,78 @@
+"""Inverse dynamics by the recursive Newton–Euler algorithm (Featherstone 2008, table 5.1), fixed or floating base."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Tau
+from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.kinematics import Kinematics, kinematics
+from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
+from hybridsim.model.coordinates import expand_v, reduce_tau
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia
+from hybridsim.spatial.motion import cross_motion
+
+
+def inverse_dynamics(
+    model: Model, q: Q, qd: Qd, qdd: Qdd, F_ext: Float[AnyArray, "nb 6"] | None = None
+) -> Tau:
+    """Joint torques or forces that produce the accelerations `qdd` [N·m or N].
+
+    For a free joint the result is the wrench that must act on the base. Springs, dampers and limits of the model are
+    not included; the armature is.
+
+    Args:
+        model: the mechanism.
+        q: coordinates.
+        qd: velocities.
+        qdd: accelerations.
+        F_ext: wrench on each body at its origin, in the body frame [N·m, N].
+    """
+    kin = kinematics(model, q, qd)
+    inertia = body_inertias(model)
+    bias = bias_forces(inertia, kin)
+    tree_qdd = expand_v(model, qdd)
+    tau = tree_torques(model, kin, inertia, bias if F_ext is None else bias - F_ext, tree_qdd)
+    return reduce_tau(model, tau)
+
+
+def bias_torques(model: Model, q: Q, qd: Qd) -> Tau:
+    """Torques that gravity and velocity products call for at zero acceleration: C(q, qd) qd + g(q) [N·m or N]."""
+    return inverse_dynamics(model, q, qd, np.zeros(model.nv))
+
+
+def gravity_torques(model: Model, q: Q) -> Tau:
+    """Torques that hold the mechanism at rest against gravity [N·m or N]."""
+    return bias_torques(model, q, np.zeros(model.nv))
+
+
+def tree_torques(
+    model: Model,
+    kin: Kinematics,
+    inertia: RigidInertia,
+    bias: Float[AnyArray, "nb 6"],
+    qdd: Float[AnyArray, "mv"],
+) -> Float[AnyArray, "mv"]:
+    """Torque at every joint of the tree for accelerations of every joint of the tree."""
+    A = body_accelerations(model, kin, qdd)
+    F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)  # noqa: E741
+
+    def collect(total, X_PB, S):
+        return X_PB.force(total), None, S @ total
+
+    _, tau = leaves_to_root(model.topology, collect, F, kin.X_PB, kin.S)
+    return tau + model.joint.armature * qdd
+
+
+def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, "mv"]) -> Float[AnyArray, "nb 6"]:
+    """Spatial acceleration of every body minus that of gravity, in body frames [rad/s², m/s²]."""
+
+    def accelerate(A_P, body, dofs):
+        (X_PB, V_WB_B, V_PB_B), (S, qdd) = body, dofs
+        return X_PB.inv_motion(A_P) + cross_motion(V_WB_B, V_PB_B) + qdd @ S, None
+
+    a_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)])
+    rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
+    return root_to_leaves(model.topology, accelerate, a_world, rows, (kin.S, qdd))[0]
