@@ -1,17 +1,22 @@
-"""Checks of a model description: every problem in one pass, each naming its element, its place and a way out."""
+"""Checks of a model description: every problem in one pass, with its element, its place and a way out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
+from hybridsim.model.mobility import singular_joints
 from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
 
 TRIANGLE_SLACK = 1e-6
 """Relative excess of a principal moment over the sum of the others that passes as rounding in the file."""
 PLAUSIBLE_LENGTH = 100.0
 """Links longer than this [m] are more likely in millimetres."""
+NEGLIGIBLE_MASS = 0.01
+"""Share of the model's mass below which a body is a token, whose units are not looked at."""
 PLAUSIBLE_GYRATION = 3.0
 """Radius of gyration over the body's extent beyond which the inertia is more likely in other units."""
 
@@ -22,7 +27,7 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
     """Everything that is wrong or doubtful about a description."""
     problems = [*_name_problems(spec), *_tree_problems(spec)]
     for body in spec.bodies:
-        problems += _inertial_problems(body.name, body.inertial, body.inertial_source)
+        problems += _body_problems(body)
         problems += _joint_problems(body)
     problems += _mimic_problems(spec)
     problems += _attachment_problems(spec)
@@ -32,12 +37,16 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
     return problems
 
 
-def _problem(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
+def _problem(
+    source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR
+) -> Problem:
     return Problem(message, fix, source.file, source.line, severity, code)
 
 
 def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
-    named = [("body", b.name, b.source) for b in spec.bodies] + [("joint", b.joint.name, b.joint.source) for b in spec.bodies]
+    named = [("body", b.name, b.source) for b in spec.bodies] + [
+        ("joint", b.joint.name, b.joint.source) for b in spec.bodies
+    ]
     seen: dict[tuple[str, str], Source] = {}
     for what, name, source in named:
         if not name:
@@ -45,19 +54,23 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
         elif (what, name) in seen:
             first = seen[what, name]
             also = f" (first at line {first.line})" if first.line else ""
-            yield _problem(source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}")
+            yield _problem(
+                source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}"
+            )
         seen.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
-            yield _problem(source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it")
+            yield _problem(
+                source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it"
+            )
 
 
 def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
     known = {WORLD_NAME}
-    names = {body.name for body in spec.bodies}
+    names = {WORLD_NAME} | {body.name for body in spec.bodies}
     if not spec.bodies:
         yield _problem(Source(), "tree.empty", f"model {spec.name!r} has no body", "add at least one body")
     for body in spec.bodies:
-        if body.parent not in names | {WORLD_NAME}:
+        if body.parent not in names:
             yield _problem(
                 body.source,
                 "tree.parent",
@@ -81,16 +94,32 @@ def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
         known.add(body.name)
 
 
-def _inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator[Problem]:
+def _body_problems(body: BodySpec) -> Iterator[Problem]:
+    for problem in inertial_problems(body.name, body.inertial, body.inertial_source):
+        if problem.code == "mass.zero_with_inertia" and body.joint.kind is JointKind.FIXED:
+            # the whole that the body is part of can still be sound
+            message = f"{problem.message}; its inertia counts for the body that it is fixed to"
+            problem = replace(problem, severity=Severity.WARNING, message=message)
+        yield problem
+
+
+def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator[Problem]:
+    """What is impossible about the mass properties of the body with this name."""
     numbers = [np.array([inertial.mass]), inertial.com, inertial.inertia.ravel()]
     if not all(np.isfinite(n).all() for n in numbers):
         yield _problem(
-            source, "inertial.nonfinite", f"mass properties of body {name!r} are not finite", "write plain finite numbers"
+            source,
+            "inertial.nonfinite",
+            f"mass properties of body {name!r} are not finite",
+            "write plain finite numbers",
         )
         return
     if inertial.mass < 0.0:
         yield _problem(
-            source, "mass.negative", f"mass of body {name!r} is {inertial.mass:g} kg", "a mass must be positive"
+            source,
+            "mass.negative",
+            f"mass of body {name!r} is {inertial.mass:g} kg",
+            "a mass must be positive",
         )
         return
     moments = np.linalg.eigvalsh(inertial.inertia)
@@ -115,7 +144,8 @@ def _inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterato
         yield _problem(
             source,
             "inertia.triangle",
-            f"inertia of body {name!r} is impossible: principal moments {_list(moments)} kg·m² break I3 ≤ I1 + I2",
+            f"inertia of body {name!r} is impossible: its principal moments {_list(moments)} kg·m² "
+            "break I3 ≤ I1 + I2",
             "no distribution of mass has such moments; check the largest one",
         )
 
@@ -124,7 +154,10 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
     joint = body.joint
     if not (np.isfinite(body.placement.p).all() and np.isfinite(body.placement.R).all()):
         yield _problem(
-            joint.source, "placement.nonfinite", f"placement of joint {joint.name!r} is not finite", "write plain finite numbers"
+            joint.source,
+            "placement.nonfinite",
+            f"placement of joint {joint.name!r} is not finite",
+            "write plain finite numbers",
         )
     axes = {JointKind.UNIVERSAL: (joint.axis, joint.axis2), JointKind.PLANAR: (joint.axis,)}
     for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in _ONE_DOF else ()):
@@ -155,7 +188,10 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
     for field in ("lower", "upper"):
         if np.isnan(getattr(joint, field)):
             yield _problem(
-                joint.source, "limit.nan", f"{field} limit of joint {joint.name!r} is not a number", "write a finite number"
+                joint.source,
+                "limit.nan",
+                f"{field} limit of joint {joint.name!r} is not a number",
+                "write a finite number",
             )
 
 
@@ -168,16 +204,21 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
         where = f"joint {joint.name!r} mimics {joint.mimic!r}"
         if master is None:
             yield _problem(
-                joint.source, "mimic.unknown", f"{where}, which does not exist", f"the joints are {', '.join(joints)}"
+                joint.source,
+                "mimic.unknown",
+                f"{where}, which does not exist",
+                f"the joints are {', '.join(joints)}",
             )
         elif master is joint:
-            yield _problem(joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint")
+            yield _problem(
+                joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint"
+            )
         elif master.mimic:
             yield _problem(
                 joint.source,
                 "mimic.chain",
                 f"{where}, which is itself a mimic joint",
-                f"let it mimic the first joint of the chain ({master.mimic!r}) with the product of the multipliers",
+                f"let it mimic the first joint of the chain, {master.mimic!r}, with the multipliers' product",
             )
         elif joint.kind not in _ONE_DOF or master.kind not in _ONE_DOF:
             yield _problem(
@@ -194,16 +235,27 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
     for geom in spec.geoms:
         if geom.body not in bodies:
             yield _problem(
-                geom.source, "geom.body", f"shape {geom.name!r} sits on {geom.body!r}, which does not exist", "name a body"
+                geom.source,
+                "geom.body",
+                f"shape {geom.name!r} sits on {geom.body!r}, which does not exist",
+                "name a body",
             )
-        if not np.isfinite(geom.size).all() or (np.asarray(geom.size) < 0.0).any():
+        # the scale of a mesh may be negative: that mirrors it
+        negative = geom.shape is not Shape.MESH and (np.asarray(geom.size) < 0.0).any()
+        if not np.isfinite(geom.size).all() or negative:
             yield _problem(
-                geom.source, "geom.size", f"size of shape {geom.name!r} is {_list(geom.size)}", "sizes are positive numbers"
+                geom.source,
+                "geom.size",
+                f"size of shape {geom.name!r} is {_list(geom.size)}",
+                "sizes are positive numbers",
             )
     for frame in spec.frames:
         if frame.body not in bodies:
             yield _problem(
-                Source(), "frame.body", f"frame {frame.name!r} sits on {frame.body!r}, which does not exist", "name a body"
+                Source(),
+                "frame.body",
+                f"frame {frame.name!r} sits on {frame.body!r}, which does not exist",
+                "name a body",
             )
     for actuator in spec.actuators:
         joint = joints.get(actuator.joint)
@@ -211,8 +263,8 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
             yield _problem(
                 actuator.source,
                 "actuator.joint",
-                f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which is not a joint of its own with "
-                "one degree of freedom",
+                f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which does not have "
+                "one degree of freedom of its own",
                 f"the joints are {', '.join(joints)}",
             )
 
@@ -223,50 +275,72 @@ def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
     for body in reversed(spec.bodies):
         if body.parent != WORLD_NAME:
             carried[body.parent] += carried[body.name]
-    for body in spec.bodies:
-        if body.joint.kind is not JointKind.FIXED and carried[body.name] <= 0.0 and body.joint.armature <= 0.0:
+    for body in singular_joints(spec):
+        if carried[body.name] <= 0.0:
             yield _problem(
                 body.source,
                 "mass.nothing_carried",
-                f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it are massless",
+                f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it have none",
                 "give the body a mass and an inertia, or fix its joint",
+            )
+        else:
+            yield _problem(
+                body.source,
+                "inertia.nothing_carried",
+                f"joint {body.joint.name!r} can move without moving any mass: body {body.name!r} and what it "
+                "carries have no inertia about or along some axis of the joint",
+                "give the body an inertia, or fix its joint",
             )
 
 
 def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
     """Numbers that look like millimetres, grams or a wrong power of ten."""
+    extents = _extents(spec)
+    total = sum(body.inertial.mass for body in spec.bodies)
     for body in spec.bodies:
-        offset = float(np.linalg.norm(body.placement.p))
-        reach = float(np.linalg.norm(body.inertial.com))
-        if max(offset, reach) > PLAUSIBLE_LENGTH:
+        distance = max(_length(body.placement.p), _length(body.inertial.com))
+        if distance > PLAUSIBLE_LENGTH:
             yield _problem(
                 body.source,
                 "units.length",
-                f"body {body.name!r} is {max(offset, reach):g} m away from its parent or its own frame: "
+                f"body {body.name!r} is {distance:g} m away from its parent or its own frame: "
                 "this looks like millimetres",
                 "lengths are in metres; divide by 1000",
                 Severity.WARNING,
             )
-        extent = max([offset, reach, *_child_offsets(spec, body.name), *_geom_extents(spec, body.name)])
-        if body.inertial.mass > 0.0 and extent > 0.0:
+        extent = extents[body.name]
+        if body.inertial.mass > NEGLIGIBLE_MASS * total and extent > 0.0:
             gyration = float(np.sqrt(np.trace(body.inertial.inertia) / 2.0 / body.inertial.mass))
             if gyration > PLAUSIBLE_GYRATION * extent:
                 yield _problem(
                     body.inertial_source,
                     "units.inertia",
-                    f"inertia of body {body.name!r} belongs to something {gyration / extent:.0f} times its size "
+                    f"inertia of body {body.name!r} fits something {gyration / extent:.0f} times its size "
                     f"(radius of gyration {gyration:g} m, extent {extent:g} m)",
                     "inertia is in kg·m² and mass in kg; check both units",
                     Severity.WARNING,
                 )
 
 
-def _child_offsets(spec: ModelSpec, name: str) -> Sequence[float]:
-    return [float(np.linalg.norm(b.placement.p)) for b in spec.bodies if b.parent == name]
+def _extents(spec: ModelSpec) -> dict[str, float]:
+    """How far each body reaches from its frame [m], as far as its description tells; 0 if it does not."""
+    extents = {WORLD_NAME: 0.0}
+    for body in spec.bodies:
+        offset = _length(body.placement.p)
+        extents[body.name] = max(offset, _length(body.inertial.com))
+        extents[body.parent] = max(extents[body.parent], offset)
+    for geom in spec.geoms:
+        extents[geom.body] = max(
+            extents[geom.body], _length(geom.placement.p) + float(np.abs(geom.size).max())
+        )
+    for geom in spec.geoms:
+        if geom.shape in (Shape.MESH, Shape.PLANE):
+            extents[geom.body] = 0.0
+    return extents
 
 
-def _geom_extents(spec: ModelSpec, name: str) -> Sequence[float]:
-    return [float(np.linalg.norm(g.placement.p) + np.abs(g.size).max()) for g in spec.geoms if g.body == name]
+def _length(vector) -> float:
+    return float(np.linalg.norm(vector))
 
 
 def _list(values) -> str:

@@ -1,0 +1,227 @@
+"""Actuation: from commands to joint torques, through a chain of stages.
+
+Three chains, to show the idea:
+
+    Actuation()                                                     the model's own actuators (the default)
+    Actuation(PDServo(kp=80.0, kd=2.0), TorqueSpeedLimit(20.0, 30.0))    position servos with a motor curve
+    Actuation(TransportDelay(0.008), FirstOrderLag(0.01), ModelLaw(), ForceRange())    slow electronics
+
+The signal enters as the command `u` and leaves as the force of each actuator. Stages see the position and speed on the
+actuator's side of the gear. A stage with memory (lag, delay, spring) reads it freely but writes it only in `advance`,
+once per time step, so that the inner evaluations of RK4 see one and the same memory.
+"""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau
+from hybridsim.dynamics.passive import scalar_positions
+from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau
+from hybridsim.model.model import Model
+
+Signal = Float[AnyArray, "nu"]
+PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, "nu"]
+"""One number for all actuators, or one each."""
+
+
+class Motor(NamedTuple):
+    """What a stage can see of its joint, on the actuator's side of the gear."""
+
+    position: Signal
+    """[rad or m]"""
+    speed: Signal
+    """[rad/s or m/s]"""
+
+
+class AbstractStage(eqx.Module):
+    """One element between command and force."""
+
+    def initial(self, nu: int) -> Any:
+        """Memory at the start of a simulation."""
+        del nu
+        return None
+
+    @abc.abstractmethod
+    def output(self, model: Model, signal: Signal, motor: Motor, memory: Any, dt: Scalar) -> Signal:
+        """The signal that leaves the stage."""
+
+    def advance(self, model: Model, signal: Signal, motor: Motor, memory: Any, dt: Scalar) -> Any:
+        """Memory after a time step during which `signal` entered the stage."""
+        del model, signal, motor, dt
+        return memory
+
+
+class ControlRange(AbstractStage):
+    """Clips commands to the range in the model."""
+
+    def output(self, model, signal, motor, memory, dt):
+        return jnp.clip(signal, model.actuator.control_lower, model.actuator.control_upper)
+
+
+class ModelLaw(AbstractStage):
+    """The force law in the model: direct force, position or velocity servo, or anything affine."""
+
+    def output(self, model, signal, motor, memory, dt):
+        bias = model.actuator.bias
+        return model.actuator.gain * signal + bias[:, 0] + bias[:, 1] * motor.position + bias[:, 2] * motor.speed
+
+
+class ForceRange(AbstractStage):
+    """Clips forces to the range in the model."""
+
+    def output(self, model, signal, motor, memory, dt):
+        return jnp.clip(signal, model.actuator.force_lower, model.actuator.force_upper)
+
+
+class PDServo(AbstractStage):
+    """Position servo: kp (u − position) − kd speed."""
+
+    kp: PerActuator
+    """Stiffness [N·m/rad or N/m]."""
+    kd: PerActuator
+    """Damping [N·m·s/rad or N·s/m]."""
+
+    def output(self, model, signal, motor, memory, dt):
+        return self.kp * (signal - motor.position) - self.kd * motor.speed
+
+
+class Saturation(AbstractStage):
+    """Clips the signal to a symmetric range."""
+
+    limit: PerActuator
+    """Largest magnitude, in the unit of the signal."""
+
+    def output(self, model, signal, motor, memory, dt):
+        return jnp.clip(signal, -jnp.asarray(self.limit), self.limit)
+
+
+class TorqueSpeedLimit(AbstractStage):
+    """The motor's torque–speed line: full torque at standstill, none at the no-load speed; braking is not limited."""
+
+    stall_force: PerActuator
+    """[N·m or N]"""
+    no_load_speed: PerActuator
+    """[rad/s or m/s]"""
+
+    def output(self, model, signal, motor, memory, dt):
+        forward = jnp.clip(self.stall_force * (1.0 - motor.speed / self.no_load_speed), 0.0, self.stall_force)
+        backward = jnp.clip(self.stall_force * (1.0 + motor.speed / self.no_load_speed), 0.0, self.stall_force)
+        return jnp.clip(signal, -backward, forward)
+
+
+class FirstOrderLag(AbstractStage):
+    """Follows the signal with a time constant, exactly for a signal that is constant within a step."""
+
+    time_constant: PerActuator
+    """[s]"""
+
+    def initial(self, nu):
+        return np.zeros(nu)
+
+    def output(self, model, signal, motor, memory, dt):
+        return memory
+
+    def advance(self, model, signal, motor, memory, dt):
+        return memory - jnp.expm1(-dt / self.time_constant) * (signal - memory)
+
+
+class TransportDelay(AbstractStage):
+    """Hands the signal on after a delay; between samples it interpolates, so the delay can be fitted."""
+
+    delay: PerActuator
+    """[s]"""
+    samples: int = eqx.field(static=True, default=32)
+    """Length of the memory in time steps; longer delays are cut to it."""
+
+    def initial(self, nu):
+        return np.zeros((self.samples, nu))
+
+    def output(self, model, signal, motor, memory, dt):
+        # age 0 is the signal that enters now, age k what entered k steps ago
+        ages = jnp.concatenate([signal[None], memory])
+        position = jnp.clip(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
+        # a hat function per sample is linear interpolation without indexing by a traced number
+        weights = jnp.maximum(1.0 - jnp.abs(position - np.arange(self.samples + 1.0)[:, None]), 0.0)
+        return jnp.sum(weights * ages, axis=0)
+
+    def advance(self, model, signal, motor, memory, dt):
+        return jnp.concatenate([signal[None], memory[:-1]])
+
+
+class SeriesElastic(AbstractStage):
+    """A motor behind a spring: the signal drives the rotor, the spring drives the joint."""
+
+    stiffness: PerActuator
+    """Of the spring [N·m/rad or N/m]."""
+    damping: PerActuator
+    """Of the spring [N·m·s/rad or N·s/m]."""
+    rotor_inertia: PerActuator
+    """[kg·m² or kg]"""
+
+    def initial(self, nu):
+        return np.zeros((2, nu))
+
+    def output(self, model, signal, motor, memory, dt):
+        angle, speed = memory
+        return self.stiffness * (angle - motor.position) + self.damping * (speed - motor.speed)
+
+    def advance(self, model, signal, motor, memory, dt):
+        # implicit in the rotor's own motion: stable however stiff the spring and light the rotor
+        angle, speed = memory
+        push = signal - self.output(model, signal, motor, memory, dt) - dt * self.stiffness * speed
+        inertia = self.rotor_inertia + dt * self.damping + dt**2 * self.stiffness
+        new_speed = speed + dt * push / inertia
+        return jnp.stack([angle + dt * new_speed, new_speed])
+
+
+class Actuation(eqx.Module):
+    """The chain of stages that every actuator of a model goes through."""
+
+    stages: tuple[AbstractStage, ...]
+
+    def __init__(self, *stages: AbstractStage):
+        self.stages = stages or (ControlRange(), ModelLaw(), ForceRange())
+
+    def initial(self, model: Model) -> tuple:
+        """Memory of all stages at the start of a simulation."""
+        return tuple(stage.initial(model.nu) for stage in self.stages)
+
+    def torques(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> Tau:
+        """Joint torques or forces of all actuators [N·m or N], clipped to the joints' effort limits."""
+        motor = _motors(model, q, qd)
+        signal = u
+        for stage, own in zip(self.stages, memory, strict=True):
+            signal = stage.output(model, signal, motor, own, dt)
+        tree_tau = (model.actuator.gear * signal) @ _transmission(model)
+        return reduce_tau(model, jnp.clip(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
+
+    def advance(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> tuple:
+        """Memory of all stages one time step later."""
+        if all(own is None for own in memory):
+            return memory
+        motor = _motors(model, q, qd)
+        signal, advanced = u, []
+        for stage, own in zip(self.stages, memory, strict=True):
+            advanced.append(stage.advance(model, signal, motor, own, dt))
+            signal = stage.output(model, signal, motor, own, dt)
+        return tuple(advanced)
+
+
+def _motors(model: Model, q: Q, qd: Qd) -> Motor:
+    select = _transmission(model).T
+    position = scalar_positions(model, expand_q(model, q)) @ select
+    speed = expand_v(model, qd) @ select
+    return Motor(model.actuator.gear * position, model.actuator.gear * speed)
+
+
+def _transmission(model: Model) -> np.ndarray:
+    """Which actuator drives which degree of freedom of the tree."""
+    select = np.zeros((model.nu, model.topology.mv))
+    for row, joint in enumerate(model.actuator.joints):
+        select[row, model.topology.tree_v_slices[joint][0]] = 1.0
+    return select

@@ -1,0 +1,52 @@
+"""Energy, momentum and centre of mass."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Scalar, Vec3
+from hybridsim.dynamics.inertias import body_inertias
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.passive import spring_deflection
+from hybridsim.model.coordinates import expand_q, expand_v
+from hybridsim.model.model import Model
+from hybridsim.spatial.transform import Pose
+
+
+def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, "nv"]) -> Scalar:
+    """Kinetic energy of the bodies and of the rotors behind the gears [J]."""
+    momenta = jax.vmap(lambda I, V: I * V)(body_inertias(model), kin.V_WB_B)  # noqa: E741
+    tree_qd = expand_v(model, qd)
+    return 0.5 * jnp.sum(kin.V_WB_B * momenta) + 0.5 * jnp.sum(model.joint.armature * tree_qd**2)
+
+
+def gravity_energy(model: Model, kin: Kinematics) -> Scalar:
+    """Potential energy in the field of gravity, zero for masses at the world's origin [J]."""
+    return -total_mass(model) * (centre_of_mass(model, kin) @ model.gravity)
+
+
+def spring_energy(model: Model, q: Float[AnyArray, "nq"]) -> Scalar:
+    """Energy stored in the joint springs [J]; the limit stops not included."""
+    deflection = spring_deflection(model, expand_q(model, q))
+    return 0.5 * jnp.sum(model.joint.stiffness * deflection**2)
+
+
+def total_mass(model: Model) -> Scalar:
+    """Mass of all bodies [kg]."""
+    return jnp.sum(jnp.asarray(model.body.mass))
+
+
+def centre_of_mass(model: Model, kin: Kinematics) -> Vec3:
+    """Centre of mass of the whole mechanism in the world [m]."""
+    coms = jax.vmap(lambda X, c: X.point(c))(kin.X_WB, jnp.asarray(model.body.com))
+    return model.body.mass @ coms / total_mass(model)
+
+
+def momentum(model: Model, kin: Kinematics) -> Float[AnyArray, "6"]:
+    """Angular momentum about the centre of mass [kg·m²/s], then linear momentum [kg·m/s], in world axes."""
+    about = centre_of_mass(model, kin)
+
+    def of_body(I, V, X):  # noqa: E741
+        return Pose(X.R, X.p - about).force(I * V)
+
+    return jnp.sum(jax.vmap(of_body)(body_inertias(model), kin.V_WB_B, kin.X_WB), axis=0)

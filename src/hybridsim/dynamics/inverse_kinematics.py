@@ -1,0 +1,139 @@
+"""Inverse kinematics: joint coordinates that bring named frames to targets, by damped least squares."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from hybridsim.core.result import Status
+from hybridsim.core.types import AnyArray, Mat3, Q, Scalar, StatusCode, Vec3, require_float64
+from hybridsim.dynamics.jacobian import frame_jacobian
+from hybridsim.dynamics.kinematics import Kinematics, kinematics
+from hybridsim.dynamics.passive import scalar_positions
+from hybridsim.model.coordinates import expand_q, retract
+from hybridsim.model.model import Model
+from hybridsim.model.topology import WORLD
+from hybridsim.spatial.rotation import matrix_log
+
+
+class Target(NamedTuple):
+    """Where a body or named frame should be; leave out what does not matter."""
+
+    frame: str
+    position: Vec3 | None = None
+    """Wanted position in the world [m]."""
+    rotation: Mat3 | None = None
+    """Wanted orientation R_WF."""
+
+
+class IKSolution(NamedTuple):
+    """Result of `inverse_kinematics`."""
+
+    q: Float[Array, "nq"]
+    """Coordinates found."""
+    error: Scalar
+    """Norm of what is left [m and rad together]."""
+    iterations: AnyArray
+    status: StatusCode
+    """`Status.OK`, or `Status.MAX_ITERATIONS` if the target was not reached."""
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: list[Target],
+    q_start: Q,
+    *,
+    damping: float = 1e-3,
+    tolerance: float = 1e-8,
+    max_iterations: int = 200,
+    respect_limits: bool = True,
+) -> IKSolution:
+    """Coordinates near `q_start` for which every target is met as well as possible.
+
+    Each iteration solves (Jᵀ J + λ² 1) δ = Jᵀ e, halves λ when the error fell and grows it fourfold (staying put)
+    when it did not, so that the error never increases.
+
+    Args:
+        model: the mechanism.
+        targets: frames and where they should be.
+        q_start: where to start.
+        damping: first λ, in units of the Jacobian [m or rad].
+        tolerance: error [m, rad] at which to stop.
+        max_iterations: when to give up.
+        respect_limits: keep single-axis joints within their position limits.
+    """
+    require_float64()
+    _check_targets(model, targets)
+
+    def error_and_jacobian(q):
+        kin = kinematics(model, q, np.zeros(model.nv))
+        errors, jacobians = zip(*(_target_rows(model, kin, target) for target in targets), strict=True)
+        return jnp.concatenate(errors), jnp.concatenate(jacobians)
+
+    def proceed(state):
+        q, size, lam, k = state
+        e, J = error_and_jacobian(q)
+        step = jnp.linalg.solve(J.T @ J + lam**2 * jnp.eye(model.nv), J.T @ e)
+        trial = retract(model, q, step)
+        trial = _within_limits(model, trial) if respect_limits else trial
+        trial_size = jnp.linalg.norm(error_and_jacobian(trial)[0])
+        better = trial_size < size
+        lam = jnp.clip(jnp.where(better, 0.5 * lam, 4.0 * lam), 1e-9, 1e3)
+        return jnp.where(better, trial, q), jnp.where(better, trial_size, size), lam, k + 1
+
+    def unfinished(state):
+        _, size, lam, k = state
+        return (size > tolerance) & (k < max_iterations) & (lam < 1e3)
+
+    q_start = jnp.asarray(q_start)
+    size = jnp.linalg.norm(error_and_jacobian(q_start)[0])
+    q, size, _, k = jax.lax.while_loop(unfinished, proceed, (q_start, size, jnp.asarray(damping), 0))
+    status = jnp.where(size <= tolerance, Status.OK.value, Status.MAX_ITERATIONS.value)
+    return IKSolution(q, size, k, status)
+
+
+def _target_rows(model: Model, kin: Kinematics, target: Target) -> tuple[Array, Array]:
+    topology = model.topology
+    if target.frame in topology.frame_names:
+        place = topology.frame_names.index(target.frame)
+        body = topology.frame_bodies[place]
+        R_BF = jnp.asarray(model.frame_placement.R)[place]
+        p_BF = jnp.asarray(model.frame_placement.p)[place]
+    else:
+        body, R_BF, p_BF = topology.body_index(target.frame), jnp.eye(3), jnp.zeros(3)
+    X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
+    J = frame_jacobian(model, kin, body, p_BF)
+    errors, rows = [], []
+    if target.position is not None:
+        errors.append(jnp.asarray(target.position) - X_WB.point(p_BF))
+        rows.append(J[3:])
+    if target.rotation is not None:
+        R_WF = X_WB.R @ R_BF
+        errors.append(R_WF @ matrix_log(R_WF.T @ jnp.asarray(target.rotation)))
+        rows.append(J[:3])
+    return jnp.concatenate(errors), jnp.concatenate(rows)
+
+
+def _within_limits(model: Model, q: Q) -> Q:
+    """Coordinates with each independent single-axis joint moved back to its nearest limit."""
+    position = scalar_positions(model, expand_q(model, q))
+    beyond = jnp.clip(position, model.joint.lower, model.joint.upper) - position
+    own = [d for body, (i, j) in enumerate(model.topology.tree_v_slices) if model.topology.mimics[body] < 0
+           for d in range(i, j)]
+    return retract(model, q, beyond[np.asarray(own, dtype=int)])
+
+
+def _check_targets(model: Model, targets: list[Target]) -> None:
+    if not targets:
+        raise ValueError("inverse_kinematics needs at least one target")
+    for target in targets:
+        if target.position is None and target.rotation is None:
+            raise ValueError(f"target for {target.frame!r} asks for neither position nor rotation")
+        names = (*model.topology.frame_names, *model.topology.body_names)
+        if target.frame not in names:
+            raise KeyError(f"no body or frame named {target.frame!r}; the model has {', '.join(names)}")
+        fixed = dict(zip(model.topology.frame_names, model.topology.frame_bodies, strict=True))
+        if fixed.get(target.frame) == WORLD:
+            raise ValueError(f"frame {target.frame!r} is fixed to the world and cannot be moved")

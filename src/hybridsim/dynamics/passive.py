@@ -1,0 +1,70 @@
+"""Passive joint forces: springs, viscous and dry friction, limit stops.
+
+Everything is smooth enough to differentiate: dry friction is a tanh over `friction_width`, a limit stop a one-sided
+spring and damper that never pulls.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from hybridsim.core.numerics import smooth_sign
+from hybridsim.core.types import AnyArray, Q, Qd, Tau
+from hybridsim.model import joints
+from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau
+from hybridsim.model.joints import JointType
+from hybridsim.model.model import Model
+
+
+def passive_torques(model: Model, q: Q, qd: Qd) -> Tau:
+    """Sum of all passive joint torques or forces [N·m or N]."""
+    tree_q, tree_qd = expand_q(model, q), expand_v(model, qd)
+    springs = -model.joint.stiffness * spring_deflection(model, tree_q)
+    damping = -model.joint.damping * tree_qd
+    return reduce_tau(model, springs + damping + dry_friction(model, tree_qd) + limit_stops(model, tree_q, tree_qd))
+
+
+def spring_deflection(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
+    """How far each joint is from where its spring is relaxed [rad or m]; zero for free joints."""
+    topology = model.topology
+    if topology.mq == topology.mv:
+        return q - model.joint.rest
+    parts = []
+    for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
+        if kind is JointType.FREE:
+            parts.append(jnp.zeros(6))
+        else:
+            parts.append(joints.difference(kind, jnp.asarray(model.joint.rest)[q0:q1], q[q0:q1]))
+    return jnp.concatenate(parts)
+
+
+def dry_friction(model: Model, qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv"]:
+    """Coulomb friction with the Stribeck rise towards standstill [N·m or N].
+
+    −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
+    w `friction_width`.
+    """
+    joint = model.joint
+    level = joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
+    return -level * smooth_sign(qd, joint.friction_width)
+
+
+def limit_stops(model: Model, q: Float[AnyArray, "mq"], qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv"]:
+    """Forces of the position limits [N·m or N]: spring and damper beyond the limit, never pulling."""
+    joint = model.joint
+    position = scalar_positions(model, q)
+    above = jnp.maximum(position - joint.upper, 0.0)
+    below = jnp.maximum(joint.lower - position, 0.0)
+    push_down = jnp.maximum(joint.limit_stiffness * above + joint.limit_damping * qd, 0.0)
+    push_up = jnp.maximum(joint.limit_stiffness * below - joint.limit_damping * qd, 0.0)
+    return jnp.where(below > 0.0, push_up, 0.0) - jnp.where(above > 0.0, push_down, 0.0)
+
+
+def scalar_positions(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
+    """Coordinate of each degree of freedom; zero for those of spherical and free joints, which have none."""
+    topology = model.topology
+    if topology.mq == topology.mv:
+        return q
+    parts = []
+    for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
+        parts.append(q[q0:q1] if kind.nq == kind.nv else jnp.zeros(kind.nv))
+    return jnp.concatenate(parts)

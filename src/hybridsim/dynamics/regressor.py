@@ -1,0 +1,47 @@
+"""Inertial-parameter regressor: joint torques are linear in mass, first moments and inertias.
+
+`tau = Y(q, qd, qdd) φ`, with ten parameters per body: m, m c (3), and the inertia about the body frame's origin
+(xx, yy, zz, xy, xz, yz). With measured torques a linear least-squares fit of φ needs no simulation at all.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Q, Qd, Qdd
+from hybridsim.dynamics.inertias import body_inertias
+from hybridsim.dynamics.jacobian import body_jacobian
+from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.dynamics.rnea import body_accelerations
+from hybridsim.model.coordinates import expand_v
+from hybridsim.model.inertial import ORDER
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia, symmetric_matrix
+from hybridsim.spatial.motion import cross_force
+
+
+def inertial_parameters(model: Model) -> Float[AnyArray, "nb 10"]:
+    """φ of every body: m [kg], m c [kg·m], inertia about the frame's origin [kg·m²]."""
+    inertia = body_inertias(model)
+    rows, columns = np.array(ORDER).T
+    return jnp.concatenate([inertia.mass[:, None], inertia.h, inertia.I[:, rows, columns]], axis=1)
+
+
+def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, "nv nb 10"]:
+    """Y with `tau = Σ_b Y[:, b] φ_b`; the armature's torque is not included."""
+    kin = kinematics(model, q, qd)
+    A_WB_B = body_accelerations(model, kin, expand_v(model, qdd))
+    body_rows = jax.vmap(_body_regressor)(kin.V_WB_B, A_WB_B)
+    jacobians = jnp.stack([body_jacobian(model, kin, body) for body in range(model.nb)])
+    return jnp.einsum("bij,bik->jbk", jacobians, body_rows)
+
+
+def _body_regressor(V: Float[AnyArray, "6"], A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:
+    """Columns: the force that a body with one unit parameter needs for velocity V and acceleration A."""
+
+    def force(phi):
+        inertia = RigidInertia(phi[0], phi[1:4], symmetric_matrix(phi[4:]))
+        return inertia * A + cross_force(V, inertia * V)
+
+    return jax.vmap(force, out_axes=1)(jnp.eye(10))

@@ -1,0 +1,89 @@
+"""Pendulums: one link, two, many, and the acrobot.
+
+Links hang along −z and turn about y; zero is hanging straight down.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.model import Model
+
+
+def pendulum(length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
+    """A thin rod swinging about one end."""
+    return n_link_pendulum(1, lengths=[length], masses=[mass], damping=damping, name="pendulum")
+
+
+def double_pendulum(
+    lengths: Sequence[float] = (1.0, 1.0), masses: Sequence[float] = (1.0, 1.0), damping: float = 0.0
+) -> Model:
+    """Two thin rods, one hanging on the other."""
+    return n_link_pendulum(2, lengths=lengths, masses=masses, damping=damping, name="double_pendulum")
+
+
+def n_link_pendulum(
+    links: int,
+    *,
+    lengths: Sequence[float] | None = None,
+    masses: Sequence[float] | None = None,
+    inertias: Sequence[float] | None = None,
+    damping: float = 0.0,
+    name: str = "",
+    timestep: float = 0.001,
+) -> Model:
+    """A chain of rods `link0`, `link1`, … on joints `joint0`, `joint1`, …
+
+    Args:
+        links: number of links.
+        lengths: of the links [m]; one metre by default.
+        masses: of the links [kg]; one kilogram by default.
+        inertias: about the centre of mass, across the link [kg·m²]; those of thin rods by default.
+        damping: of every joint [N·m·s/rad].
+        name: of the model.
+        timestep: of the simulation [s].
+    """
+    lengths = np.ones(links) if lengths is None else np.asarray(lengths, dtype=float)
+    masses = np.ones(links) if masses is None else np.asarray(masses, dtype=float)
+    inertias = masses * lengths**2 / 12.0 if inertias is None else np.asarray(inertias, dtype=float)
+    if not len(lengths) == len(masses) == len(inertias) == links:
+        raise ValueError(f"{links} links need {links} lengths, masses and inertias")
+    chain = ModelBuilder(name or f"pendulum{links}", timestep=timestep)
+    for i in range(links):
+        chain.add_body(
+            f"link{i}",
+            parent=f"link{i - 1}" if i else "world",
+            joint=f"joint{i}",
+            at=(0.0, 0.0, -lengths[i - 1] if i else 0.0),
+            axis=(0.0, 1.0, 0.0),
+            mass=masses[i],
+            com=(0.0, 0.0, -0.5 * lengths[i]),
+            # a rod of one per cent of its length in radius: the moment along it must not be zero
+            inertia=(inertias[i], inertias[i], min(inertias[i], 0.5 * masses[i] * (0.01 * lengths[i]) ** 2)),
+            damping=damping,
+        )
+        chain.add_geom(f"link{i}", "capsule", (0.01 * lengths[i], 0.5 * lengths[i]), at=(0.0, 0.0, -0.5 * lengths[i]))
+    chain.add_frame("tip", f"link{links - 1}", at=(0.0, 0.0, -lengths[-1]))
+    return chain.build()
+
+
+def acrobot() -> Model:
+    """A double pendulum driven at the elbow only."""
+    robot = ModelBuilder("acrobot")
+    for body, parent, joint, z in (("upper", "world", "shoulder", 0.0), ("lower", "upper", "elbow", -1.0)):
+        robot.add_body(
+            body,
+            parent=parent,
+            joint=joint,
+            at=(0.0, 0.0, z),
+            axis=(0.0, 1.0, 0.0),
+            mass=1.0,
+            com=(0.0, 0.0, -0.5),
+            inertia=(1.0 / 12.0, 1.0 / 12.0, 5e-5),
+            damping=0.05,
+        )
+        robot.add_geom(body, "capsule", (0.01, 0.5), at=(0.0, 0.0, -0.5))
+    robot.add_frame("tip", "lower", at=(0.0, 0.0, -1.0))
+    robot.add_actuator("elbow", control_range=(-10.0, 10.0))
+    return robot.build()

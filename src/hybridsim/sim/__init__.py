@@ -1,0 +1,1 @@
+"""The simulator: one step, its integrators, and rollouts."""

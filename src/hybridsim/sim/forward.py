@@ -1,0 +1,57 @@
+"""One evaluation of the dynamics: state and inputs to joint accelerations, every tap in sight."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Qdd
+from hybridsim.dynamics.aba import articulated_body
+from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.dynamics.passive import passive_torques
+from hybridsim.model.coordinates import retract
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs, State
+from hybridsim.spatial.transform import Pose
+from hybridsim.taps.taps import Taps
+
+
+def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Qdd:
+    """Joint accelerations [rad/s² or m/s²] of a state under inputs."""
+    model = sim.model
+    taps("step.time", state.t)
+    taps.publish_user_inputs(inputs.user)
+
+    # state and mass properties
+    q = taps("joint.q", state.q, partial(retract, model))
+    qd = taps("joint.qd", state.qd)
+    inertia = taps("body.inertia", body_inertias(model))
+
+    # where the bodies are and how they move
+    kin = kinematics(model, q, qd)
+    X_WB = taps("body.pose", kin.X_WB)
+    V_WB_B = taps("body.twist", kin.V_WB_B)
+    kin = eqx.tree_at(lambda k: (k.X_WB, k.V_WB_B), kin, (X_WB, V_WB_B))
+
+    # joint torques
+    passive = taps("joint.passive", passive_torques(model, q, qd))
+    u = taps("actuator.command", inputs.u)
+    actuation = taps("joint.actuation", sim.actuation.torques(model, q, qd, u, state.aux["actuation"], sim.dt))
+    tau = taps("joint.tau", passive + actuation)
+
+    # body forces
+    F_ext = taps("body.external_force", external_forces(inputs, X_WB))
+    bias = taps("body.bias_force", bias_forces(inertia, kin))
+
+    return taps("joint.qdd", articulated_body(model, kin, inertia, bias - F_ext, tau))
+
+
+def external_forces(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:
+    """Wrench from outside on each body at its origin, turned from world axes into the body frame [N·m, N]."""
+    if inputs.wrench is None:
+        return np.zeros((X_WB.p.shape[0], 6))
+    return jax.vmap(lambda R, F: jnp.concatenate([F[:3] @ R, F[3:] @ R]))(X_WB.R, jnp.asarray(inputs.wrench))

@@ -1,0 +1,86 @@
+"""Integrators: from one state to the next.
+
+| name     | velocity                                              | order | evaluations of `forward`   |
+|----------|-------------------------------------------------------|-------|----------------------------|
+| euler    | explicit, then the position with the new velocity     | 1     | 1                          |
+| rk4      | classical Runge–Kutta, quaternions renormalised       | 4     | 4                          |
+| implicit | (1 − dt ∂qdd/∂qd) Δqd = dt qdd, then as euler         | 1     | 1, and its Jacobian in qd  |
+
+Semi-implicit Euler is the papers' choice. The implicit variant includes every velocity dependence there is: joint
+damping, Coriolis forces, servos and grafts.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from hybridsim.core.types import Qd, Qdd
+from hybridsim.model.coordinates import carried_acceleration, carried_velocity, coordinate_rate, normalized, retract
+from hybridsim.sim.forward import forward
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs, State
+from hybridsim.taps.taps import Taps
+
+
+def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
+    """The state one time step later."""
+    taps = sim.open_taps()
+    match sim.integrator:
+        case "euler":
+            q, qd = _euler(sim, state, inputs, taps)
+        case "rk4":
+            q, qd = _rk4(sim, state, inputs, taps)
+        case "implicit":
+            q, qd = _implicit(sim, state, inputs, taps)
+    qd = taps("step.qd_next", qd)
+    q = taps("step.q_next", q, partial(retract, sim.model))
+    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, inputs))
+
+
+def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+    qdd = forward(sim, state, inputs, taps)
+    return _moved(sim, state, sim.dt * carried_acceleration(sim.model, state.qd, qdd))
+
+
+def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+    def acceleration(qd: Qd) -> Qdd:
+        at_qd = State(state.q, qd, state.t, state.aux)
+        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps()))
+
+    slope = jax.jacfwd(acceleration)(state.qd)
+    step = sim.dt * carried_acceleration(sim.model, state.qd, forward(sim, state, inputs, taps))
+    return _moved(sim, state, jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * slope, step))
+
+
+def _moved(sim: Simulator, state: State, dqd: Qd):
+    """Coordinates and velocities after the velocity changed by `dqd` and the position followed it."""
+    qd = state.qd + dqd
+    q = normalized(sim.model, retract(sim.model, state.q, sim.dt * qd))
+    return q, carried_velocity(sim.model, qd, sim.dt)
+
+
+def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+    # quaternions are integrated as four plain numbers: the rate is smooth off the unit sphere, so the order stays four
+    model, dt = sim.model, sim.dt
+
+    def rates(q, qd, t, taps):
+        return coordinate_rate(model, q, qd), forward(sim, State(q, qd, t, state.aux), inputs, taps)
+
+    def along(k, h):
+        return state.q + h * k[0], state.qd + h * k[1], state.t + h
+
+    k1 = rates(state.q, state.qd, state.t, taps)
+    k2 = rates(*along(k1, 0.5 * dt), sim.open_taps())
+    k3 = rates(*along(k2, 0.5 * dt), sim.open_taps())
+    k4 = rates(*along(k3, dt), sim.open_taps())
+    mean = jax.tree.map(lambda a, b, c, d: (a + 2.0 * b + 2.0 * c + d) / 6.0, k1, k2, k3, k4)
+    q, qd, _ = along(mean, dt)
+    return normalized(model, q), qd
+
+
+def _advanced_aux(sim: Simulator, state: State, inputs: Inputs) -> dict:
+    """Memory one step later; it sees the state and the inputs at the start of the step."""
+    memory = state.aux["actuation"]
+    advanced = sim.actuation.advance(sim.model, state.q, state.qd, inputs.u, memory, sim.dt)
+    return state.aux | {"actuation": advanced}

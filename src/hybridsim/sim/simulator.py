@@ -1,0 +1,89 @@
+"""Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
+
+from typing import Literal
+
+import equinox as eqx
+import numpy as np
+
+from hybridsim.core.types import AnyArray, Scalar
+from hybridsim.dynamics.actuation import Actuation
+from hybridsim.model.model import Model
+from hybridsim.sim.state import State
+from hybridsim.taps.address import AxisNames
+from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
+from hybridsim.taps.catalog import Axis
+from hybridsim.taps.taps import Taps
+
+Integrator = Literal["euler", "rk4", "implicit"]
+
+
+class Simulator(eqx.Module):
+    """Everything that a step needs besides the state; a pytree of parameters like the model itself."""
+
+    model: Model
+    blueprint: Blueprint
+    actuation: Actuation
+    dt: Scalar
+    """Time step [s]."""
+    integrator: Integrator = eqx.field(static=True)
+    """`euler` (semi-implicit), `rk4`, or `implicit` (implicit in velocity, for stiff damping)."""
+    axis_names: tuple[tuple[Axis, tuple[str, ...]], ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        blueprint: Blueprint | None = None,
+        actuation: Actuation | None = None,
+        dt: float | AnyArray | None = None,
+        integrator: Integrator = "euler",
+    ):
+        """Build a simulator.
+
+        Args:
+            model: the mechanism.
+            blueprint: networks to graft; none by default.
+            actuation: how commands become torques; the model's own actuators by default.
+            dt: time step [s]; the model's own by default.
+            integrator: how a step is taken.
+        """
+        if integrator not in ("euler", "rk4", "implicit"):
+            raise ValueError(f"unknown integrator {integrator!r}; choose euler, rk4 or implicit")
+        self.model = model
+        self.blueprint = blueprint or Blueprint()
+        self.actuation = actuation or Actuation()
+        self.dt = np.asarray(model.timestep if dt is None else dt, dtype=float)
+        self.integrator = integrator
+        self.axis_names = tuple(axis_names(model).items())
+        self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
+
+    def bound_blueprint(self) -> BoundBlueprint:
+        """The blueprint with its addresses resolved for the model."""
+        return self.blueprint.bind(dict(self.axis_names))
+
+    def open_taps(self, *, record: bool = False) -> Taps:
+        """Taps for one evaluation of the dynamics."""
+        return Taps(self.bound_blueprint(), record=record)
+
+    def initial_state(self, q: AnyArray | None = None, qd: AnyArray | None = None, t: float = 0.0) -> State:
+        """A state at time `t` [s]; by default the model's home configuration at rest."""
+        model = self.model
+        q = np.array(model.home if q is None else q, dtype=float)
+        qd = np.zeros(model.nv) if qd is None else np.array(qd, dtype=float)
+        if q.shape != (model.nq,) or qd.shape != (model.nv,):
+            raise ValueError(
+                f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
+                f"not {q.shape} and {qd.shape}: {', '.join(model.topology.coordinate_names)}"
+            )
+        return State(q, qd, np.asarray(t, dtype=float), {"actuation": self.actuation.initial(model)})
+
+
+def axis_names(model: Model) -> AxisNames:
+    """The model's names along every axis that a tap can have."""
+    topology = model.topology
+    return {
+        Axis.COORDINATE: topology.coordinate_names,
+        Axis.DOF: topology.dof_names,
+        Axis.BODY: topology.body_names,
+        Axis.ACTUATOR: model.actuator.names,
+    }

@@ -1,0 +1,130 @@
+"""The catalogue of quantities that a network can read or change, in the order in which a step computes them.
+
+A line here and a line `x = taps("group.quantity", x)` in the owner file are one and the same thing; a test checks that
+neither exists without the other. A graft may read everything above its output, and its output's own earlier value.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Axis(StrEnum):
+    """What the rows of a quantity stand for."""
+
+    NONE = "-"
+    COORDINATE = "coordinate"
+    DOF = "dof"
+    BODY = "body"
+    ACTUATOR = "actuator"
+
+
+class Form(StrEnum):
+    """How a quantity is stored in the engine, and what adding to it means."""
+
+    VECTOR = "vector"
+    """An array; adding adds."""
+    CONFIGURATION = "configuration"
+    """Coordinates `q`; adding moves along the degrees of freedom, so quaternions stay unit."""
+    POSE = "pose"
+    """Read as position and rotation vector; adding moves the position and turns the body about its own axes."""
+    INERTIA = "inertia"
+    """Read as mass, first moment and inertia about the body's origin; adding adds."""
+    INPUT = "input"
+    """Can be read but not changed."""
+
+
+_XYZ = ("x", "y", "z")
+
+
+def _vectors(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}.{axis}" for name in names for axis in _XYZ)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One entry of the catalogue."""
+
+    name: str
+    axis: Axis
+    unit: str
+    text: str
+    """One sentence for the table of `hybridsim taps`."""
+    owner: str
+    """File whose line publishes the quantity."""
+    components: tuple[str, ...] = ()
+    """Names of the numbers in one row; none for a single number."""
+    form: Form = Form.VECTOR
+
+    @property
+    def write_axis(self) -> Axis:
+        """What the rows of a change to the quantity stand for: a change of `q` has one per degree of freedom."""
+        return Axis.DOF if self.form is Form.CONFIGURATION else self.axis
+
+
+CATALOG: tuple[Quantity, ...] = (
+    Quantity("step.time", Axis.NONE, "s", "Time at the start of the step.", "sim/forward.py", form=Form.INPUT),
+    Quantity("joint.q", Axis.COORDINATE, "rad, m", "Joint coordinates.", "sim/forward.py", form=Form.CONFIGURATION),
+    Quantity("joint.qd", Axis.DOF, "rad/s, m/s", "Joint velocities.", "sim/forward.py"),
+    Quantity(
+        "body.inertia",
+        Axis.BODY,
+        "kg, kg·m, kg·m²",
+        "Mass, first moment and inertia about the body frame's origin.",
+        "sim/forward.py",
+        ("mass", *_vectors("h"), "I.xx", "I.yy", "I.zz", "I.xy", "I.xz", "I.yz"),
+        Form.INERTIA,
+    ),
+    Quantity(
+        "body.pose",
+        Axis.BODY,
+        "m, rad",
+        "Position and rotation vector of the body in the world, as contact and external wrenches see it.",
+        "sim/forward.py",
+        _vectors("p", "r"),
+        Form.POSE,
+    ),
+    Quantity(
+        "body.twist",
+        Axis.BODY,
+        "rad/s, m/s",
+        "Velocity of the body in the world, in its own frame.",
+        "sim/forward.py",
+        _vectors("omega", "v"),
+    ),
+    Quantity("joint.passive", Axis.DOF, "N·m, N", "Torque of springs, friction and limit stops.", "sim/forward.py"),
+    Quantity("actuator.command", Axis.ACTUATOR, "as the actuator", "Commands as they arrive.", "sim/forward.py"),
+    Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),
+    Quantity("joint.tau", Axis.DOF, "N·m, N", "Total joint torque.", "sim/forward.py"),
+    Quantity(
+        "body.external_force",
+        Axis.BODY,
+        "N·m, N",
+        "Wrench from outside on the body at its origin, in its own frame.",
+        "sim/forward.py",
+        _vectors("torque", "force"),
+    ),
+    Quantity(
+        "body.bias_force",
+        Axis.BODY,
+        "N·m, N",
+        "Force that the body's velocity calls for: V ×* (I V).",
+        "sim/forward.py",
+        _vectors("torque", "force"),
+    ),
+    Quantity("joint.qdd", Axis.DOF, "rad/s², m/s²", "Joint accelerations.", "sim/forward.py"),
+    Quantity("step.qd_next", Axis.DOF, "rad/s, m/s", "Joint velocities after the step.", "sim/integrate.py"),
+    Quantity(
+        "step.q_next",
+        Axis.COORDINATE,
+        "rad, m",
+        "Joint coordinates after the step.",
+        "sim/integrate.py",
+        form=Form.CONFIGURATION,
+    ),
+)
+
+USER_INPUT = "input"
+"""Group of the inputs that a user adds: `input.wind` is the entry `wind` of the step's user inputs."""
+
+BY_NAME = {quantity.name: quantity for quantity in CATALOG}
+ORDER = {quantity.name: place for place, quantity in enumerate(CATALOG)}

@@ -1,0 +1,82 @@
+"""Small networks for grafts."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from hybridsim.core.types import AnyArray
+
+Activation = Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"]
+
+_ACTIVATIONS = {
+    "identity": lambda x: x,
+    "tanh": jnp.tanh,
+    "sin": jnp.sin,
+    "relu": jax.nn.relu,
+    "softplus": jax.nn.softplus,
+    "elu": jax.nn.elu,
+    "sigmoid": jax.nn.sigmoid,
+    "softsign": jax.nn.soft_sign,
+}
+
+
+class MLP(eqx.Module):
+    """A multilayer perceptron; fresh, it returns exactly zero.
+
+    The last layer starts at zero, so that grafting a new network changes nothing; the hidden layers start at random
+    (Xavier for saturating activations, He for the others), so that the first gradient step finds every direction.
+    """
+
+    weights: tuple[Float[AnyArray, "_ _"], ...]
+    """One (outputs, inputs) matrix per layer."""
+    biases: tuple[Float[AnyArray, "_"], ...]
+    input_shift: Float[AnyArray, "_"]
+    """Subtracted from the inputs, in their units."""
+    input_scale: Float[AnyArray, "_"]
+    """The inputs are divided by it, in their units."""
+    output_scale: Float[AnyArray, "_"]
+    """The outputs are multiplied by it, in their units."""
+    activation: Activation = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        *,
+        hidden: Sequence[int] = (16, 16),
+        activation: Activation = "tanh",
+        seed: int = 0,
+        input_shift: float | Sequence[float] = 0.0,
+        input_scale: float | Sequence[float] = 1.0,
+        output_scale: float | Sequence[float] = 1.0,
+    ):
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
+        sizes = (inputs, *hidden, outputs)
+        random = np.random.default_rng(seed)
+        saturating = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
+        weights = []
+        for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+            deviation = np.sqrt(2.0 / (n_in + n_out)) if saturating else np.sqrt(2.0 / n_in)
+            weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
+        weights[-1] = np.zeros_like(weights[-1])
+        self.weights = tuple(weights)
+        self.biases = tuple(np.zeros(n) for n in sizes[1:])
+        self.input_shift = np.broadcast_to(np.asarray(input_shift, dtype=float), (inputs,)).copy()
+        self.input_scale = np.broadcast_to(np.asarray(input_scale, dtype=float), (inputs,)).copy()
+        self.output_scale = np.broadcast_to(np.asarray(output_scale, dtype=float), (outputs,)).copy()
+        self.activation = activation
+
+    def __call__(self, x: Float[AnyArray, "_"]) -> Float[Array, "_"]:
+        """Outputs of the network in their units."""
+        y = (x - self.input_shift) / self.input_scale
+        *hidden, last = zip(self.weights, self.biases, strict=True)
+        for W, b in hidden:
+            y = _ACTIVATIONS[self.activation](W @ y + b)
+        W, b = last
+        return self.output_scale * (W @ y + b)
