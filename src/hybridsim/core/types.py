@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from hybridsim.core.errors import PrecisionError
 
-AnyArray = Array | np.ndarray
+AnyArray = Array | np.ndarray | np.floating
 
 Scalar = Float[AnyArray, ""]
 Vec3 = Float[AnyArray, "3"]

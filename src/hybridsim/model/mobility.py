@@ -13,6 +13,8 @@ from hybridsim.spatial.transform import Pose
 
 SINGULAR = 1e-14
 """Smallest share of the articulated inertia, along some direction of a joint, that is more than rounding."""
+SMALLEST = 1e-60
+"""Inertia [kg or kg·m²] below which nothing can be divided by it safely."""
 
 
 def singular_joints(spec: ModelSpec) -> list[BodySpec]:
@@ -25,9 +27,10 @@ def singular_joints(spec: ModelSpec) -> list[BodySpec]:
         if S.shape[1]:
             U = I_carried @ S
             D = S.T @ U + body.joint.armature * np.eye(S.shape[1])
-            if np.linalg.eigvalsh(D)[0] <= SINGULAR * np.abs(I_carried).max():
+            if np.linalg.eigvalsh(D)[0] <= max(SINGULAR * np.abs(I_carried).max(), SMALLEST):
                 singular.append(body)
-            I_carried = I_carried - U @ np.linalg.pinv(D) @ U.T
+            else:
+                I_carried = I_carried - U @ np.linalg.inv(D) @ U.T
         if body.parent != WORLD_NAME:
             X = _motion_matrix(body.placement)
             IA[body.parent] = IA[body.parent] + X.T @ I_carried @ X

@@ -286,7 +286,7 @@ def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
         else:
             yield _problem(
                 body.source,
-                "inertia.nothing_carried",
+                "joint.singular",
                 f"joint {body.joint.name!r} can move without moving any mass: body {body.name!r} and what it "
                 "carries have no inertia about or along some axis of the joint",
                 "give the body an inertia, or fix its joint",

@@ -1,0 +1,99 @@
+"""Volumes and mass properties of collision shapes, for links whose file gives none."""
+
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.model.geometry import Shape
+from hybridsim.model.inertial import Inertial, solid_box, solid_capsule, solid_cylinder, solid_ellipsoid
+from hybridsim.model.specs import GeomSpec
+
+MESH_TYPES = ("stl", "obj", "ply", "off", "dae", "glb")
+MAX_MESH_BYTES = 200_000_000
+
+
+class MeshError(Exception):
+    """A mesh that has no volume or cannot be read."""
+
+
+def volume(geom: GeomSpec) -> float:
+    """Volume of a shape [m³]; 0 for meshes, which would have to be read, and for planes."""
+    x, y, z = (float(s) for s in geom.size)
+    match geom.shape:
+        case Shape.BOX:
+            return 8.0 * x * y * z
+        case Shape.SPHERE:
+            return 4.0 / 3.0 * math.pi * x**3
+        case Shape.ELLIPSOID:
+            return 4.0 / 3.0 * math.pi * x * y * z
+        case Shape.CYLINDER:
+            return 2.0 * math.pi * x**2 * y
+        case Shape.CAPSULE:
+            return 2.0 * math.pi * x**2 * y + 4.0 / 3.0 * math.pi * x**3
+        case _:
+            return 0.0
+
+
+def solid(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
+    """Mass properties of a shape of even density, in the frame that the shape is placed in.
+
+    Args:
+        geom: the shape.
+        density: [kg/m³].
+
+    Returns:
+        The mass properties, and whether they are those of the shape itself and not of its convex hull.
+
+    Raises:
+        MeshError: the mesh cannot be read or has no volume.
+    """
+    x, y, z = (float(s) for s in geom.size)
+    mass, closed = density * volume(geom), True
+    match geom.shape:
+        case Shape.BOX:
+            body = solid_box(mass, (x, y, z))
+        case Shape.SPHERE:
+            body = solid_ellipsoid(mass, (x, x, x))
+        case Shape.ELLIPSOID:
+            body = solid_ellipsoid(mass, (x, y, z))
+        case Shape.CYLINDER:
+            body = solid_cylinder(mass, x, y)
+        case Shape.CAPSULE:
+            body = solid_capsule(mass, x, y)
+        case Shape.MESH:
+            body, closed = _solid_mesh(Path(geom.mesh_file), geom.size, density)
+        case _:
+            raise MeshError("a plane has no volume")
+    return body.moved(geom.placement), closed
+
+
+def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial, bool]:
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in MESH_TYPES:
+        raise MeshError(f"{path.name!r} is not one of the mesh formats {', '.join(MESH_TYPES)}")
+    try:
+        # takes a while to import and is only needed here
+        import trimesh
+
+        if path.stat().st_size > MAX_MESH_BYTES:
+            raise MeshError(f"{path.name!r} is larger than {MAX_MESH_BYTES // 10**6} MB")
+        # from memory and without a resolver: a mesh cannot make us open further files
+        mesh = trimesh.load_mesh(io.BytesIO(path.read_bytes()), file_type=kind, skip_materials=True)
+        if isinstance(mesh, trimesh.Scene):
+            mesh = mesh.to_mesh()
+        mesh.merge_vertices(merge_tex=True, merge_norm=True)
+        mesh.apply_scale(scale)
+        closed = bool(mesh.is_watertight and mesh.is_winding_consistent and abs(mesh.volume) > 0.0)
+        if not closed:
+            mesh = mesh.convex_hull
+        enclosed, com, inertia = float(mesh.volume), np.array(mesh.center_mass), np.array(mesh.moment_inertia)
+    except MeshError:
+        raise
+    except Exception as error:  # whatever a parser of someone else's files may raise
+        raise MeshError(f"{path.name!r} cannot be read as a solid: {error}") from None
+    sign = -1.0 if enclosed < 0.0 else 1.0  # a mesh that is inside out
+    if not enclosed or not np.isfinite([enclosed, *com, *inertia.ravel()]).all():
+        raise MeshError(f"{path.name!r} has no volume")
+    return Inertial(sign * enclosed * density, com, sign * inertia * density), closed

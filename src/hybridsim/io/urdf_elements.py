@@ -1,0 +1,272 @@
+"""What single URDF elements say: origins, inertials and joints."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hybridsim.io.xml import Element, Reader
+from hybridsim.model.builder import pose
+from hybridsim.model.inertial import Inertial, inertia_matrix
+from hybridsim.model.specs import GeomSpec, JointKind, JointSpec, Source
+from hybridsim.spatial.transform import Pose
+
+KINDS = {
+    "revolute": JointKind.REVOLUTE,
+    "continuous": JointKind.CONTINUOUS,
+    "prismatic": JointKind.PRISMATIC,
+    "fixed": JointKind.FIXED,
+    "floating": JointKind.FREE,
+    "planar": JointKind.PLANAR,
+    "spherical": JointKind.SPHERICAL,
+    "universal": JointKind.UNIVERSAL,
+}
+"""Joint types by their name in the file; the last two are extensions of the standard."""
+
+INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+
+_KNOWN_TAGS = {
+    "robot": {
+        "link",
+        "joint",
+        "material",
+        "transmission",
+        "gazebo",
+        "sensor",
+        "mujoco",
+        "ros2_control",
+        "deformable",
+    },
+    "link": {"inertial", "visual", "collision", "contact", "gazebo", "sensor", "material", "verbose"},
+    "joint": {
+        *("origin", "parent", "child", "axis", "axis2", "limit", "dynamics", "mimic"),
+        *("calibration", "safety_controller", "joint_properties", "gazebo", "hardwareInterface"),
+    },
+    "inertial": {"origin", "mass", "inertia"},
+}
+_KNOWN_ATTRIBUTES = {
+    "origin": {"xyz", "rpy"},
+    "mass": {"value"},
+    "inertia": set(INERTIA_ENTRIES),
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+_SINGLE_TAGS = {
+    "inertial",
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "mass",
+    "inertia",
+}
+
+
+@dataclass
+class Link:
+    """A link as the file describes it."""
+
+    name: str
+    element: Element
+    inertial: Inertial | None = None
+    """Mass properties in the link's frame; None if the file gives none."""
+    readable: bool = True
+    """False if the numbers of the inertial could not be read; `inertial` is then a stand-in."""
+    shapes: list[GeomSpec] = field(default_factory=list)
+
+    @property
+    def source(self) -> Source:
+        """Place of the link."""
+        return Source(self.element.file, self.element.line)
+
+    @property
+    def inertial_source(self) -> Source:
+        """Place of the inertial, or of the link if it has none."""
+        element = self.element.child("inertial") or self.element
+        return Source(element.file, element.line)
+
+
+@dataclass
+class Joint:
+    """A joint as the file describes it."""
+
+    name: str
+    element: Element
+    spec: JointSpec
+    placement: Pose
+    """X_PJ: the joint's frame in the parent link."""
+    parent: str
+    child: str
+
+
+def read_origin(reader: Reader, owner: Element) -> Pose:
+    """Pose given by the `<origin>` of an element; identity without one."""
+    origin = owner.child("origin")
+    return pose(reader.vector(origin, "xyz", 3, (0, 0, 0)), reader.vector(origin, "rpy", 3, (0, 0, 0)))
+
+
+def read_link(reader: Reader, element: Element) -> Link:
+    """A link with its mass properties, without its shapes."""
+    link = Link(_name(reader, element), element)
+    inertial = element.child("inertial")
+    lint(reader, element)
+    if inertial is None:
+        return link
+    lint(reader, inertial)
+    before = len(reader.problems)
+    X_LI = read_origin(reader, inertial)
+    mass = reader.number(inertial.child("mass"), "value")
+    inertia = inertial.child("inertia")
+    entries = [reader.number(inertia, name, None if k < 3 else 0.0) for k, name in enumerate(INERTIA_ENTRIES)]
+    link.readable = len(reader.problems) == before
+    link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).moved(X_LI)
+    if not link.readable:
+        # harmless numbers, so that what could not be read is not reported a second time as impossible
+        link.inertial = Inertial(1.0, np.zeros(3), 1e-6 * np.eye(3))
+    return link
+
+
+def read_joint(reader: Reader, element: Element) -> Joint:
+    """A joint with all its parameters; parent and child are link names, empty where the file names none."""
+    lint(reader, element)
+    kind = _kind(reader, element)
+    lower, upper, effort = _limits(reader, element, kind)
+    dynamics = element.child("dynamics")
+    axis, axis2 = element.child("axis"), element.child("axis2")
+    mimic = element.child("mimic")
+    spec = JointSpec(
+        name=_name(reader, element),
+        kind=kind,
+        axis=reader.vector(axis, "xyz", 3, (1, 0, 0)),
+        axis2=reader.vector(axis2, "xyz", 3, (0, 1, 0)),
+        damping=reader.number(dynamics, "damping", 0.0),
+        friction=reader.number(dynamics, "friction", 0.0),
+        lower=lower,
+        upper=upper,
+        effort_limit=effort,
+        mimic=reader.required(mimic, "joint") if mimic is not None else "",
+        mimic_ratio=reader.number(mimic, "multiplier", 1.0),
+        mimic_offset=reader.number(mimic, "offset", 0.0),
+        source=Source(element.file, element.line),
+    )
+    return Joint(
+        spec.name,
+        element,
+        spec,
+        read_origin(reader, element),
+        _end_link(reader, element, "parent"),
+        _end_link(reader, element, "child"),
+    )
+
+
+def _name(reader: Reader, element: Element) -> str:
+    return reader.required(element, "name") or f"{element.tag}@{element.line}"
+
+
+def _kind(reader: Reader, element: Element) -> JointKind:
+    text = reader.required(element, "type")
+    if text and text not in KINDS:
+        reader.report(
+            element,
+            "joint.type",
+            f"joint {element.get('name')!r} has the unknown type {text!r}",
+            nearest(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
+        )
+    return KINDS.get(text, JointKind.REVOLUTE)
+
+
+def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float, float]:
+    limit, name = element.child("limit"), element.get("name")
+    effort = reader.number(limit, "effort", np.inf, infinite=True)
+    if reader.number(limit, "velocity", 0.0, infinite=True) < 0.0:
+        assert limit is not None
+        reader.report(
+            limit,
+            "limit.velocity",
+            f"velocity limit of joint {name!r} is negative",
+            "write a positive number",
+        )
+    if kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+        return -np.inf, np.inf, effort
+    if limit is None or not {"lower", "upper"} & limit.attributes.keys():
+        fix = "add lower and upper to <limit>"
+        if kind is JointKind.REVOLUTE:
+            fix += ', or make it type="continuous"'
+        reader.warn(
+            limit or element,
+            "limit.missing",
+            f"{kind} joint {name!r} has no position limits; it moves freely",
+            fix,
+        )
+        return -np.inf, np.inf, effort
+    # an absent bound is 0 by the standard; an unreadable one must not also complain about the order
+    lower = reader.number(limit, "lower", -np.inf if "lower" in limit.attributes else 0.0, infinite=True)
+    upper = reader.number(limit, "upper", np.inf if "upper" in limit.attributes else 0.0, infinite=True)
+    if lower == upper:
+        reader.warn(
+            limit,
+            "limit.locked",
+            f"joint {name!r} cannot move: its lower and upper limits are both {lower:g}",
+            'write its range, or make it type="fixed"',
+        )
+    return lower, upper, effort
+
+
+def _end_link(reader: Reader, element: Element, tag: str) -> str:
+    child = element.child(tag)
+    if child is None:
+        reader.report(
+            element,
+            "joint.ends",
+            f"joint {element.get('name')!r} has no <{tag}>",
+            f'add <{tag} link="..."/> with the name of a link',
+        )
+        return ""
+    return reader.required(child, "link")
+
+
+def lint(reader: Reader, element: Element) -> None:
+    """Warn about unknown tags and attributes, which are mostly misspelt ones, and about repeated elements."""
+    known = _KNOWN_TAGS[element.tag]
+    seen: dict[str, Element] = {}
+    for child in element.children:
+        first = seen.setdefault(child.tag, child)
+        if first is not child and child.tag in _SINGLE_TAGS:
+            reader.warn(
+                child,
+                "element.repeated",
+                f"{element.title} has a second <{child.tag}>; only the one of line {first.line} counts",
+                "remove one of them",
+            )
+        # tags with a prefix are other tools' extensions
+        if child.tag not in known and ":" not in child.tag:
+            reader.warn(
+                child,
+                "element.unknown",
+                f"<{child.tag}> in {element.title} is not known and is ignored",
+                nearest(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
+            )
+        elif child.tag in _KNOWN_ATTRIBUTES:
+            attributes = _KNOWN_ATTRIBUTES[child.tag]
+            for attribute in child.attributes.keys() - attributes:
+                reader.warn(
+                    child,
+                    "attribute.unknown",
+                    f"attribute {attribute!r} of {child.title} is not known and is ignored",
+                    nearest(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
+                )
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Advice naming the candidate most like `name`; empty if none is."""
+    # bounded, since the text may be hostile and the comparison is slow
+    close = difflib.get_close_matches(
+        name[:100], [c for c in candidates if len(c) <= 100][:200], n=1, cutoff=0.55
+    )
+    return f"did you mean {close[0]!r}?" if close else ""

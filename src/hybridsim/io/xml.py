@@ -1,0 +1,358 @@
+"""A small hardened XML reader that remembers where everything stood.
+
+Model files come from strangers. The reader refuses document type declarations (and with them every entity),
+deep nesting and huge files, and reports each failure with its line. Elements carry byte offsets into the
+source, so that `io.edit` can change one number and leave the rest of the file alone. Text content is ignored:
+neither URDF nor MJCF uses it for anything that is simulated.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+import numpy as np
+
+from hybridsim.core.errors import ModelError, Problem, Severity
+
+MAX_BYTES = 50_000_000
+MAX_DEPTH = 200
+MAX_ELEMENTS = 500_000
+MAX_NUMBER = 1e30
+"""Larger numbers than this mean nothing in a model, and their products overflow."""
+
+_BLANK = b" \t\r\n"
+_START_TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
+_NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf(inity)?)", re.IGNORECASE | re.ASCII
+)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Element:
+    """An XML element and its place in the source."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    """Line of the start tag, counted from 1."""
+    file: str
+    start: int
+    """Byte offset of the start tag's `<`."""
+    open_end: int = 0
+    """Byte offset just past the start tag's `>`."""
+    end: int = 0
+    """Byte offset just past the whole element."""
+    parent: "Element | None" = None
+    children: list["Element"] = field(default_factory=list)
+
+    def child(self, tag: str) -> "Element | None":
+        """First child with this tag, if there is one."""
+        return next(self.all(tag), None)
+
+    def all(self, tag: str) -> Iterator["Element"]:
+        """Children with this tag, in file order."""
+        return (child for child in self.children if child.tag == tag)
+
+    def walk(self) -> Iterator["Element"]:
+        """This element and everything below it, in file order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def get(self, attribute: str, default: str = "") -> str:
+        """Text of an attribute, without surrounding blanks."""
+        return self.attributes.get(attribute, default).strip()
+
+    @property
+    def title(self) -> str:
+        """How messages call the element: tag and name, and for a nameless one also what it belongs to."""
+        if "name" in self.attributes:
+            return f"<{self.tag}> {self.get('name')!r}"
+        owner = self.parent
+        while owner is not None and "name" not in owner.attributes:
+            owner = owner.parent
+        if owner is None or owner.parent is None:
+            return f"<{self.tag}>"
+        return f"<{self.tag}> of {owner.tag} {owner.get('name')!r}"
+
+    def __repr__(self) -> str:
+        return f"Element({self.title}, {self.file}:{self.line})"
+
+
+def read(path: str | Path) -> tuple[bytes, Element]:
+    """Bytes and root element of a file.
+
+    Raises:
+        ModelError: the file cannot be read, is too large, or is not XML that the reader accepts.
+    """
+    file = str(path)
+    try:
+        if Path(path).is_dir():
+            _refuse(
+                "file.directory", f"{file!r} is a folder, not a model file", "name the file inside it", file
+            )
+        with Path(path).open("rb") as stream:
+            source = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        _refuse("file.missing", f"there is no file {file!r}", _nearby_models(Path(path)), file)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        _refuse(
+            "file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file
+        )
+    return source, parse(source, file)
+
+
+def parse(source: bytes, file: str = "") -> Element:
+    """Root element of an XML text.
+
+    Args:
+        source: the bytes of the file.
+        file: name that error messages give to it.
+
+    Raises:
+        ModelError: the text is not XML that the reader accepts.
+    """
+    if len(source) > MAX_BYTES:
+        _refuse(
+            "xml.size",
+            f"the file is larger than {MAX_BYTES // 10**6} MB",
+            "meshes belong in files of their own",
+            file,
+        )
+    # C programs leave zero bytes at the end, and editors blank lines before the XML declaration
+    begin = len(source) - len(source.lstrip(_BLANK))
+    text = source.rstrip(_BLANK + b"\0")[begin:]
+    if not text:
+        _refuse("xml.empty", "the file is empty", "check that it was saved and copied completely", file)
+    if b"\0" in text:
+        _refuse("xml.encoding", "the file is binary, or text in UTF-16", "save it as UTF-8 text", file, 1)
+    return _Parser(text, file, begin, source.count(b"\n", 0, begin)).root()
+
+
+class _Parser:
+    """One pass of expat over one text, which begins some bytes and lines into the file."""
+
+    def __init__(self, source: bytes, file: str, bytes_before: int, lines_before: int):
+        self.source, self.file = source, file
+        self.bytes_before, self.lines_before = bytes_before, lines_before
+        self.open: list[Element] = []
+        self.first: Element | None = None
+        self.count = 0
+        self.expat = expat.ParserCreate()
+        self.expat.StartElementHandler = self._start
+        self.expat.EndElementHandler = self._end
+        self.expat.StartDoctypeDeclHandler = self._doctype
+
+    def root(self) -> Element:
+        try:
+            self.expat.Parse(self.source, True)
+        except expat.ExpatError as error:
+            self._not_well_formed(error)
+        except (LookupError, ValueError) as error:
+            _refuse("xml.encoding", f"cannot decode the file: {error}", "save it as UTF-8 text", self.file, 1)
+        assert self.first is not None
+        return self.first
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        line, start = self.expat.CurrentLineNumber + self.lines_before, self.expat.CurrentByteIndex
+        self.count += 1
+        if len(self.open) >= MAX_DEPTH or self.count > MAX_ELEMENTS:
+            what = f"elements are nested more than {MAX_DEPTH} deep"
+            if self.count > MAX_ELEMENTS:
+                what = f"the file has more than {MAX_ELEMENTS} elements"
+            _refuse("xml.size", what, "no robot needs this; the file is damaged or hostile", self.file, line)
+        match = _START_TAG.match(self.source, start)
+        start += self.bytes_before
+        open_end = start + len(match.group() if match else b"")
+        parent = self.open[-1] if self.open else None
+        element = Element(tag, attributes, line, self.file, start, open_end, open_end, parent)
+        if parent is None:
+            self.first = element
+        else:
+            parent.children.append(element)
+        self.open.append(element)
+
+    def _end(self, tag: str) -> None:
+        element = self.open.pop()
+        if not self._is_empty(element):
+            closing = self.source.find(b">", self.expat.CurrentByteIndex) + 1
+            element.end = closing + self.bytes_before
+
+    def _is_empty(self, element: Element) -> bool:
+        end = element.open_end - self.bytes_before
+        return self.source[end - 2 : end] == b"/>"
+
+    def _doctype(self, *_) -> None:
+        _refuse(
+            "xml.doctype",
+            "the file declares a document type, which can define entities",
+            "remove the <!DOCTYPE ...> block and write values in place of entities",
+            self.file,
+            self.expat.CurrentLineNumber + self.lines_before,
+        )
+
+    def _not_well_formed(self, error: expat.ExpatError) -> NoReturn:
+        what, fix = expat.ErrorString(error.code), "correct the XML at this line"
+        line = error.lineno + self.lines_before
+        if not self._is_decodable():
+            _refuse("xml.encoding", "the file is not UTF-8 text", "save it as UTF-8", self.file, line)
+        if self.open:
+            last = self.open[-1]
+            if "mismatched" in what:
+                fix = f"<{last.tag}> of line {last.line} must be closed with </{last.tag}> first"
+            elif "no element" in what or "unclosed" in what:
+                fix = f"the file ends inside <{last.tag}> of line {last.line}; it may have been cut off"
+        elif self.first is None:
+            fix = "a model file is XML and starts with <robot ...> or <mujoco ...>"
+        if "duplicate" in what:
+            fix = "remove one of the two"
+        if "undefined entity" in what:
+            fix = "write &amp; for &; entities are not supported"
+        if "declaration" in what:
+            fix = "move <?xml ...?> to the very start of the file"
+        _refuse("xml.syntax", f"this is not well-formed XML: {what}", fix, self.file, line)
+
+    def _is_decodable(self) -> bool:
+        if re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["'](?!utf-?8)""", self.source, re.IGNORECASE):
+            return True
+        try:
+            self.source.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+class Reader:
+    """Reads numbers out of attributes and collects what is wrong instead of raising."""
+
+    def __init__(self, problems: list[Problem] | None = None):
+        self.problems: list[Problem] = [] if problems is None else problems
+
+    def report(
+        self, element: Element, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR
+    ) -> None:
+        """Note a problem at an element."""
+        self.problems.append(Problem(message, fix, element.file, element.line, severity, code))
+
+    def warn(self, element: Element, code: str, message: str, fix: str = "") -> None:
+        """Note something doubtful at an element."""
+        self.report(element, code, message, fix, Severity.WARNING)
+
+    def required(self, element: Element, attribute: str) -> str:
+        """Text of an attribute that must be there; empty, with a problem, if it is not."""
+        text = element.get(attribute)
+        if not text:
+            what = "an empty" if attribute in element.attributes else "no"
+            self.report(
+                element,
+                "attribute.missing",
+                f"{element.title} has {what} attribute {attribute!r}",
+                f'write <{element.tag} {attribute}="..." .../>',
+            )
+        return text
+
+    def number(
+        self, element: Element | None, attribute: str, default: float | None = None, *, infinite: bool = False
+    ) -> float:
+        """A number; the default if the attribute is absent or cannot be read.
+
+        Args:
+            element: where to look; None stands for an absent element.
+            attribute: name of the attribute.
+            default: value of an absent attribute; None makes it required (and 0 stands in for it).
+            infinite: whether `inf` is a legal value.
+        """
+        values = self._numbers(element, attribute, 1, default is None, infinite)
+        return values[0] if values else (default if default is not None else 0.0)
+
+    def vector(self, element: Element | None, attribute: str, size: int, default=None) -> np.ndarray:
+        """A vector of `size` numbers; the default if the attribute is absent or cannot be read.
+
+        Args:
+            element: where to look; None stands for an absent element.
+            attribute: name of the attribute.
+            size: how many numbers there must be.
+            default: value of an absent attribute; None makes it required (and zeros stand in for it).
+        """
+        values = self._numbers(element, attribute, size, default is None, False)
+        if values is None:
+            return np.zeros(size) if default is None else np.array(default, dtype=float)
+        return np.array(values)
+
+    def _numbers(
+        self, element: Element | None, attribute: str, size: int, required: bool, infinite: bool
+    ) -> list[float] | None:
+        if element is None:
+            return None
+        if attribute not in element.attributes:
+            if required:
+                self.required(element, attribute)
+            return None
+        text = element.attributes[attribute]
+        words = text.split()
+        where = f"attribute {attribute!r} of {element.title} is {_shortened(text)}"
+        if any(_NUMBER.fullmatch(word) is None for word in words):
+            self.report(
+                element, "number.invalid", f"{where}, which is not {_count(size)}", _number_fix(text, size)
+            )
+            return None
+        if len(words) != size:
+            found = f"which has {len(words)}" if words else "which is empty"
+            self.report(
+                element,
+                "number.count",
+                f"{where}, {found}, not {_count(size)}",
+                f"write {_count(size)}, separated by blanks",
+            )
+            return None
+        values = [float(word) for word in words]
+        if any(np.isnan(v) or (abs(v) > MAX_NUMBER and not infinite) for v in values):
+            self.report(
+                element,
+                "number.nonfinite",
+                f"{where}, which is not a finite, sensible number",
+                "write a finite number in SI units",
+            )
+            return None
+        return values
+
+
+def _count(size: int) -> str:
+    return "a number" if size == 1 else f"{size} numbers"
+
+
+def _number_fix(text: str, size: int) -> str:
+    stripped = text.strip()
+    if "${" in text or "$(" in text:
+        return "this is a xacro expression; expand the file first: xacro model.xacro > model.urdf"
+    if size == 1 and _DECIMAL_COMMA.fullmatch(stripped):
+        return f"write {stripped.replace(',', '.')} with a decimal point"
+    if "," in text:
+        return "use a decimal point inside numbers and blanks between them"
+    begins = _NUMBER.match(stripped)
+    if size == 1 and begins and begins.group():
+        return f"write only the number, {begins.group()}, in SI units"
+    return f"write {_count(size)} in SI units, such as {' '.join(['0.5'] * min(size, 3))}"
+
+
+def _shortened(text: str, limit: int = 60) -> str:
+    return repr(text if len(text) <= limit else text[:limit] + "…")
+
+
+def _nearby_models(path: Path) -> str:
+    try:
+        names = sorted(
+            p.name for p in path.parent.iterdir() if p.suffix.lower() in (".urdf", ".xml", ".mjcf")
+        )[:5]
+    except OSError:
+        return f"the folder {str(path.parent)!r} does not exist either"
+    return f"the folder has {', '.join(names)}" if names else "check the path"
+
+
+def _refuse(code: str, message: str, fix: str, file: str, line: int = 0) -> NoReturn:
+    raise ModelError([Problem(message, fix, file, line, Severity.ERROR, code)])

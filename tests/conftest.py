@@ -1,0 +1,28 @@
+"""Settings of every test: double precision, no silent broadcasting, no silent change of type."""
+
+import jax
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# every example compiles: a handful of them, reproducible, without a deadline, and without the long search for a smaller
+# failing one (a failing example is a seed already)
+settings.register_profile(
+    "hybridsim",
+    max_examples=4,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("hybridsim")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clear_compilation_caches():
+    """Compiled functions of one test file are of no use to the next and would pile up in memory."""
+    yield
+    jax.clear_caches()

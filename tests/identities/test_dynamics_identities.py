@@ -1,0 +1,142 @@
+"""Identities that hold for every mechanism, on random trees with every joint type and with mimic joints."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from support.compare import assert_relative
+from support.random_models import random_model, random_state, tree_specs
+
+from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.crba import mass_matrix
+from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, momentum, total_mass
+from hybridsim.dynamics.jacobian import body_jacobian, point_jacobian
+from hybridsim.dynamics.kinematics import kinematics, point_velocity
+from hybridsim.dynamics.regressor import inertial_parameters, inertial_regressor
+from hybridsim.dynamics.rnea import bias_torques, gravity_torques, inverse_dynamics
+from hybridsim.model.coordinates import coordinate_rate, difference, expand_v, reduce_tau, retract
+
+
+def forward_dynamics_inverts_inverse_dynamics(model):
+    q, qd, tau = random_state(model, seed=3)
+    F_ext = np.random.default_rng(4).normal(size=(model.nb, 6))
+    qdd = forward_dynamics(model, q, qd, tau, F_ext)
+    assert_relative(inverse_dynamics(model, q, qd, qdd, F_ext), tau, 1e-10, "RNEA(ABA(tau))")
+
+
+def mass_matrix_columns_are_inverse_dynamics_of_unit_accelerations(model):
+    q, _, _ = random_state(model, seed=5)
+    rest = np.zeros(model.nv)
+    M = mass_matrix(model, q)
+    at_rest = gravity_torques(model, q)
+    columns = jax.vmap(lambda e: inverse_dynamics(model, q, rest, e) - at_rest)(jnp.eye(model.nv))
+    assert_relative(M, columns.T, 1e-11, "M")
+    assert_relative(M, M.T, 1e-15, "symmetry of M")
+    assert np.linalg.eigvalsh(M)[0] > 0.0
+
+
+def velocity_products_do_no_work(model):
+    """qdᵀ (Ṁ − 2C) qd = 0 for every qd: what is left of 'Ṁ − 2C is skew-symmetric' without choosing a C."""
+    q, qd, _ = random_state(model, seed=6)
+    M_dot = jax.jvp(lambda h: mass_matrix(model, retract(model, q, h * qd)), (0.0,), (1.0,))[1]
+    velocity_products = bias_torques(model, q, qd) - gravity_torques(model, q)
+    assert_relative(qd @ M_dot @ qd, 2.0 * qd @ velocity_products, 1e-9, "qdᵀ Ṁ qd")
+
+
+def power_of_torques_is_the_rate_of_energy(model):
+    q, qd, tau = random_state(model, seed=8)
+    qdd = forward_dynamics(model, q, qd, tau)
+
+    def energy(q, qd):
+        kin = kinematics(model, q, qd)
+        return kinetic_energy(model, kin, qd) + gravity_energy(model, kin)
+
+    rate = jax.jvp(energy, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
+    assert_relative(rate, tau @ qd, 1e-9, "dE/dt")
+
+
+def jacobians_give_velocities_and_carry_wrenches(model):
+    q, qd, tau = random_state(model, seed=9)
+    kin = kinematics(model, q, qd)
+    body = model.nb - 1
+    p_B, F = np.array([0.3, -0.2, 0.5]), np.arange(6.0)
+    assert_relative(body_jacobian(model, kin, body) @ qd, kin.V_WB_B[body], 1e-11, "V")
+    assert_relative(point_jacobian(model, kin, body, p_B) @ qd, point_velocity(kin, body, p_B), 1e-11, "v")
+    # a wrench on a body is a joint torque Jᵀ F
+    F_ext = np.zeros((model.nb, 6))
+    F_ext[body] = F
+    through_body = forward_dynamics(model, q, qd, tau, F_ext)
+    through_joints = forward_dynamics(model, q, qd, tau + body_jacobian(model, kin, body).T @ F)
+    assert_relative(through_body, through_joints, 1e-9, "qdd")
+
+
+def torques_are_linear_in_the_inertial_parameters(model):
+    q, qd, qdd = random_state(model, seed=10)
+    Y = inertial_regressor(model, q, qd, qdd)
+    rotors = reduce_tau(model, model.joint.armature * expand_v(model, qdd))
+    tau = jnp.einsum("vbk,bk->v", Y, inertial_parameters(model)) + rotors
+    assert_relative(tau, inverse_dynamics(model, q, qd, qdd), 1e-10, "Y φ")
+
+
+def difference_undoes_retract(model):
+    q, delta, _ = random_state(model, seed=12)
+    delta = delta / np.linalg.norm(delta)
+    assert_relative(difference(model, q, retract(model, q, delta)), delta, 1e-12, "difference")
+    assert np.array_equal(retract(model, q, np.zeros(model.nv)), q), "a zero step must change nothing at all"
+
+
+IDENTITIES = [
+    forward_dynamics_inverts_inverse_dynamics,
+    mass_matrix_columns_are_inverse_dynamics_of_unit_accelerations,
+    velocity_products_do_no_work,
+    power_of_torques_is_the_rate_of_energy,
+    jacobians_give_velocities_and_carry_wrenches,
+    torques_are_linear_in_the_inertial_parameters,
+    difference_undoes_retract,
+]
+
+
+@given(spec=tree_specs())
+def test_identities_on_random_trees(spec):
+    model = random_model(**spec)
+    for identity in IDENTITIES:
+        identity(model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_identities_on_many_random_trees(seed):
+    model = random_model(seed, bodies=1 + seed % 9, mimic=seed % 2 == 0)
+    for identity in IDENTITIES:
+        identity(model)
+
+
+def test_mass_matrix_rate_minus_twice_christoffel_matrix_is_skew():
+    """With the Christoffel choice of C the whole matrix Ṁ − 2C is skew-symmetric (mechanisms without quaternions)."""
+    model = random_model(8, 5, kinds=("revolute", "prismatic", "universal", "planar"), floating=False)
+    q, qd, _ = random_state(model, seed=7)
+    # C_ij = ½ ∂h_i/∂qd_j for a bias that is quadratic in qd, which gives the Christoffel matrix
+    C = 0.5 * jax.jacfwd(lambda v: bias_torques(model, q, v))(qd)
+    M_dot = jax.jvp(lambda q: mass_matrix(model, q), (q,), (qd,))[1]
+    skew = M_dot - 2.0 * C
+    assert_relative(C @ qd, bias_torques(model, q, qd) - gravity_torques(model, q), 1e-10, "C qd")
+    assert_relative(skew, -skew.T, 1e-10, "Ṁ − 2C")
+
+
+def test_momentum_of_a_free_mechanism_changes_only_by_gravity_and_wrenches():
+    model = random_model(3, 5, floating=True, kinds=("revolute", "spherical", "prismatic"))
+    q, qd, tau = random_state(model, seed=11)
+    kin = kinematics(model, q, qd)
+    tau = np.where([name.startswith("j0.") for name in model.topology.dof_names], 0.0, tau)
+    rooted = [i for i, parent in enumerate(model.topology.parents) if parent == -1]
+    assert rooted == [0], "the model must hang on nothing but its free joint"
+    qdd = forward_dynamics(model, q, qd, tau)
+
+    def of_state(q, qd):
+        return momentum(model, kinematics(model, q, qd))
+
+    rate = jax.jvp(of_state, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
+    weight = total_mass(model) * model.gravity
+    assert_relative(rate, np.r_[np.zeros(3), weight], 1e-9, "rate of momentum")
+    assert_relative(of_state(q, qd), momentum(model, kin), 0.0)

@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import pytest
+
+from hybridsim.core.errors import Problem
+from hybridsim.io.paths import resolve_mesh
+
+
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A ROS package beside something that does not belong to it."""
+    for name in (
+        "arm/meshes/link.stl",
+        "arm/urdf/arm.urdf",
+        "arm/urdf/near.stl",
+        "secret.stl",
+        "arm_extra/x.stl",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("solid")
+    return tmp_path / "arm"
+
+
+def found(uri, model, **options) -> Path:
+    path = resolve_mesh(uri, model, **options)
+    assert isinstance(path, Path), path
+    return path
+
+
+def code(uri, model, **options) -> str:
+    problem = resolve_mesh(uri, model, **options)
+    assert isinstance(problem, Problem), problem
+    assert problem.fix
+    return problem.code
+
+
+def test_relative_paths(package):
+    model = package / "urdf" / "arm.urdf"
+    assert found("near.stl", model) == package / "urdf" / "near.stl"
+    assert found("./near.stl", model) == package / "urdf" / "near.stl"
+    assert found("..\\meshes\\link.stl", model) == package / "meshes" / "link.stl"
+    assert found("../meshes/link.stl", model) == package / "meshes" / "link.stl"
+    assert found("file://near.stl", model) == package / "urdf" / "near.stl"
+
+
+def test_relative_model_file(package, monkeypatch):
+    monkeypatch.chdir(package / "urdf")
+    assert found("../meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+    assert found("package://arm/meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+
+
+def test_package_manifest_marks_the_root(package):
+    model = package / "models" / "v2" / "arm.urdf"
+    model.parent.mkdir(parents=True)
+    assert code("../../meshes/link.stl", model) == "mesh.outside"
+    (package / "package.xml").write_text("<package/>")
+    assert found("../../meshes/link.stl", model) == package / "meshes" / "link.stl"
+
+
+def test_absolute_paths_inside_are_fine(package):
+    model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
+    assert found(str(mesh), model) == mesh
+    assert found(f"file://{mesh}", model) == mesh
+
+
+def test_packages(package):
+    model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
+    assert found("package://arm/meshes/link.stl", model) == mesh
+    assert found("model://arm/meshes/link.stl", model) == mesh
+    assert found("package://meshes/link.stl", model) == mesh
+    assert found("package://robot/link.stl", model, packages={"robot": package / "meshes"}) == mesh
+    assert found("package://arm_extra/x.stl", model) == package.parent / "arm_extra" / "x.stl"
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("../../secret.stl", "mesh.outside"),
+        ("../../../../../../../../etc/passwd", "mesh.outside"),
+        ("/etc/passwd", "mesh.outside"),
+        ("file:///etc/passwd", "mesh.outside"),
+        ("file://%2e%2e/%2e%2e/secret.stl", "mesh.outside"),
+        ("package://arm/../secret.stl", "mesh.outside"),
+        ("package://../secret.stl", "mesh.package"),
+        ("package://nowhere/x.stl", "mesh.package"),
+        ("package:///x.stl", "mesh.package"),
+        ("https://example.org/x.stl", "mesh.scheme"),
+        ("far.stl", "mesh.missing"),
+        ("../meshes", "mesh.missing"),
+        ("x" * 5000, "mesh.missing"),
+        ("", "mesh.empty"),
+        ("file://", "mesh.empty"),
+    ],
+)
+def test_refusals(package, uri, expected):
+    assert code(uri, package / "urdf" / "arm.urdf") == expected
+
+
+def test_a_folder_can_be_allowed(package):
+    model = package / "urdf" / "arm.urdf"
+    path = found("../../secret.stl", model, allowed=[package.parent])
+    assert path == package.parent / "secret.stl"
+
+
+def test_links_do_not_lead_out(package):
+    model = package / "urdf" / "arm.urdf"
+    (package / "meshes" / "link2.stl").symlink_to(package.parent / "secret.stl")
+    (package / "meshes" / "loop.stl").symlink_to(package / "meshes" / "loop.stl")
+    assert code("../meshes/link2.stl", model) == "mesh.outside"
+    assert code("../meshes/loop.stl", model) == "mesh.missing"
+
+
+def test_a_linked_model_finds_its_own_meshes(package, tmp_path):
+    other = tmp_path / "work"
+    other.mkdir()
+    (other / "arm.urdf").symlink_to(package / "urdf" / "arm.urdf")
+    (other / "local.stl").write_text("solid")
+    assert found("local.stl", other / "arm.urdf") == other / "local.stl"
+
+
+def test_misspelt_names_are_suggested(package):
+    problem = resolve_mesh("../meshes/Link.STL", package / "urdf" / "arm.urdf")
+    assert isinstance(problem, Problem)
+    assert "did you mean 'link.stl'?" in problem.fix

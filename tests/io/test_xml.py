@@ -1,0 +1,217 @@
+import os
+
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import ModelError, Severity
+from hybridsim.io import xml
+from hybridsim.io.xml import Reader, parse, read
+
+
+def problem_of(source: bytes):
+    with pytest.raises(ModelError) as caught:
+        parse(source, "robot.urdf")
+    (problem,) = caught.value.problems
+    assert problem.file == "robot.urdf"
+    return problem
+
+
+class TestPlaces:
+    SOURCE = b"""\n<?xml version="1.0"?>\r
+<!-- <link/> in a comment -->\r
+<robot name='x'>
+  <a k = "1>2" b='"q"' /><b><c/>text</b >
+  <d></d>
+</robot>\n\0"""
+
+    def test_offsets_cover_exactly_the_elements(self):
+        root = parse(self.SOURCE, "f")
+        texts = {
+            e.tag: (self.SOURCE[e.start : e.open_end], self.SOURCE[e.start : e.end]) for e in root.walk()
+        }
+        assert texts["a"] == (b"""<a k = "1>2" b='"q"' />""",) * 2
+        assert texts["b"] == (b"<b>", b"<b><c/>text</b >")
+        assert texts["c"] == (b"<c/>", b"<c/>")
+        assert texts["d"] == (b"<d>", b"<d></d>")
+        assert texts["robot"][1].startswith(b"<robot") and texts["robot"][1].endswith(b"</robot>")
+
+    def test_lines_count_from_the_start_of_the_file(self):
+        root = parse(self.SOURCE, "f")
+        assert {e.tag: e.line for e in root.walk()} == {"robot": 4, "a": 5, "b": 5, "c": 5, "d": 6}
+
+    def test_a_byte_order_mark_shifts_nothing(self):
+        source = b"\xef\xbb\xbf<robot><a/></robot>"
+        element = parse(source, "f").children[0]
+        assert source[element.start : element.end] == b"<a/>"
+
+    def test_attributes_and_children(self):
+        root = parse(b'<r><a n=" 1 &amp; 2 "/><b/><a n="3"/></r>', "f")
+        assert [e.get("n") for e in root.all("a")] == ["1 & 2", "3"]
+        assert root.child("b") is root.children[1] and root.child("z") is None
+        assert root.children[0].parent is root
+        assert root.get("absent", "default") == "default"
+
+    def test_titles_name_the_owner(self):
+        root = parse(b'<robot name="r"><link name="a"><inertial><mass/></inertial></link><x/></robot>', "f")
+        titles = {e.tag: e.title for e in root.walk()}
+        assert titles["link"] == "<link> 'a'"
+        assert titles["mass"] == "<mass> of link 'a'"
+        assert titles["x"] == "<x>"
+
+
+class TestRefusals:
+    def test_document_type(self):
+        problem = problem_of(b'<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY x "1">]>\n<r a="&x;"/>')
+        assert (problem.code, problem.line) == ("xml.doctype", 2)
+
+    def test_depth(self):
+        assert problem_of(b"<a>" * 20_000 + b"</a>" * 20_000).code == "xml.size"
+        deepest = b"<a>" * xml.MAX_DEPTH + b"</a>" * xml.MAX_DEPTH
+        assert parse(deepest, "f").tag == "a"
+
+    def test_size(self, monkeypatch):
+        monkeypatch.setattr(xml, "MAX_BYTES", 100)
+        assert problem_of(b"<a>" + b" " * 200 + b"</a>").code == "xml.size"
+        monkeypatch.setattr(xml, "MAX_BYTES", 1000)
+        monkeypatch.setattr(xml, "MAX_ELEMENTS", 10)
+        assert problem_of(b"<a>" + b"<b/>" * 10 + b"</a>").code == "xml.size"
+
+    @pytest.mark.parametrize(
+        ("source", "code", "line", "fix"),
+        [
+            (b"", "xml.empty", 0, "saved"),
+            (b" \n\t\n", "xml.empty", 0, "saved"),
+            (b"\x7fELF\x02\x01\0\0\0<a/>", "xml.encoding", 1, "UTF-8"),
+            ("<a/>".encode("utf-16"), "xml.encoding", 1, "UTF-8"),
+            (b"<a>\n\xff\xfe</a>", "xml.encoding", 2, "UTF-8"),
+            (b'<?xml version="1.0" encoding="klingon"?><a/>', "xml.encoding", 1, "UTF-8"),
+            (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "xml.encoding", 1, "UTF-8"),
+            (b"hello", "xml.syntax", 1, "starts with <robot"),
+            (b"<a>\n<b>\n</a>", "xml.syntax", 3, "<b> of line 2"),
+            (b"<a>\n<b>\n", "xml.syntax", 2, "cut off"),
+            (b"<a>\n<b x='1", "xml.syntax", 2, "cut off"),
+            (b"<a x='&y;'/>", "xml.syntax", 1, "&amp;"),
+            (b"<a x='1' x='2'/>", "xml.syntax", 1, "remove one"),
+            (b"<a/><b/>", "xml.syntax", 1, "correct"),
+            (b"<!-- c -->\n<?xml version='1.0'?><a/>", "xml.syntax", 2, "very start"),
+        ],
+    )
+    def test_bad_text(self, source, code, line, fix):
+        problem = problem_of(source)
+        assert (problem.code, problem.line) == (code, line)
+        assert fix in problem.fix
+
+    def test_an_old_single_byte_encoding_is_read(self):
+        root = parse('<?xml version="1.0" encoding="iso-8859-1"?><a n="Gelände"/>'.encode("latin-1"), "f")
+        assert root.get("n") == "Gelände"
+
+
+class TestFiles:
+    def code_of(self, path):
+        with pytest.raises(ModelError) as caught:
+            read(path)
+        (problem,) = caught.value.problems
+        assert problem.file == str(path) and problem.fix
+        return problem.code
+
+    def test_reads_bytes_and_root(self, tmp_path):
+        path = tmp_path / "r.urdf"
+        path.write_bytes(b"<robot/>\r\n")
+        source, root = read(path)
+        assert source == b"<robot/>\r\n" and root.file == str(path)
+
+    def test_directory(self, tmp_path):
+        assert self.code_of(tmp_path) == "file.directory"
+
+    def test_missing(self, tmp_path):
+        (tmp_path / "arm.urdf").write_text("<robot/>")
+        assert self.code_of(tmp_path / "arn.urdf") == "file.missing"
+        assert self.code_of(tmp_path / "nowhere" / "arm.urdf") == "file.missing"
+        with pytest.raises(ModelError, match=r"the folder has arm\.urdf"):
+            read(tmp_path / "arn.urdf")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_no_permission(self, tmp_path):
+        path = tmp_path / "r.urdf"
+        path.write_text("<robot/>")
+        path.chmod(0)
+        assert self.code_of(path) == "file.unreadable"
+
+    def test_impossible_name(self):
+        assert self.code_of("a" * 5000) == "file.unreadable"
+
+
+class TestReader:
+    def element(self, text):
+        return (
+            parse(f'<r name="r">\n<link name="a"><mass value="{text}"/></link></r>'.encode(), "f")
+            .children[0]
+            .children[0]
+        )
+
+    def read(self, text, **options):
+        reader = Reader()
+        return reader.number(self.element(text), "value", 7.0, **options), reader.problems
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("1.5", 1.5), (" -2 ", -2.0), ("+.5e-3", 5e-4), ("3.", 3.0), ("1E5", 1e5), ("0.1", 0.1)],
+    )
+    def test_numbers(self, text, number):
+        assert self.read(text) == (number, [])
+
+    @pytest.mark.parametrize(
+        ("text", "code", "fix"),
+        [
+            ("heavy", "number.invalid", "write a number"),
+            ("1,5", "number.invalid", "write 1.5 with a decimal point"),
+            ("1.5kg", "number.invalid", "write only the number, 1.5"),
+            ("1_5", "number.invalid", "number"),
+            ("0x10", "number.invalid", "number"),
+            ("١٢", "number.invalid", "number"),
+            ("${mass}", "number.invalid", "xacro"),
+            ("1 2", "number.count", "a number"),
+            ("", "number.count", "a number"),
+            ("nan", "number.nonfinite", "finite"),
+            ("-inf", "number.nonfinite", "finite"),
+            ("1e999", "number.nonfinite", "finite"),
+        ],
+    )
+    def test_bad_numbers_give_one_problem_and_the_default(self, text, code, fix):
+        value, (problem,) = self.read(text)
+        assert value == 7.0
+        assert (problem.code, problem.file, problem.line) == (code, "f", 2)
+        assert fix in problem.fix
+        assert "'value' of <mass> of link 'a'" in problem.message
+
+    def test_infinity_where_it_is_legal(self):
+        assert self.read("-inf", infinite=True) == (-np.inf, [])
+        assert self.read("nan", infinite=True)[1][0].code == "number.nonfinite"
+
+    def test_absent_attributes(self):
+        element, reader = self.element("1"), Reader()
+        assert reader.number(element, "other", 2.0) == 2.0
+        assert reader.number(None, "other", 3.0) == 3.0
+        assert not reader.problems
+        assert reader.number(element, "other") == 0.0
+        assert reader.problems[0].code == "attribute.missing"
+
+    def test_vectors(self):
+        reader = Reader()
+        np.testing.assert_array_equal(reader.vector(self.element("1  2\t3"), "value", 3), [1, 2, 3])
+        np.testing.assert_array_equal(reader.vector(None, "value", 3, (4, 5, 6)), [4, 5, 6])
+        assert not reader.problems
+        np.testing.assert_array_equal(reader.vector(self.element("1 2"), "value", 3, (4, 5, 6)), [4, 5, 6])
+        reader.vector(self.element("1 2 3 4"), "value", 3)
+        reader.vector(self.element("1, 2, 3"), "value", 3)
+        assert [p.code for p in reader.problems] == ["number.count", "number.count", "number.invalid"]
+        assert "blanks" in reader.problems[2].fix
+
+    def test_long_values_are_shortened_in_messages(self):
+        _, (problem,) = self.read("9x" * 10_000)
+        assert len(problem.message) < 200
+
+    def test_warnings(self):
+        reader = Reader()
+        reader.warn(self.element("1"), "some.code", "odd", "look")
+        assert reader.problems[0].severity is Severity.WARNING

@@ -1,0 +1,88 @@
+"""Every intermediate of the dynamics against MuJoCo and Pinocchio, on random trees of every joint type."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given
+from support.compare import assert_relative
+from support.mujoco_twin import MujocoState, mujoco_twin
+from support.pinocchio_twin import PinocchioTwin
+from support.random_models import random_model, random_state, tree_specs
+
+from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.crba import mass_matrix
+from hybridsim.dynamics.energy import centre_of_mass, gravity_energy, kinetic_energy, momentum
+from hybridsim.dynamics.jacobian import body_jacobian, frame_jacobian
+from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.dynamics.rnea import bias_torques, gravity_torques, inverse_dynamics
+
+
+def agrees_with_pinocchio(model):
+    q, qd, tau = random_state(model, seed=1)
+    twin = PinocchioTwin(model)
+    pq, pv = twin.q(q), twin.v(qd)
+    data, pm = twin.data, twin.pin
+
+    M = pin.crba(pm, data, pq)
+    M = np.triu(M) + np.triu(M, 1).T
+    assert_relative(mass_matrix(model, q), twin.ours(twin.ours(M, 0), 1), what="mass matrix")
+    assert_relative(bias_torques(model, q, qd), twin.ours(pin.nonLinearEffects(pm, data, pq, pv)), what="bias")
+    assert_relative(gravity_torques(model, q), twin.ours(pin.computeGeneralizedGravity(pm, data, pq)), what="gravity")
+    rnea = pin.rnea(pm, data, pq, pv, twin.v(tau))
+    assert_relative(inverse_dynamics(model, q, qd, tau), twin.ours(rnea), what="RNEA")
+    qdd = pin.aba(pm, data, pq, pv, twin.v(tau))
+    assert_relative(forward_dynamics(model, q, qd, tau), twin.ours(qdd), what="ABA")
+
+    kin = kinematics(model, q, qd)
+    pin.forwardKinematics(pm, data, pq, pv)
+    pin.computeJointJacobians(pm, data, pq)
+    pin.updateFramePlacements(pm, data)
+    for body, frame in twin.frames.items():
+        assert_relative(kin.X_WB.R[body], data.oMf[frame].rotation, what="rotation")
+        assert_relative(kin.X_WB.p[body], data.oMf[frame].translation, what="position")
+        V = pin.getFrameVelocity(pm, data, frame, pin.LOCAL)
+        assert_relative(kin.V_WB_B[body], np.r_[V.angular, V.linear], what="velocity")
+        J = twin.ours(pin.getFrameJacobian(pm, data, frame, pin.LOCAL).reshape(6, -1), axis=1)
+        assert_relative(body_jacobian(model, kin, body), np.r_[J[3:], J[:3]], what="Jacobian")
+    assert_relative(gravity_energy(model, kin), pin.computePotentialEnergy(pm, data, pq), what="potential energy")
+    # from its mass matrix: its energy function counts the rotors in some models and leaves them out in others
+    assert_relative(kinetic_energy(model, kin, qd), 0.5 * pv @ M @ pv, what="kinetic energy")
+    assert_relative(centre_of_mass(model, kin), pin.centerOfMass(pm, data, pq), what="centre of mass")
+    h = pin.computeCentroidalMomentum(pm, data, pq, pv)
+    assert_relative(momentum(model, kin), np.r_[h.angular, h.linear], what="momentum")
+
+
+def agrees_with_mujoco(model):
+    q, qd, tau = random_state(model, seed=2)
+    state = MujocoState(model, mujoco_twin(model), q, qd)
+    assert_relative(mass_matrix(model, q), state.mass_matrix(), what="mass matrix")
+    assert_relative(bias_torques(model, q, qd), state.bias_torques(), what="bias")
+    assert_relative(forward_dynamics(model, q, qd, tau), state.accelerations(tau), what="qdd")
+    kin = kinematics(model, q, qd)
+    for body, name in enumerate(model.topology.body_names):
+        if model.body.mass[body] == 0.0:
+            continue  # a massless body of a compound joint is not a body in MuJoCo
+        R, p = state.pose(name)
+        assert_relative(kin.X_WB.R[body], R, what="rotation")
+        assert_relative(kin.X_WB.p[body], p, what="position")
+        assert_relative(kin.V_WB_B[body], state.twist(name), what="velocity")
+        J = frame_jacobian(model, kin, body, np.zeros(3))
+        assert_relative(J, state.point_jacobian(name), what="Jacobian")
+    potential, kinetic = state.energies()
+    assert_relative(gravity_energy(model, kin), potential, what="potential energy")
+    assert_relative(kinetic_energy(model, kin, qd), kinetic, what="kinetic energy")
+
+
+@given(spec=tree_specs(mimic=False))
+def test_random_trees(spec):
+    model = random_model(**spec)
+    agrees_with_pinocchio(model)
+    agrees_with_mujoco(model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_many_random_trees(seed):
+    model = random_model(seed, bodies=1 + seed % 9)
+    agrees_with_pinocchio(model)
+    agrees_with_mujoco(model)
