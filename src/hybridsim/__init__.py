@@ -1,1 +1,81 @@
-"""hybridsim: robot simulation that fits physics and neural networks to recorded motion."""
+"""hybridsim: robot simulation that fits physics and neural networks to recorded motion.
+
+The names below are the public interface. They are loaded on first use, so that `import hybridsim` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hybridsim.core.errors import HybridsimError as HybridsimError
+    from hybridsim.core.errors import ModelError as ModelError
+    from hybridsim.core.errors import ModelWarning as ModelWarning
+    from hybridsim.core.errors import TapError as TapError
+    from hybridsim.core.result import Status as Status
+    from hybridsim.dynamics.aba import forward_dynamics as forward_dynamics
+    from hybridsim.dynamics.actuation import Actuation as Actuation
+    from hybridsim.dynamics.crba import mass_matrix as mass_matrix
+    from hybridsim.dynamics.inverse_kinematics import Target as Target
+    from hybridsim.dynamics.inverse_kinematics import inverse_kinematics as inverse_kinematics
+    from hybridsim.dynamics.kinematics import kinematics as kinematics
+    from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
+    from hybridsim.io.convert import convert as convert
+    from hybridsim.io.load import load_model as load_model
+    from hybridsim.model.builder import ModelBuilder as ModelBuilder
+    from hybridsim.model.model import Model as Model
+    from hybridsim.sim.rollout import Trajectory as Trajectory
+    from hybridsim.sim.rollout import rollout as rollout
+    from hybridsim.sim.rollout import simulate as simulate
+    from hybridsim.sim.simulator import Simulator as Simulator
+    from hybridsim.sim.state import Inputs as Inputs
+    from hybridsim.sim.state import State as State
+    from hybridsim.sim.step import observe as observe
+    from hybridsim.sim.step import step as step
+    from hybridsim.taps.blueprint import Blueprint as Blueprint
+    from hybridsim.taps.blueprint import Graft as Graft
+    from hybridsim.taps.networks import MLP as MLP
+
+_HOME = {
+    "HybridsimError": "core.errors",
+    "ModelError": "core.errors",
+    "ModelWarning": "core.errors",
+    "TapError": "core.errors",
+    "Status": "core.result",
+    "Model": "model.model",
+    "ModelBuilder": "model.builder",
+    "load_model": "io.load",
+    "convert": "io.convert",
+    "kinematics": "dynamics.kinematics",
+    "forward_dynamics": "dynamics.aba",
+    "inverse_dynamics": "dynamics.rnea",
+    "mass_matrix": "dynamics.crba",
+    "inverse_kinematics": "dynamics.inverse_kinematics",
+    "Target": "dynamics.inverse_kinematics",
+    "Actuation": "dynamics.actuation",
+    "Blueprint": "taps.blueprint",
+    "Graft": "taps.blueprint",
+    "MLP": "taps.networks",
+    "Simulator": "sim.simulator",
+    "State": "sim.state",
+    "Inputs": "sim.state",
+    "step": "sim.step",
+    "observe": "sim.step",
+    "rollout": "sim.rollout",
+    "simulate": "sim.rollout",
+    "Trajectory": "sim.rollout",
+}
+
+__all__ = list(_HOME)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'hybridsim' has no attribute {name!r}")
+    value = getattr(import_module(f"hybridsim.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

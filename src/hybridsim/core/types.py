@@ -17,6 +17,7 @@ Model records hold NumPy arrays until JAX traces them, so the aliases accept bot
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from hybridsim.core.errors import PrecisionError
@@ -44,6 +45,11 @@ Control = Float[AnyArray, "nu"]
 """Actuator commands, in the unit of each actuator."""
 StatusCode = Int[AnyArray, ""]
 """A value of `hybridsim.core.result.Status`."""
+
+
+def as_floats(x: ArrayLike) -> AnyArray:
+    """`x` as an array of float64: JAX arrays as they are, anything else in NumPy, whatever JAX is set to."""
+    return x if isinstance(x, Array) else np.array(x, dtype=float)
 
 
 def require_float64() -> None:

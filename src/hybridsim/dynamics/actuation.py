@@ -146,7 +146,7 @@ class TransportDelay(AbstractStage):
         ages = jnp.concatenate([signal[None], memory])
         position = jnp.clip(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
         # a hat function per sample is linear interpolation without indexing by a traced number
-        weights = jnp.maximum(1.0 - jnp.abs(position - np.arange(self.samples + 1.0)[:, None]), 0.0)
+        weights = jnp.maximum(1.0 - jnp.abs(position[None] - np.arange(self.samples + 1.0)[:, None]), 0.0)
         return jnp.sum(weights * ages, axis=0)
 
     def advance(self, model, signal, motor, memory, dt):

@@ -6,7 +6,7 @@ A merged body lives on as a named frame, so that a URDF's `tool0` can still be a
 from dataclasses import replace
 
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.specs import WORLD_NAME, FrameSpec, JointKind, ModelSpec, identity_pose
+from hybridsim.model.specs import FrameSpec, JointKind, ModelSpec, identity_pose
 from hybridsim.spatial.transform import Pose
 
 
@@ -39,7 +39,7 @@ def merge_fixed(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str, Pose]]
         bodies=kept,
         geoms=geoms,
         frames=frames,
-        excluded_pairs=sorted((a, b) for a, b in excluded if a != b and WORLD_NAME not in (a, b)),
+        excluded_pairs=sorted((a, b) for a, b in excluded if a != b),
     )
     return merged, placements
 

@@ -26,9 +26,9 @@ CHAIN = 1000
 class Trajectory(eqx.Module):
     """States at the start and after every step, and what became of them."""
 
-    q: Float[AnyArray, "T+1 nq"]
-    qd: Float[AnyArray, "T+1 nv"]
-    t: Float[AnyArray, "T+1"]
+    q: Float[AnyArray, "rows nq"]
+    qd: Float[AnyArray, "rows nv"]
+    t: Float[AnyArray, "rows"]
     final: State
     """The last state, to go on from."""
     status: StatusCode

@@ -4,8 +4,9 @@ from typing import Literal
 
 import equinox as eqx
 import numpy as np
+from numpy.typing import ArrayLike
 
-from hybridsim.core.types import AnyArray, Scalar
+from hybridsim.core.types import Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.model import Model
 from hybridsim.sim.state import State
@@ -35,7 +36,7 @@ class Simulator(eqx.Module):
         *,
         blueprint: Blueprint | None = None,
         actuation: Actuation | None = None,
-        dt: float | AnyArray | None = None,
+        dt: ArrayLike | None = None,
         integrator: Integrator = "euler",
     ):
         """Build a simulator.
@@ -52,7 +53,7 @@ class Simulator(eqx.Module):
         self.model = model
         self.blueprint = blueprint or Blueprint()
         self.actuation = actuation or Actuation()
-        self.dt = np.asarray(model.timestep if dt is None else dt, dtype=float)
+        self.dt = as_floats(model.timestep if dt is None else dt)
         self.integrator = integrator
         self.axis_names = tuple(axis_names(model).items())
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
@@ -65,17 +66,17 @@ class Simulator(eqx.Module):
         """Taps for one evaluation of the dynamics."""
         return Taps(self.bound_blueprint(), record=record)
 
-    def initial_state(self, q: AnyArray | None = None, qd: AnyArray | None = None, t: float = 0.0) -> State:
+    def initial_state(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, t: float = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest."""
         model = self.model
-        q = np.array(model.home if q is None else q, dtype=float)
-        qd = np.zeros(model.nv) if qd is None else np.array(qd, dtype=float)
+        q = as_floats(model.home if q is None else q)
+        qd = as_floats(np.zeros(model.nv) if qd is None else qd)
         if q.shape != (model.nq,) or qd.shape != (model.nv,):
             raise ValueError(
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
                 f"not {q.shape} and {qd.shape}: {', '.join(model.topology.coordinate_names)}"
             )
-        return State(q, qd, np.asarray(t, dtype=float), {"actuation": self.actuation.initial(model)})
+        return State(q, qd, as_floats(t), {"actuation": self.actuation.initial(model)})
 
 
 def axis_names(model: Model) -> AxisNames:

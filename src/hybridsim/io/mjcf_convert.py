@@ -1,0 +1,353 @@
+"""From a compiled MuJoCo model to a description; `io.mjcf` says by which conventions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import Problem, Severity
+from hybridsim.io.mjcf_compile import mujoco_module
+from hybridsim.io.mjcf_document import Document, Node
+from hybridsim.io.mjcf_poses import joint_motion, matrix_of
+from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
+from hybridsim.model.geometry import Shape
+from hybridsim.model.inertial import Inertial, inertia_matrix
+from hybridsim.model.specs import (
+    WORLD_NAME,
+    ActuatorSpec,
+    BodySpec,
+    FrameSpec,
+    GeomSpec,
+    JointKind,
+    JointSpec,
+    ModelSpec,
+    Source,
+    identity_pose,
+)
+from hybridsim.model.validate import problems_of
+from hybridsim.spatial.transform import Pose
+
+_KINDS = (JointKind.FREE, JointKind.SPHERICAL, JointKind.PRISMATIC, JointKind.REVOLUTE)
+"""Joint kinds in the order of MuJoCo's `mjtJoint`."""
+_SHAPES = (
+    Shape.PLANE,
+    None,
+    Shape.SPHERE,
+    Shape.CAPSULE,
+    Shape.ELLIPSOID,
+    Shape.CYLINDER,
+    Shape.BOX,
+    Shape.MESH,
+)
+"""Shapes in the order of MuJoCo's `mjtGeom`; height fields and signed distance fields have none."""
+
+
+@dataclass
+class ImportedMjcf:
+    """A read MJCF file with what is needed to write back into it."""
+
+    spec: ModelSpec
+    problems: list[Problem]
+    document: Document
+    nodes: dict[tuple[str, str], Node]
+    """Where an element stands in the file, by its kind (body, joint, geom, actuator) and our name."""
+    mjspec: Any
+    compiled: Any
+    ids: dict[tuple[str, str], int]
+    """MuJoCo's number of an element, by kind and our name."""
+    owners: dict[str, str]
+    """For each of our bodies the file's body that it is, or is a massless part of."""
+
+
+@dataclass
+class Converter:
+    """Turns one compiled model into a description."""
+
+    document: Document
+    mjspec: Any
+    m: Any
+    nodes: dict[tuple[str, str], Node] = field(default_factory=dict)
+    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+
+    def imported(self, fallback_name: str) -> ImportedMjcf:
+        """The description, called `fallback_name` if the file has no name for the model."""
+        self.problems = list(self.document.problems)
+        self.bodies = self._names("body", self.m.nbody, self.mjspec.bodies)
+        self.joints = self._names("joint", self.m.njnt, self.mjspec.joints)
+        self.geoms = self._names("geom", self.m.ngeom, self.mjspec.geoms)
+        self.sites = self._names("site", self.m.nsite, self.mjspec.sites)
+        self.actuators = self._names("actuator", self.m.nactuator, self.mjspec.actuators)
+        self.bodies[0] = WORLD_NAME
+        self._place_free_joints()
+        self.full_inertias = {body.id: inertia_matrix(body.fullinertia) for body in self.mjspec.bodies}
+        self.mesh_files = {mesh.id: mesh.file for mesh in self.mjspec.meshes}
+        spec = ModelSpec(
+            self.document.root.get("model") or fallback_name,
+            gravity=np.zeros(3) if self._is_off("GRAVITY") else self.m.opt.gravity.copy(),
+            timestep=float(self.m.opt.timestep),
+        )
+        for body in range(1, self.m.nbody):
+            spec.bodies += self._chain(body)
+        spec.geoms = [geom for g in range(self.m.ngeom) if (geom := self._geom(g))]
+        spec.frames = self._frames()
+        spec.actuators = [actuator for a in range(self.m.nactuator) if (actuator := self._actuator(a))]
+        spec.passive = not spec.actuators
+        spec.home = self._home()
+        spec.excluded_pairs = [
+            (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
+        ]
+        kept = {geom.name for geom in spec.geoms}
+        pairs = [
+            (self.geoms[a], self.geoms[b]) for a, b in zip(self.m.pair_geom1, self.m.pair_geom2, strict=True)
+        ]
+        spec.explicit_pairs = [pair for pair in pairs if kept.issuperset(pair)]
+        self.problems += unsupported(self.document)
+        self.problems += [replace(p, file=p.file or self.document.file) for p in problems_of(spec)]
+        return ImportedMjcf(
+            spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners
+        )
+
+    def _names(self, kind: str, count: int, elements: Sequence[Any]) -> list[str]:
+        """Unique names of all elements of a kind; also notes where they stand in the file."""
+        given: dict[int, str] = {}
+        for element in elements:
+            if 0 <= element.id < count:
+                given[element.id] = element.name
+        names = [given.get(i, "") for i in range(count)]
+        taken = set(names)
+        for i in range(count):
+            if not names[i]:
+                names[i] = _free_name(f"{kind}{i}", taken)
+        for element in elements:
+            node = self.document.node(element.info)
+            if 0 <= element.id < count and node is not None:
+                self.nodes[kind, names[element.id]] = node
+        self.ids |= {(kind, name): i for i, name in enumerate(names)}
+        return names
+
+    def _place_free_joints(self) -> None:
+        """MjSpec does not tell where a `<freejoint>` stands; it is a child of its body."""
+        for j, name in enumerate(self.joints):
+            body = self.nodes.get(("body", self.bodies[self.m.jnt_bodyid[j]]))
+            free = [child for child in body.children if child.tag == "freejoint"] if body else []
+            if free:
+                self.nodes.setdefault(("joint", name), free[0])
+
+    def _source(self, kind: str, name: str) -> Source:
+        node = self.nodes.get((kind, name))
+        return Source(node.element.file, node.element.line) if node else Source(self.document.file)
+
+    def _says(self, kind: str, name: str, attribute: str, value: str) -> bool:
+        node = self.nodes.get((kind, name))
+        return node is not None and node.get(attribute) == value
+
+    def _is_off(self, *switches: str) -> bool:
+        mujoco = mujoco_module()
+
+        bits = [int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{switch}")) for switch in switches]
+        return any(self.m.opt.disableflags & bit for bit in bits)
+
+    def _warn(self, kind: str, name: str, code: str, message: str, fix: str) -> None:
+        source = self._source(kind, name)
+        self.problems.append(Problem(message, fix, source.file, source.line, Severity.WARNING, code))
+
+    def _chain(self, body: int) -> list[BodySpec]:
+        """The body with its joint, or a chain of massless bodies, one per joint, that ends in it."""
+        m, name = self.m, self.bodies[body]
+        source = self._source("body", name)
+        node = self.nodes.get(("body", name))
+        inertial_element = node.element.child("inertial") if node else None
+        inertial_source = Source(source.file, inertial_element.line) if inertial_element else source
+        placement = Pose(matrix_of(m.body_quat[body]), m.body_pos[body].copy())
+        first = int(m.body_jntadr[body])
+        joints = [self._joint(j) for j in range(first, first + int(m.body_jntnum[body]))]
+        if m.body_mocapid[body] >= 0:
+            self._warn(
+                "body",
+                name,
+                "unsupported.mocap",
+                f"mocap body {name!r} stands still",
+                "move it as a fixed body",
+            )
+        if not joints:
+            joint_name = _free_name(f"{name}_fixed", set(self.joints))
+            self.joints.append(joint_name)
+            joints = [(JointSpec(joint_name, JointKind.FIXED, source=source), identity_pose())]
+        chain, parent = [], self.bodies[m.body_parentid[body]]
+        for k, (joint, X_ref) in enumerate(joints):
+            last = k == len(joints) - 1
+            part = name if last else f"{name}:{joint.name}"
+            inertial = self._inertial(body) if last else Inertial()
+            # a free joint's coordinates are the pose in the world, so it has no placement of its own
+            X_PJ = identity_pose() if joint.kind is JointKind.FREE else placement @ X_ref
+            self.owners[part] = name
+            chain.append(BodySpec(part, parent, joint, X_PJ, inertial, source, inertial_source))
+            parent, placement = part, identity_pose()
+        return chain
+
+    def _joint(self, j: int) -> tuple[JointSpec, Pose]:
+        """The joint, and the motion by minus its `ref`, which belongs to the placement."""
+        m, name = self.m, self.joints[j]
+        kind = _KINDS[m.jnt_type[j]]
+        dof, coordinate = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
+        joint = JointSpec(
+            name,
+            kind,
+            armature=float(m.dof_armature[dof]),
+            damping=0.0 if self._is_off("DAMPER") else float(m.dof_damping[dof]),
+            friction=0.0 if self._is_off("FRICTIONLOSS", "CONSTRAINT") else float(m.dof_frictionloss[dof]),
+            stiffness=0.0 if self._is_off("SPRING") else float(m.jnt_stiffness[j]),
+            source=self._source("joint", name),
+        )
+        self._report_joint(j, joint)
+        if kind is JointKind.FREE:
+            joint.stiffness = 0.0
+            return joint, identity_pose()
+        joint.anchor = m.jnt_pos[j].copy()
+        if kind is JointKind.SPHERICAL:
+            joint.rest = m.qpos_spring[coordinate : coordinate + 4].copy()
+            return joint, identity_pose()
+        joint.axis = m.jnt_axis[j].copy()
+        joint.rest = float(m.qpos_spring[coordinate])
+        # MuJoCo takes a range in the wrong order for none at all; let the checks find it
+        swapped = m.jnt_range[j, 0] > m.jnt_range[j, 1] and not self._says("joint", name, "limited", "false")
+        if (m.jnt_limited[j] or swapped) and not self._is_off("LIMIT", "CONSTRAINT"):
+            joint.lower, joint.upper = map(float, m.jnt_range[j])
+        if m.jnt_actfrclimited[j]:
+            joint.effort_limit = float(np.abs(m.jnt_actfrcrange[j]).max())
+        return joint, joint_motion(joint, -float(m.qpos0[coordinate]))
+
+    def _report_joint(self, j: int, joint: JointSpec) -> None:
+        m, name = self.m, joint.name
+        dof = int(m.jnt_dofadr[j])
+        without = "the model is simulated without it"
+        if m.jnt_stiffnesspoly[j].any() or m.dof_dampingpoly[dof].any():
+            message = f"joint {name!r} has nonlinear stiffness or damping; only the linear part is used"
+            self._warn("joint", name, "unsupported.joint.polynomial", message, "write one number")
+        if joint.kind is JointKind.SPHERICAL and m.jnt_limited[j]:
+            message = f"range of ball joint {name!r} is not supported"
+            self._warn("joint", name, "unsupported.joint.range", message, without)
+        if joint.kind is JointKind.FREE and (joint.stiffness or joint.friction or joint.armature):
+            message = (
+                f"free joint {name!r} has no stiffness here; its friction and armature act along body axes"
+            )
+            self._warn("joint", name, "unsupported.joint.free", message, without)
+        low, high = m.jnt_actfrcrange[j]
+        if m.jnt_actfrclimited[j] and low != -high:
+            message = f"actuatorfrcrange of joint {name!r} is not symmetric; ±{max(-low, high):g} is used"
+            self._warn(
+                "joint",
+                name,
+                "unsupported.joint.actuatorfrcrange",
+                message,
+                "limit the actuator's forcerange",
+            )
+
+    def _inertial(self, body: int) -> Inertial:
+        m = self.m
+        R = matrix_of(m.body_iquat[body])
+        inertia = R @ np.diag(m.body_inertia[body]) @ R.T
+        inertia = 0.5 * (inertia + inertia.T)
+        # MuJoCo keeps principal axes; where the file gives the full matrix, use its own digits
+        full = self.full_inertias[body]
+        if np.allclose(full, inertia, rtol=0.0, atol=1e-9 * np.abs(inertia).max()):
+            inertia = full
+        return Inertial(float(m.body_mass[body]), m.body_ipos[body].copy(), inertia)
+
+    def _geom(self, g: int) -> GeomSpec | None:
+        m, name = self.m, self.geoms[g]
+        kind = int(m.geom_type[g])
+        shape = _SHAPES[kind] if kind < len(_SHAPES) else None
+        placement = Pose(matrix_of(m.geom_quat[g]), m.geom_pos[g].copy())
+        size, mesh_file = m.geom_size[g].copy(), ""
+        if shape is Shape.MESH:
+            mesh = int(m.geom_dataid[g])
+            path = self.document.mesh_paths.get(self.mesh_files.get(mesh, ""))
+            if path is None:
+                shape = None
+            else:
+                # MuJoCo moves vertices to the mesh's principal frame; go back to the file's own
+                X_mesh = Pose(matrix_of(m.mesh_quat[mesh]), m.mesh_pos[mesh].copy())
+                placement, size, mesh_file = (
+                    placement @ X_mesh.inverse(),
+                    m.mesh_scale[mesh].copy(),
+                    str(path),
+                )
+        if shape is None:
+            message = f"shape {name!r} is a height field, or a mesh without a file, and cannot collide"
+            self._warn("geom", name, "unsupported.geom.type", message, "the model is simulated without it")
+            return None
+        collides = not self._is_off("CONTACT", "CONSTRAINT")
+        return GeomSpec(
+            name,
+            self.bodies[m.geom_bodyid[g]],
+            shape,
+            size,
+            placement,
+            friction=float(m.geom_friction[g, 0]),
+            mesh_file=mesh_file,
+            group=int(m.geom_contype[g]) if collides else 0,
+            mask=int(m.geom_conaffinity[g]) if collides else 0,
+            source=self._source("geom", name),
+        )
+
+    def _frames(self) -> list[FrameSpec]:
+        """Sites; one with the name of a fixed body, which becomes a frame too, is called `name_site`."""
+        m = self.m
+        fixed = {self.bodies[b] for b in range(m.nbody) if m.body_jntnum[b] == 0}
+        frames = []
+        for s, name in enumerate(self.sites):
+            name = f"{name}_site" if name in fixed else name
+            placement = Pose(matrix_of(m.site_quat[s]), m.site_pos[s].copy())
+            frames.append(FrameSpec(name, self.bodies[m.site_bodyid[s]], placement))
+        return frames
+
+    def _actuator(self, a: int) -> ActuatorSpec | None:
+        mujoco = mujoco_module()
+
+        m, name = self.m, self.actuators[a]
+        obstacle = "actuation is switched off" if self._is_off("ACTUATION") else actuator_obstacle(m, a)
+        if obstacle:
+            fix = "the model is simulated without it, and it has no entry in the controls"
+            self._warn(
+                "actuator", name, "unsupported.actuator", f"actuator {name!r} is left out: {obstacle}", fix
+            )
+            return None
+        self._check_order(name, "ctrlrange", "ctrllimited", m.actuator_ctrlrange[a])
+        self._check_order(name, "forcerange", "forcelimited", m.actuator_forcerange[a])
+        affine = int(m.actuator_biastype[a]) == int(mujoco.mjtBias.mjBIAS_AFFINE)
+        unlimited = (-np.inf, np.inf)
+        clamps = m.actuator_ctrllimited[a] and not self._is_off("CLAMPCTRL")
+        return ActuatorSpec(
+            name,
+            self.joints[m.actuator_trnid[a, 0]],
+            gear=float(m.actuator_gear[a, 0]),
+            gain=float(m.actuator_gainprm[a, 0]),
+            bias=tuple(m.actuator_biasprm[a, :3].tolist()) if affine else (0.0, 0.0, 0.0),
+            control_range=tuple(m.actuator_ctrlrange[a].tolist()) if clamps else unlimited,
+            force_range=tuple(m.actuator_forcerange[a].tolist()) if m.actuator_forcelimited[a] else unlimited,
+            source=self._source("actuator", name),
+        )
+
+    def _check_order(self, name: str, attribute: str, switch: str, values: np.ndarray) -> None:
+        if values[0] > values[1] and not self._says("actuator", name, switch, "false"):
+            source = self._source("actuator", name)
+            message = f"{attribute} of actuator {name!r} is swapped: {values[0]:g} > {values[1]:g}"
+            fix = "exchange the two numbers"
+            self.problems.append(Problem(message, fix, source.file, source.line, code="limit.order"))
+
+    def _home(self) -> dict[str, np.ndarray | float]:
+        m = self.m
+        keys = [key.id for key in self.mjspec.keys if key.name == "home"]
+        qpos = m.key_qpos[keys[0]] if keys else m.qpos0
+        ends = [*m.jnt_qposadr[1:].tolist(), m.nq]
+        return {self.joints[j]: qpos[m.jnt_qposadr[j] : ends[j]].copy() for j in range(m.njnt)}
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name

@@ -1,0 +1,371 @@
+"""An MJCF file with its includes and assets, made ready for MuJoCo without letting it touch the disk.
+
+MuJoCo follows `<include>` and mesh paths wherever they lead. So the files are found here, inside the model's
+folder, and MuJoCo gets one text and the assets in memory. In that text every line begins with exactly one
+start tag: the line number in MuJoCo's messages, and in the `info` that MjSpec keeps, tells which element of
+which file is meant.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from xml.sax.saxutils import quoteattr
+
+from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.paths import resolve_mesh
+from hybridsim.io.xml import MAX_DEPTH, Element, Reader, parse, read
+
+MAX_ELEMENTS = 100_000
+"""Elements that a model may have after `<replicate>`, `<composite>` and `<flexcomp>` are written out."""
+MAX_GRID = 10_000_000
+"""Points of a height field."""
+MAX_MESH_PARAMETER = 1000
+"""Subdivisions of a built-in mesh."""
+MAX_ASSET_BYTES = 500_000_000
+
+LOOKS = ("texture", "material", "skin")
+"""Elements that only change the looks. MuJoCo does not see them: a missing picture stops no import."""
+_LOOK_ATTRIBUTES = ("texture", "material")
+_ASSET_TAGS = ("mesh", "hfield", "flexcomp", "model")
+_LINE = re.compile(r"\bline\D{0,3}(\d+)")
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text: a readable way to write a set of tags or attributes."""
+    return frozenset(text.split())
+
+
+_NUMERIC = words(
+    "mass diaginertia fullinertia pos quat euler axisangle xyaxes zaxis axis ref springref stiffness damping "
+    "frictionloss armature size fromto friction density gear kp kv gainprm biasprm gravity timestep offset"
+)
+_REFERENCES = words(
+    "name class childclass prefix file model body body1 body2 joint joint1 joint2 jointinparent geom geom1 "
+    "geom2 site site1 site2 tendon tendon1 tendon2 mesh hfield flex target objname refname refsite "
+    "slidersite cranksite sidesite actuator camera subtree1 subtree2 material texture"
+)
+"""Attributes that hold names."""
+_NAN = re.compile(r"(?<!\S)[+-]?nan", re.IGNORECASE)
+_RANGES = words("range ctrlrange forcerange actuatorfrcrange")
+_CHECKED_TAGS = words("body inertial joint geom site frame replicate option general motor position velocity")
+
+
+@dataclass(eq=False)
+class Node:
+    """An element at its place in the document after includes are spliced in."""
+
+    element: Element
+    parent: "Node | None" = None
+    children: list["Node"] = field(default_factory=list)
+
+    @property
+    def tag(self) -> str:
+        """Tag of the element."""
+        return self.element.tag
+
+    def get(self, attribute: str, default: str = "") -> str:
+        """Text of an attribute."""
+        return self.element.get(attribute, default)
+
+    def walk(self) -> Iterator["Node"]:
+        """This node and everything below it, in document order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def ancestors(self) -> Iterator["Node"]:
+        """The nodes above this one, nearest first."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def title(self) -> str:
+        """How messages call the element."""
+        return self.element.title
+
+    def problem(self, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR) -> Problem:
+        """A problem at this place."""
+        return Problem(message, fix, self.element.file, self.element.line, severity, code)
+
+
+@dataclass
+class Document:
+    """Everything that MuJoCo needs to know about a model."""
+
+    file: str
+    """Path of the main file, as the user gave it."""
+    source: bytes
+    """Bytes of the main file."""
+    root: Node
+    text: str = ""
+    """The main model, one start tag per line."""
+    lines: list[Node] = field(default_factory=list)
+    """Node of every line, over the main model and attached ones."""
+    assets: dict[str, bytes] = field(default_factory=dict)
+    """Contents of asset files by the names that `text` gives them."""
+    models: dict[str, bytes] = field(default_factory=dict)
+    """Attached models by the names that `text` gives them."""
+    mesh_paths: dict[str, Path] = field(default_factory=dict)
+    """Real path of each asset in `assets`."""
+    attached: dict[str, Node] = field(default_factory=dict)
+    """Root elements of attached models by name."""
+    sizes: dict[str, float] = field(default_factory=dict)
+    """Number of elements of attached models, all written out."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def node(self, text: str) -> Node | None:
+        """The node that a message of MuJoCo (`... line 12`) speaks of, if it names one."""
+        named = _LINE.findall(text)
+        line = int(named[-1]) if named else 0
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else None
+
+
+def open_document(
+    path: str | Path, allowed: Sequence[str | Path] = (), source: bytes | None = None
+) -> Document:
+    """Read an MJCF file and all files that it names.
+
+    Args:
+        path: the main file.
+        allowed: folders outside the model's own that included files and assets may lie in.
+        source: bytes to use in place of the main file's, as if it held them.
+
+    Raises:
+        ModelError: the file or one that it names cannot be used; carries all such problems.
+    """
+    file = str(path)
+    if source is None:
+        source, root = read(path)
+    else:
+        root = parse(source, file)
+    if root.tag != "mujoco":
+        problem = Problem(
+            f"the root element is <{root.tag}>, not <mujoco>",
+            "MJCF files start with <mujoco>",
+            file,
+            root.line,
+        )
+        raise ModelError([problem])
+    document = Document(file, source, Node(root))
+    files = _Files(Path(path), allowed, document.problems)
+    document.root = files.expanded(root, Path(path))
+    if not document.problems:
+        document.text = _Writer(document, files, Path(path)).written(document.root)
+    if any(problem.severity is Severity.ERROR for problem in document.problems):
+        raise ModelError(document.problems)
+    return document
+
+
+class _Files:
+    """Finds included files and assets, and splices the former in."""
+
+    def __init__(self, main: Path, allowed: Sequence[str | Path], problems: list[Problem]):
+        self.main, self.allowed, self.problems = main, allowed, problems
+        self.included = {main.resolve()}
+
+    def expanded(self, element: Element, file: Path, parent: Node | None = None, depth: int = 0) -> Node:
+        """The element with every `<include>` below it replaced by what the file holds."""
+        node = Node(element, parent)
+        self._check_depth(node, depth)
+        if element.tag in ("extension", "plugin"):
+            fix = "remove it; plugins run code of their own, which a model file may not ask for"
+            self.problems.append(node.problem("mjcf.plugin", f"{node.title} asks for a plugin", fix))
+        _check_numbers(element, self.problems)
+        for child in element.children:
+            if child.tag == "include":
+                node.children += self._included(Node(child, node), file, depth)
+            else:
+                node.children.append(self.expanded(child, file, node, depth + 1))
+        return node
+
+    def _included(self, node: Node, file: Path, depth: int) -> list[Node]:
+        name = node.get("file")
+        self._check_depth(node, depth)
+        # like MuJoCo: first beside the main file, then beside the file that includes
+        found = resolve_mesh(name, self.main, allowed=self.allowed)
+        if isinstance(found, Problem) and file.parent != self.main.parent:
+            beside = resolve_mesh(name, file, allowed=[self.main.parent, *self.allowed])
+            found = beside if isinstance(beside, Path) else found
+        if isinstance(found, Problem):
+            self._note(node, found)
+            return []
+        if found in self.included:
+            self.problems.append(
+                node.problem(
+                    "mjcf.include", f"file {name!r} is included twice", "a file can be included only once"
+                )
+            )
+            return []
+        self.included.add(found)
+        try:
+            _, root = read(found)
+        except ModelError as error:
+            self.problems += error.problems
+            return []
+        parent = node.parent
+        return [
+            part
+            for child in root.children
+            for part in (
+                self._included(Node(child, parent), found, depth + 1)
+                if child.tag == "include"
+                else [self.expanded(child, found, parent, depth + 1)]
+            )
+        ]
+
+    def asset(self, node: Node, name: PurePosixPath, file: Path) -> tuple[Path, bytes] | None:
+        """Path and content of the file that an asset names; None, with a problem, if it cannot be had."""
+        found = resolve_mesh(str(name), file, allowed=[self.main.parent, *self.allowed])
+        if isinstance(found, Problem):
+            self._note(node, found)
+            return None
+        try:
+            if found.stat().st_size > MAX_ASSET_BYTES:
+                raise OSError(0, f"it is larger than {MAX_ASSET_BYTES // 10**6} MB")
+            return found, found.read_bytes()
+        except OSError as error:
+            message = f"cannot read {str(name)!r} of {node.title}: {error.strerror}"
+            self.problems.append(
+                node.problem("file.unreadable", message, "check the file and its permissions")
+            )
+            return None
+
+    def _note(self, node: Node, problem: Problem) -> None:
+        self.problems.append(node.problem(problem.code, f"{node.title}: {problem.message}", problem.fix))
+
+    def _check_depth(self, node: Node, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            message = f"{node.title}: includes nest more than {MAX_DEPTH} deep"
+            raise ModelError([*self.problems, node.problem("xml.size", message, "flatten the includes")])
+
+
+class _Writer:
+    """Writes a tree of nodes as text with one start tag per line, its files replaced by names in memory."""
+
+    def __init__(self, document: Document, files: _Files, file: Path, above: tuple[Path, ...] = ()):
+        self.document, self.files, self.file = document, files, file
+        self.above = (*above, file.resolve())
+        self.compiler: dict[str, str] = {}
+        self.size = 0.0
+
+    def written(self, root: Node) -> str:
+        for node in root.children:
+            if node.tag == "compiler":
+                self.compiler |= node.element.attributes
+        # an attached model continues the numbering of the lines, so that a line belongs to one element only
+        lines = [""] * len(self.document.lines)
+        self._write(root, lines)
+        self.size = _expanded_size(root, self.document.sizes)
+        return "\n".join(lines)
+
+    def _write(self, node: Node, lines: list[str]) -> None:
+        attributes = {k: v for k, v in node.element.attributes.items() if k not in _LOOK_ATTRIBUTES}
+        if node.tag == "compiler":
+            for name in ("meshdir", "texturedir", "assetdir", "strippath"):
+                attributes.pop(name, None)
+        elif node.tag in _ASSET_TAGS and "file" in attributes:
+            attributes |= self._asset(node)
+        self.document.lines.append(node)
+        pairs = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+        lines.append(f"<{node.tag}{pairs}>")
+        for child in node.children:
+            if child.tag not in LOOKS:
+                self._write(child, lines)
+        lines[-1] += f"</{node.tag}>"
+
+    def _asset(self, node: Node) -> dict[str, str]:
+        """Attributes of an asset whose file is replaced by a name in memory."""
+        is_model = node.tag == "model"
+        folder = "" if is_model else self.compiler.get("meshdir", self.compiler.get("assetdir", ""))
+        name = PurePosixPath(node.get("file").replace("\\", "/"))
+        if self.compiler.get("strippath") == "true":
+            name = PurePosixPath(name.name)
+        found = self.files.asset(node, PurePosixPath(folder) / name, self.file)
+        if found is None:
+            return {}
+        path, content = found
+        key = f"asset{len(self.document.assets) + len(self.document.models)}{path.suffix.lower()}"
+        if is_model:
+            self._attach(node, path, key)
+        else:
+            self.document.assets[key] = content
+            self.document.mesh_paths[key] = path
+        # MuJoCo calls a nameless asset after its file
+        named = {} if is_model or node.tag == "flexcomp" else {"name": node.get("name") or name.stem}
+        return {"file": key, **named}
+
+    def _attach(self, node: Node, path: Path, key: str) -> None:
+        if path in self.above:
+            message = f"{node.title} attaches {path.name!r}, which is part of itself"
+            self.files.problems.append(node.problem("mjcf.attach", message, "remove one of the attachments"))
+            return
+        try:
+            _, element = read(path)
+        except ModelError as error:
+            self.files.problems += error.problems
+            return
+        files = _Files(path, [self.files.main.parent, *self.files.allowed], self.files.problems)
+        root = files.expanded(element, path)
+        if not files.problems:
+            writer = _Writer(self.document, files, path, self.above)
+            self.document.models[key] = writer.written(root).encode()
+            name = node.get("name") or root.get("model")
+            self.document.attached[name] = root
+            self.document.sizes[name] = writer.size
+
+
+def _check_numbers(element: Element, problems: list[Problem]) -> None:
+    """MuJoCo stops at the first number that it cannot read, and accepts infinite masses; find all of them.
+
+    NaN never gets through to it: MuJoCo would write a log file into the working folder.
+    """
+    reader = Reader(problems)
+    checked = element.tag in _CHECKED_TAGS
+    for name, text in element.attributes.items():
+        is_number = checked and (name in _NUMERIC or (name in _RANGES and "inf" not in text.lower()))
+        if is_number or (name not in _REFERENCES and _NAN.search(text)):
+            size = len(text.split())
+            reader.vector(element, name, size, [0.0] * size)
+
+
+def _expanded_size(root: Node, sizes: dict[str, float]) -> float:
+    """Number of elements once everything is written out; a few bytes can ask for a billion of them.
+
+    Args:
+        root: the model.
+        sizes: number of elements of the models that it attaches.
+
+    Raises:
+        ModelError: there would be too many.
+    """
+    total = 0.0
+
+    def count(node: Node, times: float) -> None:
+        nonlocal total
+        if node.tag in ("replicate", "composite", "flexcomp"):
+            times *= math.prod(_whole_numbers(node.get("count")))
+        total += times * sizes.get(node.get("model"), 1.0) if node.tag == "attach" else times
+        message = ""
+        if total > MAX_ELEMENTS:
+            message = f"{node.title} makes the model grow beyond {MAX_ELEMENTS} elements"
+        grid = f"{node.get('nrow')} {node.get('ncol')}"
+        if node.tag == "hfield" and math.prod(_whole_numbers(grid)) > MAX_GRID:
+            message = f"{node.title} has more than {MAX_GRID} points"
+        if node.tag == "mesh" and max(_whole_numbers(node.get("params")), default=0) > MAX_MESH_PARAMETER:
+            message = f"{node.title} asks for a far too fine mesh"
+        if message:
+            raise ModelError([node.problem("mjcf.too_large", message, "lower the counts")])
+        for child in node.children:
+            count(child, times)
+
+    count(root, 1.0)
+    return total
+
+
+def _whole_numbers(text: str) -> list[float]:
+    numbers = [float(word) for word in text.split() if re.fullmatch(r"\d{1,12}", word)]
+    return [max(number, 1.0) for number in numbers]

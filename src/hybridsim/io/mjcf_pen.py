@@ -1,0 +1,92 @@
+"""Writing into an MJCF file: finding the element that holds a value, and noting what was changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import Problem, Severity
+from hybridsim.io.compare import value
+from hybridsim.io.edit import Change, Edits, number_text, numbers_text
+from hybridsim.io.mjcf_convert import ImportedMjcf
+from hybridsim.io.mjcf_document import Node
+from hybridsim.io.xml import Element
+
+ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+"""Attributes that give an orientation; an element has at most one of them."""
+_EXPANSIONS = ("replicate", "composite", "flexcomp")
+
+
+class Pen:
+    """Collects edits of one MJCF file, the table of changes, and what stands against them."""
+
+    def __init__(self, imported: ImportedMjcf):
+        self.imported = imported
+        self.edits = Edits(imported.document.source)
+        self.changes: list[Change] = []
+        self.problems: list[Problem] = []
+        self._uses = Counter(id(node) for node in imported.nodes.values())
+
+    def place(self, kind: str, name: str, what: str) -> Node | None:
+        """The place of an element in the main file; None, with a problem, if it cannot be written to.
+
+        Args:
+            kind: body, joint, geom or actuator.
+            name: our name of the element.
+            what: the changed parameter, for the message.
+        """
+        node = self.imported.nodes.get((kind, name))
+        changed = f"{what} of {kind} {name!r} has changed"
+        if node is None:
+            self.refuse(None, f"{changed}, but the file has no element for it")
+        elif not self.is_main(node):
+            self.refuse(node, f"{changed}, but it stands in another file")
+        elif self._uses[id(node)] > 1 or any(above.tag in _EXPANSIONS for above in node.ancestors()):
+            self.refuse(node, f"{changed}, but its element stands for several copies")
+        else:
+            return node
+        return None
+
+    def is_main(self, node: Node) -> bool:
+        """Whether a node stands in the main file, not in an included or attached one."""
+        return node.element.file == self.imported.document.file
+
+    def refuse(self, node: Node | None, message: str, fix: str = "write it out in the main file") -> None:
+        """Note that a change cannot be written."""
+        file, line = (node.element.file, node.element.line) if node else (self.imported.document.file, 0)
+        self.problems.append(Problem(message, fix, file, line, Severity.ERROR, "export.place"))
+
+    def note(self, element: Element, name: str, parameter: str, before: Any, after: Any) -> None:
+        """Add a row to the table of changes."""
+        label = f"{element.tag} {name!r}" if name else element.tag
+        self.changes.append(Change(label, element.line, parameter, value(before), value(after)))
+
+    def set(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
+        """Write numbers."""
+        self.edits.set_attribute(element, attribute, numbers_text(np.atleast_1d(np.asarray(values)).tolist()))
+
+    def set_first(self, element: Element, attribute: str, first: float) -> None:
+        """Replace the first of several numbers and keep the spelling of the others."""
+        others = element.get(attribute).split()[1:]
+        self.edits.set_attribute(element, attribute, " ".join([number_text(first), *others]))
+
+    def set_range(
+        self, element: Element, attribute: str, switch: str, old: Sequence[float], new: Sequence[float]
+    ) -> bool:
+        """Write a range, or switch it off if both ends are infinite; False if only one is."""
+        if np.isinf(new).all():
+            self.edits.set_attribute(element, switch, "false")
+        elif np.isinf(new).any():
+            return False
+        else:
+            self.set(element, attribute, new)
+            if np.isinf(old).any():
+                self.edits.set_attribute(element, switch, "true")
+        return True
+
+    def remove(self, element: Element, attributes: Iterable[str]) -> None:
+        """Take out those of the attributes that are there."""
+        for name in attributes:
+            if name in element.attributes:
+                self.edits.remove_attribute(element, name)

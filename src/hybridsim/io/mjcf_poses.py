@@ -1,0 +1,31 @@
+"""Poses from the quaternions and joint angles of MJCF, in plain NumPy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from hybridsim.model.specs import JointKind, JointSpec, identity_pose
+from hybridsim.spatial.transform import Pose
+
+
+def joint_motion(joint: JointSpec, q: float) -> Pose:
+    """X_JB of a hinge or slide joint at the coordinate `q` [rad or m]."""
+    if q == 0.0:
+        return identity_pose()
+    if joint.kind is JointKind.PRISMATIC:
+        return Pose(np.eye(3), q * joint.axis)
+    R = Rotation.from_rotvec(q * joint.axis).as_matrix()
+    return Pose(R, joint.anchor - R @ joint.anchor)
+
+
+def matrix_of(quat: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Rotation matrix of a quaternion, w first."""
+    w, x, y, z = np.asarray(quat, dtype=float) / np.linalg.norm(quat)
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )

@@ -1,0 +1,59 @@
+"""Writing changed options, friction of shapes and the starting configuration into an MJCF file."""
+
+import numpy as np
+
+from hybridsim.io.edit import numbers_text
+from hybridsim.io.mjcf_pen import Pen
+from hybridsim.model.model import Model
+
+
+def write_options(pen: Pen, before: Model, after: Model) -> None:
+    """Write gravity and time step into the last `<option>` of the main file, or into a new one."""
+    changed = {
+        "gravity": ("gravity [m/s²]", before.gravity, after.gravity),
+        "timestep": ("timestep [s]", before.timestep, after.timestep),
+    }
+    changed = {name: row for name, row in changed.items() if np.any(row[1] != row[2])}
+    if not changed:
+        return
+    root = pen.imported.document.root
+    options = [
+        section.element for section in root.children if section.tag == "option" and pen.is_main(section)
+    ]
+    texts = {name: numbers_text(np.atleast_1d(new).tolist()) for name, (_, _, new) in changed.items()}
+    if not options:
+        attributes = "".join(f' {name}="{text}"' for name, text in texts.items())
+        pen.edits.insert_child(root.element, f"<option{attributes}/>")
+    for name, (parameter, old, new) in changed.items():
+        if options:
+            pen.edits.set_attribute(options[-1], name, texts[name])
+        pen.note(options[-1] if options else root.element, "", parameter, old, new)
+
+
+def write_friction(pen: Pen, before: Model, after: Model) -> None:
+    """Write the sliding friction of shapes."""
+    for g, info in enumerate(before.geometry.infos):
+        old, new = (float(np.asarray(model.geometry.friction)[g]) for model in (before, after))
+        if old != new and (node := pen.place("geom", info.name, "friction")) is not None:
+            pen.set_first(node.element, "friction", new)
+            pen.note(node.element, info.name, "friction", old, new)
+
+
+def write_home(pen: Pen, before: Model, after: Model) -> None:
+    """Write the starting configuration into the keyframe `home`, which is added if there is none."""
+    if not np.any(before.home != after.home):
+        return
+    root = pen.imported.document.root
+    sections = [section for section in root.children if section.tag == "keyframe"]
+    keys = [key for section in sections for key in section.children if key.get("name") == "home"]
+    place = next(iter(keys), None) or next((s for s in sections if pen.is_main(s)), root)
+    text = f'<key name="home" qpos="{numbers_text(np.asarray(after.home).tolist())}"/>'
+    if not pen.is_main(place):
+        pen.refuse(place, "the starting configuration has changed, but it stands in another file")
+    elif keys:
+        pen.set(place.element, "qpos", np.asarray(after.home))
+    elif place is root:
+        pen.edits.insert_child(root.element, f"<keyframe>\n  {text}\n</keyframe>")
+    else:
+        pen.edits.insert_child(place.element, text)
+    pen.note(place.element, "home" if keys else "", "home [rad, m]", before.home, after.home)

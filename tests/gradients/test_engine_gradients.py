@@ -1,0 +1,235 @@
+"""Gradients of every algorithm and of whole rollouts, forward and reverse, against finite differences."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.derivatives import check_derivatives
+from support.random_models import random_inertia, random_q
+
+from hybridsim.dynamics import energy
+from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.actuation import (
+    Actuation,
+    FirstOrderLag,
+    ModelLaw,
+    PDServo,
+    SeriesElastic,
+    TorqueSpeedLimit,
+    TransportDelay,
+)
+from hybridsim.dynamics.crba import mass_matrix
+from hybridsim.dynamics.jacobian import body_jacobian, frame_jacobian
+from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.dynamics.passive import passive_torques
+from hybridsim.dynamics.regressor import inertial_regressor
+from hybridsim.dynamics.rnea import inverse_dynamics
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.coordinates import difference, retract
+from hybridsim.model.stretch import stretched
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+from hybridsim.spatial.rotation import matrix_exp
+
+MODEL_PARAMETERS = {
+    "mass": lambda m: m.body.mass,
+    "com": lambda m: m.body.com,
+    "inertia": lambda m: m.body.inertia,
+    "position": lambda m: m.joint.placement.p,
+    "axis": lambda m: m.joint.axis,
+    "anchor": lambda m: m.joint.anchor,
+    "armature": lambda m: m.joint.armature,
+    "gravity": lambda m: m.gravity,
+}
+PASSIVE_PARAMETERS = {
+    "stiffness": lambda m: m.joint.stiffness,
+    "damping": lambda m: m.joint.damping,
+    "friction": lambda m: m.joint.friction,
+    "breakaway": lambda m: m.joint.breakaway,
+    "stribeck_velocity": lambda m: m.joint.stribeck_velocity,
+    "friction_width": lambda m: m.joint.friction_width,
+    "lower": lambda m: m.joint.lower,
+    "upper": lambda m: m.joint.upper,
+    "limit_stiffness": lambda m: m.joint.limit_stiffness,
+    "limit_damping": lambda m: m.joint.limit_damping,
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    """One mechanism with a free base, a ball joint, hinges, a slider, springs, friction, a limit in use and a mimic."""
+    rng = np.random.default_rng(0)
+    builder = ModelBuilder("all", gravity=(0.3, -0.4, -9.0))
+    common = {"stiffness": 2.0, "damping": 0.3, "friction": 0.4, "breakaway": 0.3, "friction_width": 0.5}
+    for name, parent, kind, extra in (
+        ("base", "world", "free", {}),
+        ("upper", "base", "spherical", {"anchor": (0.1, -0.2, 0.1), **common}),
+        ("lower", "upper", "revolute", {"anchor": (0.05, 0.1, 0.0), "lower": -0.3, "upper": 0.3, "rest": 0.2, **common}),
+        ("slide", "base", "prismatic", common),
+        ("finger", "slide", "revolute", common),
+    ):
+        builder.add_body(
+            name,
+            parent=parent,
+            kind=kind,
+            at=rng.normal(size=3) * 0.5 if parent != "world" else (0, 0, 0),
+            rpy=rng.uniform(-1, 1, size=3) if parent != "world" else (0, 0, 0),
+            axis=rng.normal(size=3),
+            mass=rng.uniform(0.5, 2.0),
+            com=rng.normal(size=3) * 0.2,
+            inertia=random_inertia(rng),
+            armature=0.1 if parent != "world" else 0.0,
+            limit_stiffness=20.0,
+            limit_damping=2.0,
+            **extra,
+        )
+    return builder.build()
+
+
+def _parameters(model, *groups) -> dict:
+    rng = np.random.default_rng(1)
+    values = {name: get(model) for group in groups for name, get in group.items()}
+    # where the limits are infinite there is nothing to differentiate
+    for name in {"lower", "upper"} & set(values):
+        values[name] = np.array([values[name][model.topology.tree_dof_names.index("lower")]])
+    return values | {
+        "q": np.zeros(model.nv),
+        "qd": rng.normal(size=model.nv),
+        "orientation": np.zeros((model.nb, 3)),
+        "lengths": np.ones(model.nb),
+    }
+
+
+def _at(model, parameters):
+    """The model and state at these parameters; `q` is a step in the tangent space, `orientation` one of the joints."""
+    where = MODEL_PARAMETERS | PASSIVE_PARAMETERS
+    q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(2))), parameters["q"])
+    changed = stretched(model, parameters["lengths"])
+    for name, value in parameters.items():
+        if name in ("com", "position", "anchor"):
+            # lengths multiply what they stretch
+            value = where[name](changed) + value - where[name](model)
+        if name in ("lower", "upper"):
+            dof = model.topology.tree_dof_names.index("lower")
+            value = jnp.asarray(where[name](model)).at[dof].set(value[0])
+        if name in where:
+            changed = eqx.tree_at(where[name], changed, value)
+    R = jax.vmap(lambda R, r: R @ matrix_exp(r))(jnp.asarray(model.joint.placement.R), parameters["orientation"])
+    return eqx.tree_at(lambda m: m.joint.placement.R, changed, R), q, parameters["qd"]
+
+
+def _kinematics(model, q, qd):
+    kin = kinematics(model, q, qd)
+    return kin.X_WB.R, kin.X_WB.p, kin.V_WB_B
+
+
+def _energies(model, q, qd):
+    kin = kinematics(model, q, qd)
+    return (
+        energy.kinetic_energy(model, kin, qd),
+        energy.gravity_energy(model, kin),
+        energy.momentum(model, kin),
+        energy.centre_of_mass(model, kin),
+    )
+
+
+TORQUE = np.linspace(-1.0, 1.0, 12)
+WRENCH = np.linspace(-1.0, 1.0, 30).reshape(5, 6)
+
+ALGORITHMS = {
+    "kinematics": _kinematics,
+    "body Jacobian": lambda m, q, qd: body_jacobian(m, kinematics(m, q, qd), 4),
+    "frame Jacobian": lambda m, q, qd: frame_jacobian(m, kinematics(m, q, qd), 2, jnp.array([0.1, 0.2, 0.3])),
+    "inverse dynamics": lambda m, q, qd: inverse_dynamics(m, q, qd, TORQUE, WRENCH),
+    "mass matrix": lambda m, q, qd: mass_matrix(m, q),
+    "forward dynamics": lambda m, q, qd: forward_dynamics(m, q, qd, TORQUE, WRENCH),
+    "energies": _energies,
+    "regressor": lambda m, q, qd: inertial_regressor(m, q, qd, TORQUE),
+}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithm(model, name):
+    check_derivatives(lambda p: ALGORITHMS[name](*_at(model, p)), _parameters(model, MODEL_PARAMETERS))
+
+
+def test_passive_torques(model):
+    parameters = _parameters(model, PASSIVE_PARAMETERS)
+    # joint `lower` sits beyond its upper limit in the state of the test
+    sizes = check_derivatives(lambda p: passive_torques(*_at(model, p)), parameters)
+    assert all(sizes[name] > 0.0 for name in PASSIVE_PARAMETERS if name not in ("lower", "upper"))
+    assert sizes["lower"] > 0.0 or sizes["upper"] > 0.0
+
+
+def test_difference_and_retract(model):
+    target = random_q(model, np.random.default_rng(5))
+
+    def both(p):
+        q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(6))), p["q"])
+        return difference(model, q, target), difference(model, jnp.asarray(target), q)
+
+    check_derivatives(both, {"q": np.zeros(model.nv)})
+
+
+ACTUATION = {
+    "servo": lambda p: Actuation(PDServo(p["kp"], p["kd"]), TorqueSpeedLimit(p["stall"], p["speed"])),
+    "lag": lambda p: Actuation(FirstOrderLag(p["tau"]), ModelLaw()),
+    "delay": lambda p: Actuation(TransportDelay(p["delay"], samples=4), ModelLaw()),
+    "spring": lambda p: Actuation(SeriesElastic(p["k"], p["d"], p["J"])),
+}
+ACTUATION_PARAMETERS = {
+    "servo": {"kp": 3.0, "kd": 0.2, "stall": 0.4, "speed": 5.0},
+    "lag": {"tau": 0.02},
+    "delay": {"delay": 0.0123},
+    "spring": {"k": 30.0, "d": 0.5, "J": 0.02},
+}
+
+
+@pytest.mark.parametrize("kind", ACTUATION)
+def test_actuators_through_a_rollout(model, kind):
+    parameters = {name: np.full(3, value) for name, value in ACTUATION_PARAMETERS[kind].items()}
+    commands = np.random.default_rng(3).normal(size=(6, 3))
+
+    def final(p):
+        sim = Simulator(model, actuation=ACTUATION[kind](p), dt=0.01)
+        state = sim.initial_state(random_q(model, np.random.default_rng(2)))
+        return rollout(sim, state, p["u"]).qd[-1]
+
+    sizes = check_derivatives(final, parameters | {"u": commands})
+    assert min(sizes.values()) > 0.0, f"a parameter of {kind} has no effect: {sizes}"
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_rollout_of_everything(model, integrator):
+    rng = np.random.default_rng(4)
+    parameters = _parameters(model, MODEL_PARAMETERS, PASSIVE_PARAMETERS)
+    parameters |= {"u": rng.normal(size=(5, 3)), "wrench": rng.normal(size=(5, 5, 6)), "dt": np.asarray(0.01)}
+
+    def trajectory(p):
+        changed, q, qd = _at(model, p)
+        sim = eqx.tree_at(lambda s: (s.model, s.dt), Simulator(model, integrator=integrator), (changed, p["dt"]))
+        state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+        out = rollout(sim, state, Inputs(p["u"], p["wrench"]))
+        return out.q, out.qd
+
+    sizes = check_derivatives(trajectory, parameters, tolerance=1e-6)
+    seen = {name for name, size in sizes.items() if size > 1e-6}
+    assert seen >= set(parameters) - {"lower", "upper"}, f"no effect of {set(parameters) - seen}"
+
+
+def test_gradient_survives_checkpointed_blocks(model):
+    """A rollout long enough for √T blocks has the gradient of a chain of shorter ones."""
+    from hybridsim.models import pendulum
+    from hybridsim.sim import rollout as module
+
+    sim = Simulator(pendulum(damping=0.1), dt=0.001)
+
+    def final(mass, steps):
+        changed = eqx.tree_at(lambda s: s.model.body.mass, sim, mass)
+        return rollout(changed, sim.initial_state([1.0]), steps=steps).q[-1, 0]
+
+    long = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), module.CHAIN + 7)
+    plain = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), module.CHAIN + 7)
+    np.testing.assert_allclose(long, plain, rtol=1e-10)

@@ -1,0 +1,108 @@
+"""Choosing the importer by the root element, errors in one exception, warnings in one warning."""
+
+import warnings
+
+import pytest
+
+from hybridsim.core.errors import ModelError, ModelWarning, Severity
+from hybridsim.io.load import inspect_model, load_model
+
+MJCF = """<mujoco model="swing">
+  <worldbody><body name="arm"><joint name="pivot"/><geom size=".1"/>
+    <body name="tip" pos="0 0 1"><geom size=".1"/></body></body></worldbody>
+  {extra}
+</mujoco>
+"""
+URDF = """<robot name="swing">
+  <link name="base"/>
+  <link name="arm"><inertial><mass value="1"/><inertia ixx="{ixx}" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/>
+  </inertial></link>
+  <joint name="pivot" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+</robot>
+"""
+
+
+@pytest.fixture
+def mjcf(tmp_path):
+    path = tmp_path / "swing.xml"
+    path.write_text(MJCF.format(extra=""))
+    return path
+
+
+@pytest.fixture
+def urdf(tmp_path):
+    path = tmp_path / "swing.urdf"
+    path.write_text(URDF.format(ixx=".1"))
+    return path
+
+
+def test_the_root_element_decides(mjcf, urdf):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a, b = load_model(mjcf), load_model(urdf)
+    assert a.name == b.name == "swing"
+    assert a.topology.joint_names == b.topology.joint_names == ("pivot",)
+    # the file's name does not matter
+    other = mjcf.rename(mjcf.with_name("swing.urdf.txt"))
+    assert load_model(str(other)).nv == 1
+
+
+def test_merging_can_be_switched_off(mjcf):
+    assert load_model(mjcf).topology.body_names == ("arm",)
+    assert load_model(mjcf, merge=False).topology.body_names == ("arm", "tip")
+
+
+def test_a_free_base(urdf):
+    arm = URDF[URDF.index("<inertial>") : URDF.index("</link>")].format(ixx=".1")
+    urdf.write_text(urdf.read_text().replace('<link name="base"/>', f'<link name="base">{arm}</link>'))
+    assert load_model(urdf, base="free").nv == 7
+
+
+def test_unknown_formats_are_named(tmp_path):
+    path = tmp_path / "model.sdf"
+    path.write_text("<sdf/>")
+    with pytest.raises(ModelError, match=r"its root element is <sdf>") as caught:
+        load_model(path)
+    assert caught.value.problems[0].code == "xml.format"
+
+
+def test_missing_and_unreadable_files_are_problems_not_exceptions(tmp_path):
+    for path in (tmp_path / "no.xml", tmp_path):
+        model, problems = inspect_model(path)
+        assert model is None and len(problems) == 1 and problems[0].file == str(path)
+
+
+@pytest.mark.parametrize("option", [{"base": "free"}, {"inertia": "from_geometry"}, {"packages": {"a": "b"}}])
+def test_options_of_urdf_are_refused_for_mjcf(mjcf, option):
+    with pytest.raises(ModelError, match=rf"option '{next(iter(option))}' applies to URDF") as caught:
+        load_model(mjcf, **option)
+    assert caught.value.problems[0].fix
+
+
+def test_all_warnings_in_one(mjcf):
+    mjcf.write_text(
+        MJCF.format(extra='<option density="1"/><equality><connect body1="arm" anchor="0 0 0"/></equality>')
+    )
+    with pytest.warns(ModelWarning, match="has 2 warnings") as caught:
+        load_model(mjcf)
+    assert len(caught) == 1 and "density" in str(caught[0].message) and "<connect>" in str(caught[0].message)
+    model, problems = inspect_model(mjcf)
+    assert model is not None and {p.severity for p in problems} == {Severity.WARNING}
+
+
+@pytest.mark.parametrize("lenient", [["inertia.triangle"], "inertia.triangle", "all"])
+def test_lenient_turns_errors_into_warnings(urdf, lenient):
+    urdf.write_text(URDF.format(ixx=".9"))
+    with pytest.raises(ModelError, match="I3 ≤ I1"):
+        load_model(urdf)
+    model, problems = inspect_model(urdf)
+    assert model is None and "inertia.triangle" in {p.code for p in problems}
+    with pytest.warns(ModelWarning, match="I3 ≤ I1"):
+        model = load_model(urdf, lenient=lenient)
+    assert model.body.inertia[0, 0] == 0.9
+
+
+def test_lenience_does_not_help_without_a_usable_model(urdf):
+    urdf.write_text(URDF.format(ixx=".1").replace('axis xyz="0 1 0"', 'axis xyz="0 0 0"'))
+    with pytest.raises(ModelError, match="no direction"):
+        load_model(urdf, lenient="all")
