@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
+    from hybridsim.core.errors import PrecisionError as PrecisionError
     from hybridsim.core.errors import TapError as TapError
     from hybridsim.core.result import Status as Status
     from hybridsim.dynamics.aba import forward_dynamics as forward_dynamics
@@ -39,6 +40,7 @@ _HOME = {
     "HybridsimError": "core.errors",
     "ModelError": "core.errors",
     "ModelWarning": "core.errors",
+    "PrecisionError": "core.errors",
     "TapError": "core.errors",
     "Status": "core.result",
     "Model": "model.model",

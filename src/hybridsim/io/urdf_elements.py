@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybridsim.io.xml import Element, Reader
+from hybridsim.io.xml import MAX_NUMBER, Element, Reader
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import GeomSpec, JointKind, JointSpec, Source
@@ -183,7 +183,7 @@ def _kind(reader: Reader, element: Element) -> JointKind:
 
 def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float, float]:
     limit, name = element.child("limit"), element.get("name")
-    effort = reader.number(limit, "effort", np.inf, infinite=True)
+    effort = _bound(reader, limit, "effort", np.inf)
     if reader.number(limit, "velocity", 0.0, infinite=True) < 0.0:
         assert limit is not None
         reader.report(
@@ -206,8 +206,8 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
         )
         return -np.inf, np.inf, effort
     # an absent bound is 0 by the standard; an unreadable one must not also complain about the order
-    lower = reader.number(limit, "lower", -np.inf if "lower" in limit.attributes else 0.0, infinite=True)
-    upper = reader.number(limit, "upper", np.inf if "upper" in limit.attributes else 0.0, infinite=True)
+    lower = _bound(reader, limit, "lower", -np.inf if "lower" in limit.attributes else 0.0)
+    upper = _bound(reader, limit, "upper", np.inf if "upper" in limit.attributes else 0.0)
     if lower == upper:
         reader.warn(
             limit,
@@ -216,6 +216,12 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
             'write its range, or make it type="fixed"',
         )
     return lower, upper, effort
+
+
+def _bound(reader: Reader, limit: Element | None, attribute: str, default: float) -> float:
+    """A limit; infinite from `MAX_NUMBER` on, since not every program that reads URDF understands `inf`."""
+    value = reader.number(limit, attribute, default, infinite=True)
+    return float(np.copysign(np.inf, value)) if abs(value) >= MAX_NUMBER else value
 
 
 def _end_link(reader: Reader, element: Element, tag: str) -> str:

@@ -218,9 +218,10 @@ def rpy(R) -> np.ndarray:
     R = np.asarray(R, dtype=float)
     level = math.hypot(R[0, 0], R[1, 0])
     pitch = math.atan2(-R[2, 0], level)
-    if level < 1e-12:
-        return np.array([0.0, pitch, math.atan2(-R[0, 1], R[1, 1])])
-    return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
+    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-12 else 0.0
+    # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
+    s, c = math.sin(roll), math.cos(roll)
+    return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])
 
 
 def _require_rotation(R, joint: Element) -> None:

@@ -1,6 +1,6 @@
 """Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
 
-from typing import Literal
+
 
 import equinox as eqx
 import numpy as np
@@ -15,8 +15,6 @@ from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
 from hybridsim.taps.catalog import Axis
 from hybridsim.taps.taps import Taps
 
-Integrator = Literal["euler", "rk4", "implicit"]
-
 
 class Simulator(eqx.Module):
     """Everything that a step needs besides the state; a pytree of parameters like the model itself."""
@@ -26,7 +24,7 @@ class Simulator(eqx.Module):
     actuation: Actuation
     dt: Scalar
     """Time step [s]."""
-    integrator: Integrator = eqx.field(static=True)
+    integrator: str = eqx.field(static=True)
     """`euler` (semi-implicit), `rk4`, or `implicit` (implicit in velocity, for stiff damping)."""
     axis_names: tuple[tuple[Axis, tuple[str, ...]], ...] = eqx.field(static=True)
 
@@ -37,7 +35,7 @@ class Simulator(eqx.Module):
         blueprint: Blueprint | None = None,
         actuation: Actuation | None = None,
         dt: ArrayLike | None = None,
-        integrator: Integrator = "euler",
+        integrator: str = "euler",
     ):
         """Build a simulator.
 

@@ -102,7 +102,7 @@ def _components(wanted: str | None, names: Sequence[str], address: str) -> tuple
 
 
 def _nearest(word: str, valid) -> str:
-    valid = list(valid)
+    valid = list(dict.fromkeys(valid))
     if not valid:
         return "; there are none"
     close = get_close_matches(word, valid, n=3, cutoff=0.5)

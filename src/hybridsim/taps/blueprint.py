@@ -11,7 +11,6 @@ changing them never recompiles. `bind` checks it against a model and turns names
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -20,8 +19,8 @@ from hybridsim.core.errors import TapError
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Form
 
-Mode = Literal["add", "replace", "scale"]
-Per = Literal["whole", "element"]
+MODES = ("add", "replace", "scale")
+SCOPES = ("whole", "element")
 
 
 class Graft(eqx.Module):
@@ -31,9 +30,9 @@ class Graft(eqx.Module):
     inputs: tuple[str, ...] = eqx.field(static=True)
     net: Callable
     """Maps the concatenated inputs to the concatenated outputs."""
-    mode: Mode = eqx.field(static=True)
+    mode: str = eqx.field(static=True)
     """`add` the network's output to the quantity, `replace` it, or `scale` it by one plus the output."""
-    per: Per = eqx.field(static=True)
+    per: str = eqx.field(static=True)
     """`whole`: one call with all inputs; `element`: one call per row (joint, body, contact), with shared weights."""
 
     def __init__(
@@ -42,12 +41,12 @@ class Graft(eqx.Module):
         inputs: str | Sequence[str],
         net: Callable,
         *,
-        mode: Mode = "add",
-        per: Per = "whole",
+        mode: str = "add",
+        per: str = "whole",
     ):
-        if mode not in ("add", "replace", "scale"):
-            raise TapError(f"unknown mode {mode!r} of a graft; choose add, replace or scale")
-        if per not in ("whole", "element"):
+        if mode not in MODES:
+            raise TapError(f"unknown mode {mode!r} of a graft; choose {', '.join(MODES)}")
+        if per not in SCOPES:
             raise TapError(f"a graft is per 'whole' or per 'element', not {per!r}")
         self.outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
@@ -77,8 +76,8 @@ class BoundGraft(eqx.Module):
     net: Callable
     outputs: tuple[Selection, ...] = eqx.field(static=True)
     inputs: tuple[Selection, ...] = eqx.field(static=True)
-    mode: Mode = eqx.field(static=True)
-    per: Per = eqx.field(static=True)
+    mode: str = eqx.field(static=True)
+    per: str = eqx.field(static=True)
 
     def is_per_row(self, selection: Selection) -> bool:
         """Whether each call of a per-element network gets only its own row of this input."""
@@ -116,7 +115,7 @@ def _check_order(outputs: tuple[Selection, ...], inputs: tuple[Selection, ...]) 
                 )
 
 
-def _check_mode(mode: Mode, outputs: tuple[Selection, ...]) -> None:
+def _check_mode(mode: str, outputs: tuple[Selection, ...]) -> None:
     for out in outputs:
         if mode != "add" and out.quantity.form is Form.CONFIGURATION:
             raise TapError(

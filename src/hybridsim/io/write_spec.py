@@ -1,0 +1,206 @@
+"""A model back as the plain descriptions that it could have been built from, for the file writers.
+
+Files give one number per joint where a model has one per degree of freedom, and leave some parameters to the
+program that reads them; both are noted here, since it is the same for every format.
+"""
+
+import numpy as np
+
+from hybridsim.io.write_document import Notes, refuse
+from hybridsim.model.assemble import assemble
+from hybridsim.model.coordinates import neutral
+from hybridsim.model.inertial import Inertial, inertia_matrix
+from hybridsim.model.joints import JointType
+from hybridsim.model.model import Model
+from hybridsim.model.specs import (
+    WORLD_NAME,
+    ActuatorSpec,
+    BodySpec,
+    FrameSpec,
+    GeomSpec,
+    JointKind,
+    JointSpec,
+    ModelSpec,
+)
+from hybridsim.model.topology import WORLD, Topology
+from hybridsim.spatial.transform import Pose
+
+SCALAR_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
+
+_PER_DOF = ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit")
+_DEFAULTS = JointSpec("")
+
+
+def spec_of(model: Model, notes: Notes) -> ModelSpec:
+    """Description of a model; what a description has no place for is noted.
+
+    Raises:
+        ModelError: the model has numbers that no file should hold, such as an orientation that is none.
+    """
+    topology, geometry = model.topology, model.geometry
+    spec = ModelSpec(
+        topology.name,
+        bodies=[_body(model, i, notes) for i in range(topology.nb)],
+        geoms=[_geom(model, k) for k in range(len(geometry.infos))],
+        frames=[_frame(model, k) for k in range(len(topology.frame_names))],
+        actuators=[_actuator(model, k) for k in range(model.nu)],
+        passive=model.nu == 0,
+        gravity=np.asarray(model.gravity, dtype=float),
+        home=_home(model),
+        timestep=model.timestep,
+        excluded_pairs=list(geometry.excluded_pairs),
+        explicit_pairs=list(geometry.explicit_pairs),
+    )
+    _note_own_laws(model, spec, notes)
+    _note_order(topology, notes)
+    return spec
+
+
+def _body(model: Model, i: int, notes: Notes) -> BodySpec:
+    topology, body = model.topology, model.body
+    name = topology.body_names[i]
+    inertial = Inertial(_number(body.mass, i), _row(body.com, i), inertia_matrix(_row(body.inertia, i)))
+    placement = _pose(model.joint.placement, i, f"joint {topology.joint_names[i]!r}")
+    return BodySpec(
+        name, _body_name(topology, topology.parents[i]), _joint(model, i, notes), placement, inertial
+    )
+
+
+def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
+    topology, joint = model.topology, model.joint
+    name, kind, master = topology.joint_names[i], topology.joint_types[i], topology.mimics[i]
+    spec = JointSpec(
+        name,
+        JointKind(kind.value),
+        axis=_row(joint.axis, i),
+        anchor=_row(joint.anchor, i),
+        mimic=topology.joint_names[master] if master >= 0 else "",
+        mimic_ratio=_number(joint.mimic_ratio, i),
+        mimic_offset=_number(joint.mimic_offset, i),
+    )
+    dofs, coordinates = slice(*topology.tree_v_slices[i]), slice(*topology.tree_q_slices[i])
+    for field in _PER_DOF if kind.nv else ():
+        values = _row(getattr(joint, field), dofs)
+        same = bool(np.all(values == values[0]))
+        setattr(spec, field, float(values[0] if same else values.mean()))
+        if not same:
+            notes.add(f"{field} differs between the directions of a joint; the mean is written", name)
+    if kind is JointType.SPHERICAL:
+        spec.rest = _row(joint.rest, coordinates)
+    elif kind.nq == 1:
+        spec.rest = float(_row(joint.rest, coordinates)[0])
+    return spec
+
+
+def _geom(model: Model, k: int) -> GeomSpec:
+    geometry = model.geometry
+    info = geometry.infos[k]
+    return GeomSpec(
+        info.name,
+        _body_name(model.topology, info.body),
+        info.shape,
+        _row(geometry.size, k),
+        _pose(geometry.placement, k, f"shape {info.name!r}"),
+        _number(geometry.friction, k),
+        info.mesh_file,
+        info.group,
+        info.mask,
+    )
+
+
+def _frame(model: Model, k: int) -> FrameSpec:
+    topology = model.topology
+    name, body = topology.frame_names[k], topology.frame_bodies[k]
+    return FrameSpec(name, _body_name(topology, body), _pose(model.frame_placement, k, f"frame {name!r}"))
+
+
+def _actuator(model: Model, k: int) -> ActuatorSpec:
+    a = model.actuator
+    constant, stiffness, damping = map(float, _row(a.bias, k))
+    return ActuatorSpec(
+        a.names[k],
+        model.topology.joint_names[a.joints[k]],
+        gear=_number(a.gear, k),
+        gain=_number(a.gain, k),
+        bias=(constant, stiffness, damping),
+        control_range=(_number(a.control_lower, k), _number(a.control_upper, k)),
+        force_range=(_number(a.force_lower, k), _number(a.force_upper, k)),
+    )
+
+
+def _home(model: Model) -> dict[str, np.ndarray | float]:
+    """Coordinates of the joints that do not start in their zero position."""
+    topology, rest = model.topology, neutral(model.topology)
+    home: dict[str, np.ndarray | float] = {}
+    for i, name in enumerate(topology.joint_names):
+        coordinates = slice(*topology.q_slices[i])
+        start = _row(model.home, coordinates)
+        if topology.mimics[i] < 0 and np.any(start != rest[coordinates]):
+            home[name] = start
+    return home
+
+
+def _pose(poses: Pose, i: int, what: str) -> Pose:
+    R, p = _row(poses.R, i), _row(poses.p, i)
+    if not np.allclose(R @ R.T, np.eye(3), rtol=0.0, atol=1e-9) or np.linalg.det(R) < 0.0:
+        fix = "keep R orthonormal, for example with Pose.retract"
+        raise refuse("write.rotation", f"orientation of {what} is not a rotation", fix)
+    return Pose(R, p)
+
+
+def _body_name(topology: Topology, index: int) -> str:
+    return WORLD_NAME if index == WORLD else topology.body_names[index]
+
+
+def _row(array, row: int | slice) -> np.ndarray:
+    return np.asarray(np.asarray(array, dtype=float)[row])
+
+
+def _number(array, index: int) -> float:
+    return float(_row(array, index))
+
+
+def are_direct(spec: ModelSpec) -> bool:
+    """Whether the actuators are those of a model without any: a direct torque or force on every joint."""
+    driven = [body.joint for body in spec.bodies if body.joint.kind in SCALAR_JOINTS and not body.joint.mimic]
+    return spec.actuators == [ActuatorSpec(joint.name, joint.name) for joint in driven]
+
+
+def _note_own_laws(model: Model, spec: ModelSpec, notes: Notes) -> None:
+    """Parameters of friction and limit stops that are this engine's own."""
+    usual = assemble(spec).joint  # with the stops that a joint has by default
+    names = _joint_of_each_dof(model.topology)
+
+    def values(field: str) -> np.ndarray:
+        return np.asarray(getattr(model.joint, field), dtype=float)
+
+    def note(parameter: str, concerned: np.ndarray) -> None:
+        if concerned.any():
+            affected = [name for name, is_affected in zip(names, concerned, strict=True) if is_affected]
+            notes.add(f"{parameter} is left out, since the file has no place for it", *affected)
+
+    rubs = (values("friction") != 0.0) | (values("breakaway") != 0.0)
+    note("breakaway friction", values("breakaway") != 0.0)
+    note("the width of dry friction", rubs & (values("friction_width") != _DEFAULTS.friction_width))
+    limited = np.isfinite(values("lower")) | np.isfinite(values("upper"))
+    for field in ("limit_stiffness", "limit_damping"):
+        differs = ~np.isclose(values(field), getattr(usual, field), rtol=1e-9, atol=0.0)
+        note(f"{field.removeprefix('limit_')} of the limit stops", limited & differs)
+
+
+def _joint_of_each_dof(topology: Topology) -> list[str]:
+    pairs = zip(topology.joint_names, topology.joint_types, strict=True)
+    return [name for name, kind in pairs for _ in range(kind.nv)]
+
+
+def _note_order(topology: Topology, notes: Notes) -> None:
+    children: dict[int, list[int]] = {}
+    for body, parent in enumerate(topology.parents):
+        children.setdefault(parent, []).append(body)
+    order, waiting = [], children.get(WORLD, [])[::-1]
+    while waiting:
+        order.append(waiting.pop())
+        waiting += children.get(order[-1], [])[::-1]
+    if order != sorted(order):
+        names = [topology.joint_names[i] for i in order if topology.joint_types[i] is not JointType.FIXED]
+        notes.add("joints are read back branch by branch, so coordinates come in another order", *names)

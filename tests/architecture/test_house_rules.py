@@ -1,0 +1,68 @@
+"""House rules that a machine can check."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hybridsim
+
+SOURCE = Path(hybridsim.__file__).parent
+ROOT = Path(__file__).parents[2]
+LONGEST = 400
+
+
+def _loaded_by(code: str) -> set[str]:
+    program = f"import sys; {code}; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_import_is_light():
+    assert not _loaded_by("import hybridsim") & {"jax", "numpy", "scipy", "mujoco", "matplotlib", "equinox", "rich"}
+
+
+def test_help_does_not_load_jax():
+    code = "from hybridsim.cli.main import run\ntry: run(['--help'])\nexcept SystemExit: pass"
+    program = f"import sys, io\nsys.stdout = io.StringIO()\n{code}\nsys.stdout = sys.__stdout__\nprint('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_public_names_exist():
+    for name in hybridsim.__all__:
+        assert getattr(hybridsim, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = hybridsim.nonsense
+
+
+def test_files_stay_short():
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    long = {str(f): n for f in files if (n := len(f.read_text().splitlines())) > LONGEST}
+    assert not long, f"more than {LONGEST} lines: {long}"
+
+
+def test_no_pickle_anywhere():
+    words = ("import pickle", "import dill", "import cloudpickle", "allow_pickle=True")
+    guilty = [str(f) for f in SOURCE.rglob("*.py") if any(word in f.read_text() for word in words)]
+    assert not guilty
+
+
+def test_engine_refuses_single_precision_with_advice():
+    code = """
+import jax, numpy as np
+from hybridsim import Simulator, step, simulate, PrecisionError
+from hybridsim.models import pendulum
+sim = Simulator(pendulum())
+state = sim.initial_state([1.0])
+try:
+    jax.jit(step)(sim, state)
+except PrecisionError as error:
+    assert "jax_enable_x64" in str(error)
+else:
+    raise SystemExit("single precision was accepted")
+trajectory = simulate(sim, state, steps=10)
+assert trajectory.q.dtype == np.float64 and not jax.config.jax_enable_x64
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

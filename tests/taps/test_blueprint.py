@@ -1,0 +1,244 @@
+"""Blueprints: what they change, what they leave alone, and how they complain."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import TapError
+from hybridsim.models import double_pendulum, quadruped
+from hybridsim.sim.integrate import next_state
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs, State, as_inputs
+from hybridsim.sim.step import observe, step
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.catalog import CATALOG, Form
+from hybridsim.taps.networks import MLP
+
+
+@pytest.fixture(scope="module")
+def model():
+    return double_pendulum(damping=0.1)
+
+
+def constant(*values):
+    """A network that always returns the same numbers."""
+    return eqx.Partial(lambda c, x: c + 0.0 * jnp.sum(x), jnp.asarray(values, dtype=float))
+
+
+def _swinging(sim):
+    return sim.initial_state([1.0, 0.5], [0.3, -0.2])
+
+
+def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch):
+    """The traced program is the one of an engine whose taps are not there at all."""
+    sim = Simulator(model)
+    traced = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
+
+    class Nothing:
+        def __call__(self, name, value, retract=None):
+            return value
+
+        def publish_user_inputs(self, inputs):
+            pass
+
+    monkeypatch.setattr(Simulator, "open_taps", lambda self: Nothing())
+    untapped = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
+    assert str(traced) == str(untapped)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_fresh_grafts_on_every_quantity_at_once_change_nothing(integrator):
+    """On a mechanism with a free base, bit for bit."""
+    model = quadruped()
+    plain = Simulator(model, integrator=integrator)
+    sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu}
+    grafts = []
+    for quantity in CATALOG:
+        if quantity.form is Form.INPUT:
+            continue
+        outputs = sizes[quantity.write_axis] * max(len(quantity.components), 1)
+        grafts.append(Graft(quantity.name, ["step.time"], MLP(1, outputs, hidden=(3,))))
+    grafted = Simulator(model, integrator=integrator, blueprint=Blueprint(*grafts))
+    rng = np.random.default_rng(0)
+    state = plain.initial_state(qd=rng.normal(size=model.nv))
+    u = rng.normal(size=model.nu)
+    # without jit: XLA may fuse the two programs differently, and then round differently
+    one, other = step(plain, state, u), step(grafted, state, u)
+    assert np.array_equal(one.q, other.q)
+    assert np.array_equal(one.qd, other.qd)
+
+
+def test_added_torque_is_the_torque(model):
+    """A graft that adds numbers to joint.tau does what the same numbers as commands do."""
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant(0.7, -0.4))))
+    commanded = step(Simulator(model), _swinging(sim), np.array([0.7, -0.4]))
+    np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
+
+
+def test_one_scalar_by_name(model):
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau[joint1]", ["joint.qd"], constant(0.5))))
+    commanded = step(Simulator(model), _swinging(sim), np.array([0.0, 0.5]))
+    np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("add", [1.5, 2.5]), ("replace", [0.5, 0.5]), ("scale", [1.5, 3.0])]
+)
+def test_modes(model, mode, expected):
+    sim = Simulator(
+        model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant(0.5, 0.5), mode=mode))
+    )
+    seen = observe(sim, _swinging(sim), np.array([1.0, 2.0]))
+    np.testing.assert_allclose(seen["actuator.command"], expected)
+
+
+def test_per_element_shares_one_network_along_the_axis(model):
+    law = eqx.Partial(lambda c, x: c * x[:1] * x[1:2], jnp.asarray(2.0))
+    per_element = Graft("joint.tau", ["joint.qd", "step.time"], law, per="element")
+    sim = Simulator(model, blueprint=Blueprint(per_element))
+    state = sim.initial_state([1.0, 0.5], [0.3, -0.2], t=3.0)
+    change = observe(sim, state)["joint.tau"] - observe(Simulator(model), state)["joint.tau"]
+    np.testing.assert_allclose(change, 2.0 * np.array([0.3, -0.2]) * 3.0, rtol=1e-12)
+
+
+def test_one_network_feeds_several_outputs(model):
+    both = Graft(["joint.passive[joint0]", "joint.actuation[joint1]"], ["joint.q"], constant(1.0, 2.0))
+    sim, plain = Simulator(model, blueprint=Blueprint(both)), Simulator(model)
+    seen, before = observe(sim, _swinging(sim)), observe(plain, _swinging(sim))
+    np.testing.assert_allclose(seen["joint.passive"] - before["joint.passive"], [1.0, 0.0])
+    np.testing.assert_allclose(seen["joint.actuation"] - before["joint.actuation"], [0.0, 2.0])
+
+
+def test_user_inputs(model):
+    wind = eqx.Partial(lambda c, x: c * x, jnp.asarray(3.0))
+    blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind"], wind), inputs={"wind": 1})
+    sim = Simulator(model, blueprint=blueprint)
+    seen = observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.array([0.5])}))
+    before = observe(Simulator(model), _swinging(sim))
+    np.testing.assert_allclose(seen["joint.tau"] - before["joint.tau"], [1.5, 0.0], atol=1e-14)
+    with pytest.raises(TapError, match=r"no user input for 'input\.wind'"):
+        observe(sim, _swinging(sim))
+
+
+def test_configuration_moves_on_its_manifold():
+    """Adding to a quaternion's degrees of freedom keeps it a unit quaternion."""
+    model = quadruped()
+    graft = Graft("step.q_next[root]", ["step.time"], constant(0.3, -0.2, 0.1, 1.0, 2.0, 3.0))
+    sim = Simulator(model, blueprint=Blueprint(graft))
+    q = step(sim, sim.initial_state()).q
+    assert np.linalg.norm(q[3:7]) == pytest.approx(1.0, abs=1e-14)
+    assert np.linalg.norm(q[:3] - model.home[:3]) > 3.0
+
+
+def test_pose_and_inertia_by_component(model):
+    heavier = Graft("body.inertia[link1].mass", ["step.time"], constant(0.25))
+    higher = Graft("body.pose[link0].p.z", ["step.time"], constant(0.125), mode="replace")
+    sim = Simulator(model, blueprint=Blueprint(heavier, higher))
+    seen = observe(sim, _swinging(sim))
+    before = observe(Simulator(model), _swinging(sim))
+    change = np.asarray(seen["body.inertia"] - before["body.inertia"])
+    assert change[1, 0] == pytest.approx(0.25) and np.count_nonzero(change) == 1
+    assert seen["body.pose"][0, 2] == 0.125
+    np.testing.assert_allclose(seen["body.pose"][1], before["body.pose"][1], rtol=0, atol=0)
+
+
+def test_weights_are_learnt_through_a_rollout(model):
+    """Gradients reach the weights of a network inside the engine and agree with finite differences."""
+    net = MLP(2, 2, hidden=(4,), seed=1)
+    net = eqx.tree_at(lambda n: n.weights[-1], net, 0.1 * np.ones((2, 4)))
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], net)), dt=0.01)
+
+    @eqx.filter_jit
+    def loss(sim):
+        return jnp.sum(rollout(sim, _swinging(sim), steps=20).q ** 2)
+
+    gradient = eqx.filter_grad(loss)(sim).blueprint.grafts[0].net.weights[0]
+
+    def moved(h):
+        return loss(eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[0], sim, net.weights[0] + h * E))
+
+    E = np.zeros((4, 2))
+    E[2, 1] = 1.0
+    assert float(gradient[2, 1]) == pytest.approx(float(moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
+    assert abs(gradient[2, 1]) > 1e-8
+
+
+def test_new_weights_do_not_recompile(model):
+    traces = 0
+
+    @eqx.filter_jit
+    def counted(sim, state):
+        nonlocal traces
+        traces += 1
+        return next_state(sim, state, as_inputs(None, 2))
+
+    for seed in range(3):
+        blueprint = Blueprint(Graft("joint.tau", ["joint.qd"], MLP(2, 2, seed=seed)))
+        sim = Simulator(model, blueprint=blueprint, dt=0.001 * (seed + 1))
+        counted(sim, _swinging(sim))
+    assert traces == 1
+
+
+def test_two_simulators_with_different_blueprints_do_not_mix(model):
+    pushed = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant(5.0, 0.0))))
+    plain = Simulator(model)
+    state = _swinging(plain)
+    first = step(plain, state).qd
+    step(pushed, state)
+    assert np.array_equal(step(plain, state).qd, first)
+
+
+WRONG = {
+    "unknown quantity": (("joint.tua", ["joint.q"], 2, 2), "did you mean joint.tau"),
+    "unknown row": (("joint.tau[joint7]", ["joint.q"], 2, 1), "nothing is named 'joint7'; did you mean joint1 or joint0"),
+    "unknown component": (("body.twist[link0].omga", ["joint.q"], 2, 3), "did you mean omega"),
+    "unreadable address": (("tau", ["joint.q"], 2, 2), "group.quantity"),
+    "input only": (("step.time", ["joint.q"], 2, 1), "can be read but not changed"),
+    "input too late": (("joint.tau", ["joint.qdd"], 2, 2), "'joint.qdd' is not yet computed where output 'joint.tau' is"),
+    "wrong output size": (("joint.tau", ["joint.q"], 2, 3), "must return 2 numbers for 2 inputs"),
+    "wrong input size": (("joint.tau", ["joint.q"], 5, 2), "cannot take its 2 inputs"),
+    "unknown user input": (("joint.tau", ["input.wind"], 1, 2), "no user input named 'wind'"),
+    "configuration replaced": (("joint.q", ["step.time"], 1, 2), "can only be added to"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_named(model, case):
+    (output, inputs, n_in, n_out), message = WRONG[case]
+    mode = "replace" if case == "configuration replaced" else "add"
+    graft = Graft(output, inputs, MLP(n_in, n_out, hidden=(2,)), mode=mode)
+    with pytest.raises(TapError) as error:
+        Simulator(model, blueprint=Blueprint(graft))
+    assert message in str(error.value)
+
+
+def test_unknown_mode_and_scope_are_refused():
+    with pytest.raises(TapError, match="unknown mode"):
+        Graft("joint.tau", ["joint.q"], MLP(2, 2), mode="multiply")
+    with pytest.raises(TapError, match="per 'whole' or per 'element'"):
+        Graft("joint.tau", ["joint.q"], MLP(2, 2), per="joint")
+
+
+def test_tap_inside_a_transformation_is_caught(model):
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.q"], constant(1.0, 1.0))))
+    taps = sim.open_taps()
+    with pytest.raises(TapError, match="stands inside a vmap"):
+        jax.vmap(lambda q: taps("joint.q", q))(jnp.zeros((3, 2)))
+
+
+def test_simulator_works_inside_vmap_and_grad(model):
+    """A batch over weights: each row with its own network."""
+    blueprint = Blueprint(Graft("joint.tau", ["joint.qd"], constant(0.0, 0.0)))
+    sim = Simulator(model, blueprint=blueprint)
+
+    def final(c):
+        changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.args[0], sim, c)
+        return rollout(changed, _swinging(sim), steps=3).qd[-1]
+
+    batch = jax.jit(jax.vmap(final))(jnp.array([[0.0, 0.0], [1.0, 0.0]]))
+    one = final(jnp.array([1.0, 0.0]))
+    np.testing.assert_allclose(batch[1], one, rtol=1e-12)
+    assert isinstance(rollout(sim, _swinging(sim), steps=1).final, State)
