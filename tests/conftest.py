@@ -5,9 +5,9 @@ import os
 # tests compile far more than they run
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
-import jax  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import HealthCheck, Phase, settings  # noqa: E402
+import jax
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

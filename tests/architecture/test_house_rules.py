@@ -20,12 +20,22 @@ def _loaded_by(code: str) -> set[str]:
 
 
 def test_import_is_light():
-    assert not _loaded_by("import hybridsim") & {"jax", "numpy", "scipy", "mujoco", "matplotlib", "equinox", "rich"}
+    assert not _loaded_by("import hybridsim") & {
+        "jax",
+        "numpy",
+        "scipy",
+        "mujoco",
+        "matplotlib",
+        "equinox",
+        "rich",
+    }
 
 
 def test_help_does_not_load_jax():
     code = "from hybridsim.cli.main import run\ntry: run(['--help'])\nexcept SystemExit: pass"
-    program = f"import sys, io\nsys.stdout = io.StringIO()\n{code}\nsys.stdout = sys.__stdout__\nprint('jax' in sys.modules)"
+    program = (
+        f"import sys, io\nsys.stdout = io.StringIO()\n{code}\nsys.stdout = sys.__stdout__\nprint('jax' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -35,7 +35,13 @@ def test_catalogue_has_the_order_and_shapes_of_the_program():
     seen = observe(sim, sim.initial_state())
     expected = [quantity for quantity in CATALOG if not quantity.name.startswith("step.q")]
     assert list(seen) == [quantity.name for quantity in expected]
-    rows = {"coordinate": (model.nq,), "dof": (model.nv,), "body": (model.nb,), "actuator": (model.nu,), "-": ()}
+    rows = {
+        "coordinate": (model.nq,),
+        "dof": (model.nv,),
+        "body": (model.nb,),
+        "actuator": (model.nu,),
+        "-": (),
+    }
     for quantity in expected:
         parts = (len(quantity.components),) if quantity.components else ()
         assert np.shape(seen[quantity.name]) == (*rows[quantity.axis], *parts), quantity.name

@@ -5,8 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
-from support.compare import assert_relative
-from support.random_models import random_model, random_state, tree_specs
 
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.crba import mass_matrix
@@ -16,6 +14,8 @@ from hybridsim.dynamics.kinematics import kinematics, point_velocity
 from hybridsim.dynamics.regressor import inertial_parameters, inertial_regressor
 from hybridsim.dynamics.rnea import bias_torques, gravity_torques, inverse_dynamics
 from hybridsim.model.coordinates import coordinate_rate, difference, expand_v, reduce_tau, retract
+from support.compare import assert_relative
+from support.random_models import random_model, random_state, tree_specs
 
 
 def forward_dynamics_inverts_inverse_dynamics(model):

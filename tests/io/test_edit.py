@@ -69,9 +69,7 @@ def test_an_empty_element_is_opened():
         edits.insert_child(e["c"], "<new>\n\t<x/>\n</new>")
         edits.insert_child(e["c"], "<more/>")
 
-    inner = (
-        b'<c one="5"  two="2">\r\n\t\t\t<new>\r\n\t\t\t\t<x/>\r\n\t\t\t</new>\r\n\t\t\t<more/>\r\n\t\t</c>'
-    )
+    inner = b'<c one="5"  two="2">\r\n\t\t\t<new>\r\n\t\t\t\t<x/>\r\n\t\t\t</new>\r\n\t\t\t<more/>\r\n\t\t</c>'
     assert edited(change) == SOURCE.replace(b'<c one="1"  two="2"/>', inner)
 
 

@@ -72,11 +72,7 @@ def motion(kind: JointType, axis, anchor, q) -> Pose:
             return Pose(np.eye(3), q[0] * axis)
         case JointType.FREE:
             return Pose(Rotation.from_quat(q[3:], scalar_first=True).as_matrix(), q[:3])
-    turn = (
-        Rotation.from_rotvec(q[0] * axis)
-        if kind is JointType.REVOLUTE
-        else Rotation.from_quat(q, scalar_first=True)
-    )
+    turn = Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(q, scalar_first=True)
     R = turn.as_matrix()
     return Pose(R, anchor - R @ anchor)
 
@@ -159,9 +155,7 @@ def test_real_models_have_the_same_kinematics_masses_and_names(path):
         mujoco.mju_quat2Mat(R, m.body_iquat[b])
         inertia = R.reshape(3, 3) @ np.diag(m.body_inertia[b]) @ R.reshape(3, 3).T
         entries = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-        np.testing.assert_allclose(
-            model.body.inertia[i], entries, rtol=0, atol=1e-13 * m.body_inertia[b].max()
-        )
+        np.testing.assert_allclose(model.body.inertia[i], entries, rtol=0, atol=1e-13 * m.body_inertia[b].max())
         np.testing.assert_array_equal(model.body.com[i], m.body_ipos[b])
         assert model.body.mass[i] == m.body_mass[b]
     np.testing.assert_array_equal(model.home, m.qpos0)
@@ -181,9 +175,7 @@ def test_real_models_have_the_same_joint_parameters_and_actuators(path):
     np.testing.assert_array_equal(model.joint.lower[dofs], np.where(limited, m.jnt_range[hinges, 0], -np.inf))
     np.testing.assert_array_equal(model.joint.upper[dofs], np.where(limited, m.jnt_range[hinges, 1], np.inf))
     np.testing.assert_array_equal(model.joint.stiffness[dofs], m.jnt_stiffness[hinges])
-    np.testing.assert_array_equal(
-        model.joint.rest[model_q(model, hinges, m)], m.qpos_spring[m.jnt_qposadr[hinges]]
-    )
+    np.testing.assert_array_equal(model.joint.rest[model_q(model, hinges, m)], m.qpos_spring[m.jnt_qposadr[hinges]])
     assert_same_actuation(m, model)
     left_out = [p for p in problems if p.code == "unsupported.actuator"]
     assert model.nu + len(left_out) == m.nu
@@ -206,9 +198,7 @@ def assert_same_actuation(m, model):
             joint = actuator.joints[k]
             q = data.qpos[model.topology.q_slices[joint][0]]
             qd = data.qvel[model.topology.v_slices[joint][0]]
-            u = np.clip(
-                data.ctrl[m.actuator_ctrladr[a]], actuator.control_lower[k], actuator.control_upper[k]
-            )
+            u = np.clip(data.ctrl[m.actuator_ctrladr[a]], actuator.control_lower[k], actuator.control_upper[k])
             length, speed = actuator.gear[k] * q, actuator.gear[k] * qd
             force = actuator.gain[k] * u + actuator.bias[k] @ [1.0, length, speed]
             force = np.clip(force, actuator.force_lower[k], actuator.force_upper[k])
@@ -329,9 +319,7 @@ def test_inertials_keep_the_digits_of_the_file(tmp_path):
     np.testing.assert_array_equal(model.body.inertia[0], [float(x) for x in full.split()])
     R = Rotation.from_euler("XYZ", [10, 20, 30], degrees=True).as_matrix()
     turned = R @ np.diag([0.1, 0.2, 0.25]) @ R.T
-    np.testing.assert_allclose(
-        model.body.inertia[1], turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], atol=1e-15
-    )
+    np.testing.assert_allclose(model.body.inertia[1], turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], atol=1e-15)
     np.testing.assert_allclose(model.body.inertia[2, :3], [0.13, 0.1, 0.05])
 
 
@@ -548,9 +536,7 @@ def test_meshes_are_placed_as_in_their_own_file(tmp_path):
     R = Rotation.from_euler("XYZ", [40, 0, 10], degrees=True).as_matrix()
     np.testing.assert_allclose(geometry.placement.R[0], R, atol=1e-6)
     np.testing.assert_allclose(geometry.placement.p[0], [0.1, 0.2, 0.3], atol=1e-6)
-    np.testing.assert_allclose(
-        model.body.com[0], R @ (mesh.center_mass * [1, 2, 0.5]) + [0.1, 0.2, 0.3], atol=1e-6
-    )
+    np.testing.assert_allclose(model.body.com[0], R @ (mesh.center_mass * [1, 2, 0.5]) + [0.1, 0.2, 0.3], atol=1e-6)
 
 
 def test_includes_are_spliced_in_and_keep_their_lines(tmp_path):
@@ -591,9 +577,7 @@ def test_attached_models_keep_their_lines(tmp_path):
     assert [b.name for b in spec.bodies] == ["a", "left_hand"]
     source = spec.bodies[1].joint.source
     assert (Path(source.file).name, source.line) == ("hand.xml", 4)
-    assert [(p.code, Path(p.file).name, p.line) for p in problems] == [
-        ("unsupported.joint.contact", "hand.xml", 4)
-    ]
+    assert [(p.code, Path(p.file).name, p.line) for p in problems] == [("unsupported.joint.contact", "hand.xml", 4)]
 
 
 def test_attached_models_count_with_all_their_elements(tmp_path):

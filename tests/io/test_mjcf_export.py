@@ -174,9 +174,7 @@ def test_a_body_takes_the_whole_change_of_what_was_merged_into_it(arm):
     assert 'mass="1.7"' in after and "quat" not in after
     assert [c.parameter for c in changes] == ["mass [kg]"]
     with pytest.raises(ModelError, match=r"mass of body 'wrist' is -0\.2 kg"):
-        export_mjcf(
-            arm, changed(model, lambda m: m.body.mass, index(model, "wrist"), 0.1), arm.with_name("no.xml")
-        )
+        export_mjcf(arm, changed(model, lambda m: m.body.mass, index(model, "wrist"), 0.1), arm.with_name("no.xml"))
     assert not arm.with_name("no.xml").exists()
 
 
@@ -289,8 +287,7 @@ def test_a_motor_has_no_gain(arm):
     with pytest.raises(ModelError, match="do not fit a <motor>") as caught:
         export_mjcf(arm, new, arm.with_name("no.xml"))
     assert (
-        caught.value.problems[0].line == line_of('<motor name="motor"')
-        and "<general>" in caught.value.problems[0].fix
+        caught.value.problems[0].line == line_of('<motor name="motor"') and "<general>" in caught.value.problems[0].fix
     )
 
 

@@ -14,9 +14,7 @@ from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
 from hybridsim.model.specs import JointKind, ModelSpec
 
-INERTIAL = (
-    '<inertial><mass value="2"/><inertia ixx="0.3" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial>'
-)
+INERTIAL = '<inertial><mass value="2"/><inertia ixx="0.3" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial>'
 
 
 def spec_of(tmp_path, content: str, *, warnings: tuple[str, ...] = (), **options) -> ModelSpec:
@@ -27,9 +25,7 @@ def spec_of(tmp_path, content: str, *, warnings: tuple[str, ...] = (), **options
     return spec
 
 
-def two_links(
-    joint: str = '<joint name="j" type="continuous">', inside: str = "", link: str = INERTIAL
-) -> str:
+def two_links(joint: str = '<joint name="j" type="continuous">', inside: str = "", link: str = INERTIAL) -> str:
     ends = '<parent link="a"/><child link="b"/>'
     return f'<link name="a"/>{joint}{ends}{inside}</joint><link name="b">{link}</link>'
 
@@ -205,9 +201,7 @@ class TestInertiaFromGeometry:
         np.testing.assert_allclose(inertial.inertia, solid_box(40.0, (0.1, 0.2, 0.5)).inertia)
 
     def test_centre_of_mass_from_the_file(self, tmp_path):
-        given = (
-            '<inertial><origin xyz="0 0 0.4"/><mass value="40"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'
-        )
+        given = '<inertial><origin xyz="0 0 0.4"/><mass value="40"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'
         np.testing.assert_array_equal(self.inertial(tmp_path, self.BOX + given).com, [0, 0, 0.4])
 
     def test_what_the_file_gives_is_kept(self, tmp_path):
@@ -226,8 +220,7 @@ class TestInertiaFromGeometry:
 
     def test_fixed_sensor_frames_stay_massless(self, tmp_path):
         content = two_links() + (
-            '<joint name="f" type="fixed"><parent link="b"/><child link="c"/></joint>'
-            f'<link name="c">{self.BOX}</link>'
+            f'<joint name="f" type="fixed"><parent link="b"/><child link="c"/></joint><link name="c">{self.BOX}</link>'
         )
         spec = spec_of(tmp_path, content, inertia="from_geometry")
         assert spec.bodies[2].inertial.mass == 0.0
@@ -242,9 +235,7 @@ class TestInertiaFromGeometry:
         inertial = self.inertial(tmp_path, link)
         assert inertial.mass == pytest.approx(80.0, rel=1e-6)
         np.testing.assert_allclose(inertial.com, [0.3 * float(scale.split()[0]), 0, 0], atol=1e-7)
-        np.testing.assert_allclose(
-            inertial.inertia, solid_box(80.0, (0.1, 0.2, 0.5)).inertia, rtol=1e-5, atol=1e-5
-        )
+        np.testing.assert_allclose(inertial.inertia, solid_box(80.0, (0.1, 0.2, 0.5)).inertia, rtol=1e-5, atol=1e-5)
 
     def test_open_mesh_counts_as_its_hull(self, tmp_path):
         trimesh = pytest.importorskip("trimesh")
@@ -351,9 +342,7 @@ class TestRealFiles:
         if mass is not None:
             assert float(np.sum(model.body.mass)) == pytest.approx(mass, rel=1e-4)
 
-    @pytest.mark.parametrize(
-        "name", ["a1/a1.urdf", "kuka_iiwa/model.urdf", "aliengo/aliengo.urdf", "pendulum5.urdf"]
-    )
+    @pytest.mark.parametrize("name", ["a1/a1.urdf", "kuka_iiwa/model.urdf", "aliengo/aliengo.urdf", "pendulum5.urdf"])
     def test_good_files_raise_no_alarm(self, name):
         assert read_urdf(pybullet_file(name))[1] == []
 
@@ -401,9 +390,7 @@ class TestRealFiles:
             inertia, placement = theirs.inertias[k], theirs.jointPlacements[k]
             np.testing.assert_allclose(ours.body.mass[i], inertia.mass, rtol=1e-12)
             np.testing.assert_allclose(ours.body.com[i], inertia.lever, atol=1e-12)
-            np.testing.assert_allclose(
-                inertia_matrix(ours.body.inertia[i]), inertia.inertia, rtol=1e-9, atol=1e-12
-            )
+            np.testing.assert_allclose(inertia_matrix(ours.body.inertia[i]), inertia.inertia, rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(ours.joint.placement.p[i], placement.translation, atol=1e-12)
             np.testing.assert_allclose(ours.joint.placement.R[i], placement.rotation, atol=1e-12)
             dof = ours.topology.tree_v_slices[i][0]

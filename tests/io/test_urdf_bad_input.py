@@ -72,9 +72,7 @@ ERRORS = {
         [('mass value="0.5"', 'mass value="0"'), (LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')],
         [("mass.nothing_carried", 23, "inertia='from_geometry'")],
     ),
-    "no inertial at a leaf": Case(
-        [(TWO_INERTIALS, "")], [("inertial.missing", 23, "link 'lower' has no <inertial>")]
-    ),
+    "no inertial at a leaf": Case([(TWO_INERTIALS, "")], [("inertial.missing", 23, "link 'lower' has no <inertial>")]),
     "inertia without mass": Case(
         [('mass value="0.5"', 'mass value="0"')], [("mass.zero_with_inertia", 24, "give it a mass")]
     ),
@@ -94,22 +92,16 @@ ERRORS = {
         [(LOWER_INERTIA, 'inertia ixx="0.01" iyy="0.01" izz="0.5"')],
         [("inertia.triangle", 24, "I3 ≤ I1 + I2")],
     ),
-    "mass nan": Case(
-        [(MASS, 'mass value="nan"')], [("number.nonfinite", 13, "'value' of <mass> of link 'upper'")]
-    ),
+    "mass nan": Case([(MASS, 'mass value="nan"')], [("number.nonfinite", 13, "'value' of <mass> of link 'upper'")]),
     "mass inf": Case([(MASS, 'mass value="inf"')], [("number.nonfinite", 13, "finite")]),
     "mass in words": Case([(MASS, 'mass value="heavy"')], [("number.invalid", 13, "'heavy'")]),
-    "decimal comma": Case(
-        [(MASS, 'mass value="1,5"')], [("number.invalid", 13, "write 1.5 with a decimal point")]
-    ),
+    "decimal comma": Case([(MASS, 'mass value="1,5"')], [("number.invalid", 13, "write 1.5 with a decimal point")]),
     "mass with unit": Case([(MASS, 'mass value="1.5 kg"')], [("number.invalid", 13, "1.5")]),
     "mass without value": Case([(MASS, 'mass valeu="1.5"')], [("attribute.missing", 13, "'value'")]),
     "inertia entry missing": Case(
         [(LOWER_INERTIA, 'inertia ixx="0.01" iyy="0.01"')], [("attribute.missing", 27, "'izz'")]
     ),
-    "nan in an inertia": Case(
-        [('izz="0.001" ixy="0"', 'izz="0.001" ixy="nan"')], [("number.nonfinite", 27, "ixy")]
-    ),
+    "nan in an inertia": Case([('izz="0.001" ixy="0"', 'izz="0.001" ixy="nan"')], [("number.nonfinite", 27, "ixy")]),
     "missing inertia under the strict policy": Case(
         [(LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')],
         [("inertial.missing", 24, "'lower' has zero inertia")],
@@ -125,9 +117,7 @@ ERRORS = {
     "unknown package": Case([collision("package://no_such/base.stl")], [("mesh.package", 2, "'no_such'")]),
     "mesh climbing out": Case([collision("../../etc/passwd")], [("mesh.outside", 2, "allowed=")]),
     "mesh at an absolute path": Case([collision("/etc/passwd")], [("mesh.outside", 2, "'/etc/passwd'")]),
-    "mesh from the network": Case(
-        [collision("http://example.org/a.stl")], [("mesh.scheme", 2, "local file")]
-    ),
+    "mesh from the network": Case([collision("http://example.org/a.stl")], [("mesh.scheme", 2, "local file")]),
     "mesh without a name": Case([collision("")], [("attribute.missing", 2, "'filename'")]),
     "mesh with a short scale": Case(
         [('<link name="base"/>', collision("x.stl")[1].replace("/></g", ' scale="1 1"/></g'))],
@@ -183,9 +173,7 @@ ERRORS = {
         ],
         [("tree.roots", LINE_OF_END, "link 'island' with the 1 links below it is not connected")],
     ),
-    "disconnected link": Case(
-        [(END, '<link name="alone"/>' + END)], [("tree.roots", LINE_OF_END, "'alone'")]
-    ),
+    "disconnected link": Case([(END, '<link name="alone"/>' + END)], [("tree.roots", LINE_OF_END, "'alone'")]),
     "joint from a link to itself": Case(
         [('<parent link="upper"/>', '<parent link="lower"/>')], [("tree.loop", 17, "'lower' with itself")]
     ),
@@ -303,9 +291,7 @@ WARNINGS = {
         [('<axis xyz="0 1 0"/>\n  </joint>', '<axis xyz="0 1 0"/><dynamic damping="1"/>\n  </joint>')],
         [("element.unknown", 21, "did you mean 'dynamics'?")],
     ),
-    "misspelt tag in the robot": Case(
-        [(END, "<jont/>" + END)], [("element.unknown", LINE_OF_END, "'joint'")]
-    ),
+    "misspelt tag in the robot": Case([(END, "<jont/>" + END)], [("element.unknown", LINE_OF_END, "'joint'")]),
     "misspelt attribute": Case(
         [('velocity="5"/>', 'velocity="5"/><dynamics dampng="1"/>')],
         [("attribute.unknown", 8, "did you mean 'damping'?")],
@@ -318,9 +304,7 @@ WARNINGS = {
         [('<link name="base"/>', collision("a.obj")[1].replace("collision", "visual"))],
         [("mesh.missing", 2, "a.obj")],
     ),
-    "point mass": Case(
-        [(LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')], [("inertia.zero", 24, "point mass")]
-    ),
+    "point mass": Case([(LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')], [("inertia.zero", 24, "point mass")]),
     "massless tool frame with inertia": Case(
         [
             (

@@ -119,9 +119,7 @@ def test_values_from_jax(file):
     model = eqx.tree_at(lambda m: m.body.mass, model, jax.numpy.asarray(model.body.mass).at[LEFT].set(0.125))
     again, _, text = export(file, model)
     assert again.body.mass[LEFT] == 0.125
-    assert text == TEXT.replace(
-        '"left"><inertial><mass value="0.1"/>', '"left"><inertial><mass value="0.125"/>'
-    )
+    assert text == TEXT.replace('"left"><inertial><mass value="0.1"/>', '"left"><inertial><mass value="0.125"/>')
 
 
 def test_several_at_once(file):
@@ -131,9 +129,7 @@ def test_several_at_once(file):
     again, changes, text = export(file, model)
     assert_same(again, model)
     assert [c.parameter for c in changes] == ["damping", "mass [kg]", "centre of mass [m]"]
-    assert '<origin xyz="0.01 0.0 0.0"/></inertial></link>' in text.replace("\r\n      ", "").replace(
-        "\r\n", ""
-    )
+    assert '<origin xyz="0.01 0.0 0.0"/></inertial></link>' in text.replace("\r\n      ", "").replace("\r\n", "")
 
 
 AFTER_LEFT = '</inertial></link>\r\n  <joint name="finger2"'
@@ -382,18 +378,14 @@ def test_relative_meshes_are_warned_about(file, tmp_path):
         export_urdf(file, load(file), tmp_path / "elsewhere" / "arm.urdf")
 
 
-@pytest.mark.parametrize(
-    "angles", [(0.1, 0.2, 0.3), (-3.0, 1.2, 2.5), (0.4, np.pi / 2, 0.0), (0.4, -np.pi / 2, 1.0)]
-)
+@pytest.mark.parametrize("angles", [(0.1, 0.2, 0.3), (-3.0, 1.2, 2.5), (0.4, np.pi / 2, 0.0), (0.4, -np.pi / 2, 1.0)])
 def test_roll_pitch_yaw(angles):
     R = pose(np.zeros(3), angles).R
     np.testing.assert_allclose(pose(np.zeros(3), rpy(R)).R, R, rtol=0, atol=1e-12)
 
 
 class TestRealFiles:
-    @pytest.mark.parametrize(
-        ("name", "body"), [("a1/a1.urdf", "FL_upper"), ("franka_panda/panda.urdf", "panda_link4")]
-    )
+    @pytest.mark.parametrize(("name", "body"), [("a1/a1.urdf", "FL_upper"), ("franka_panda/panda.urdf", "panda_link4")])
     def test_one_mass(self, tmp_path, name, body):
         data = pytest.importorskip("pybullet_data", reason="pybullet has no wheel for this Python")
         file = Path(data.getDataPath()) / name

@@ -26,9 +26,7 @@ class TestPlaces:
 
     def test_offsets_cover_exactly_the_elements(self):
         root = parse(self.SOURCE, "f")
-        texts = {
-            e.tag: (self.SOURCE[e.start : e.open_end], self.SOURCE[e.start : e.end]) for e in root.walk()
-        }
+        texts = {e.tag: (self.SOURCE[e.start : e.open_end], self.SOURCE[e.start : e.end]) for e in root.walk()}
         assert texts["a"] == (b"""<a k = "1>2" b='"q"' />""",) * 2
         assert texts["b"] == (b"<b>", b"<b><c/>text</b >")
         assert texts["c"] == (b"<c/>", b"<c/>")

@@ -4,10 +4,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from hypothesis import given
-from support.compare import assert_relative
-from support.mujoco_twin import MujocoState, mujoco_twin
-from support.pinocchio_twin import PinocchioTwin
-from support.random_models import random_model, random_state, tree_specs
 
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.crba import mass_matrix
@@ -15,6 +11,10 @@ from hybridsim.dynamics.energy import centre_of_mass, gravity_energy, kinetic_en
 from hybridsim.dynamics.jacobian import body_jacobian, frame_jacobian
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import bias_torques, gravity_torques, inverse_dynamics
+from support.compare import assert_relative
+from support.mujoco_twin import MujocoState, mujoco_twin
+from support.pinocchio_twin import PinocchioTwin
+from support.random_models import random_model, random_state, tree_specs
 
 
 def agrees_with_pinocchio(model):

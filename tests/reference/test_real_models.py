@@ -7,10 +7,6 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from support.compare import assert_relative
-from support.mujoco_twin import MujocoState
-from support.random_models import random_state
-from support.real_models import ACROBOT, SUITE, URDF, bullet_file, suite_file
 
 from hybridsim.core.errors import ModelWarning
 from hybridsim.dynamics.aba import forward_dynamics
@@ -23,6 +19,10 @@ from hybridsim.io.load import load_model
 from hybridsim.model.coordinates import coupling, expand_q
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.joints import JointType
+from support.compare import assert_relative
+from support.mujoco_twin import MujocoState
+from support.random_models import random_state
+from support.real_models import ACROBOT, SUITE, URDF, bullet_file, suite_file
 
 
 def load(path, **options):
@@ -137,7 +137,9 @@ def _take_inertias(pm, model):
     for i, name in enumerate(model.topology.body_names):
         frame = pm.frames[pm.getFrameId(name)]
         own = pin.Inertia(
-            float(model.body.mass[i]), np.asarray(model.body.com[i]), inertia_matrix(np.asarray(model.body.inertia[i]))
+            float(model.body.mass[i]),
+            np.asarray(model.body.com[i]),
+            inertia_matrix(np.asarray(model.body.inertia[i])),
         )
         pm.inertias[frame.parentJoint] = own.se3Action(frame.placement)
 
@@ -148,7 +150,11 @@ def _pinocchio_state(pm, model, q):
     tree_q, G = np.asarray(expand_q(model, q)), np.asarray(coupling(model))
     pq, T = np.zeros(pm.nq), np.zeros((pm.nv, model.nv))
     for name, kind, (q0, q1), (v0, v1) in zip(
-        topology.joint_names, topology.joint_types, topology.tree_q_slices, topology.tree_v_slices, strict=True
+        topology.joint_names,
+        topology.joint_types,
+        topology.tree_q_slices,
+        topology.tree_v_slices,
+        strict=True,
     ):
         joint = pm.joints[pm.getJointId("root_joint" if kind is JointType.FREE else name)]
         rows = slice(joint.idx_v, joint.idx_v + v1 - v0)

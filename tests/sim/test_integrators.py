@@ -81,7 +81,9 @@ def test_error_falls_at_the_order_of_the_integrator(integrator):
     order, dt = ORDERS[integrator]
     body = ModelBuilder("jointed", gravity=(0.5, 0.0, -2.0)).passive()
     body.add_body("a", joint="root", kind="free", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25))
-    body.add_body("b", parent="a", kind="spherical", at=(0.5, 0, 0), mass=0.7, com=(0, 0.3, 0), inertia=(0.1, 0.2, 0.15))
+    body.add_body(
+        "b", parent="a", kind="spherical", at=(0.5, 0, 0), mass=0.7, com=(0, 0.3, 0), inertia=(0.1, 0.2, 0.15)
+    )
     model = body.build()
     qd = np.array([1.0, -0.5, 2.0, 0.3, 0.1, -0.2, 0.5, 1.5, -1.0])
 

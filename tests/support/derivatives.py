@@ -20,23 +20,26 @@ def check_derivatives(function, parameters: dict, *, tolerance: float = 1e-7, st
     def flat(parameters):
         return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(function(parameters))])
 
-    value = jax.jit(flat)
-    forward = jax.jit(lambda p, d: jax.jvp(flat, (p,), (d,))[1])
-    reverse = jax.jit(lambda p, w: jax.vjp(flat, p)[1](w)[0])
+    @jax.jit
+    def all_three(p, d, w):
+        # one program, so that XLA compiles what they share only once
+        value, forward = jax.jvp(flat, (p,), (d,))
+        return value, forward, jax.vjp(flat, p)[1](w)[0]
 
     parameters = jax.tree.map(jnp.asarray, parameters)
-    w = rng.normal(size=value(parameters).shape)
-    gradient = reverse(parameters, w)
+    nowhere = jax.tree.map(jnp.zeros_like, parameters)
+    w = jnp.asarray(rng.normal(size=jax.eval_shape(flat, parameters).shape))
+    _, _, gradient = all_three(parameters, nowhere, w)
     sizes = {}
     for name in parameters:
         direction = jax.tree.map(jnp.zeros_like, parameters)
         direction[name] = jnp.asarray(rng.normal(size=parameters[name].shape))
 
         def moved(h, direction=direction):
-            return value(jax.tree.map(lambda p, d: p + h * d, parameters, direction))
+            return all_three(jax.tree.map(lambda p, d: p + h * d, parameters, direction), nowhere, w)[0]
 
         expected = (8.0 * (moved(step) - moved(-step)) - (moved(2 * step) - moved(-2 * step))) / (12.0 * step)
-        actual = forward(parameters, direction)
+        actual = all_three(parameters, direction, w)[1]
         scale = max(1.0, float(jnp.abs(expected).max()))
         error = float(jnp.abs(actual - expected).max()) / scale
         assert error < tolerance, f"{name}: forward mode differs from finite differences by {error:.1e}"

@@ -23,7 +23,9 @@ def mujoco_twin(model: Model) -> mujoco.MjModel:
     spec.option.gravity = np.asarray(model.gravity)
     spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONSTRAINT.value
     bodies = {-1: spec.worldbody}
-    for i, (name, parent, kind) in enumerate(zip(topology.body_names, topology.parents, topology.joint_types, strict=True)):
+    for i, (name, parent, kind) in enumerate(
+        zip(topology.body_names, topology.parents, topology.joint_types, strict=True)
+    ):
         joins = parent >= 0 and _is_massless(model, parent)
         if joins:
             body = bodies[parent]
@@ -55,7 +57,7 @@ def _quaternion(R) -> np.ndarray:
 
 
 class MujocoState:
-    """Our state in MuJoCo's conventions, matched by joint name: free joints give velocity in world axes, linear first."""
+    """Our state in MuJoCo's conventions, matched by joint name: free joints are linear first, in world axes."""
 
     def __init__(self, model: Model, mj: mujoco.MjModel, q, qd):
         self.model, self.mj, self.data = model, mj, mujoco.MjData(mj)

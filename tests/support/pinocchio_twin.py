@@ -28,7 +28,9 @@ class PinocchioTwin:
                 at, X_jB = parent_joint, X_jP * X_PJ
             else:
                 placement = X_jP * X_PJ * X_JA
-                at = self.pin.addJoint(parent_joint, _joint(kind, joint.axis[body]), placement, topology.joint_names[body])
+                at = self.pin.addJoint(
+                    parent_joint, _joint(kind, joint.axis[body]), placement, topology.joint_names[body]
+                )
                 X_jB = X_JA.inverse()
                 q_order += _quaternion_last(kind, range(*topology.tree_q_slices[body]))
                 v_order += _linear_first(kind, range(*topology.tree_v_slices[body]))

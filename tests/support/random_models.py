@@ -11,7 +11,9 @@ from hybridsim.model.model import Model
 KINDS = ("revolute", "continuous", "prismatic", "spherical", "universal", "planar", "fixed")
 
 
-def random_model(seed: int, bodies: int = 6, *, kinds=KINDS, floating: bool | None = None, mimic: bool = False) -> Model:
+def random_model(
+    seed: int, bodies: int = 6, *, kinds=KINDS, floating: bool | None = None, mimic: bool = False
+) -> Model:
     """A random tree of `bodies` bodies (compound joints add massless ones)."""
     rng = np.random.default_rng(seed)
     floating = bool(rng.integers(2)) if floating is None else floating

@@ -84,13 +84,9 @@ def test_one_scalar_by_name(model):
     np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("add", [1.5, 2.5]), ("replace", [0.5, 0.5]), ("scale", [1.5, 3.0])]
-)
+@pytest.mark.parametrize(("mode", "expected"), [("add", [1.5, 2.5]), ("replace", [0.5, 0.5]), ("scale", [1.5, 3.0])])
 def test_modes(model, mode, expected):
-    sim = Simulator(
-        model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant(0.5, 0.5), mode=mode))
-    )
+    sim = Simulator(model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant(0.5, 0.5), mode=mode)))
     seen = observe(sim, _swinging(sim), np.array([1.0, 2.0]))
     np.testing.assert_allclose(seen["actuator.command"], expected)
 
@@ -193,11 +189,17 @@ def test_two_simulators_with_different_blueprints_do_not_mix(model):
 
 WRONG = {
     "unknown quantity": (("joint.tua", ["joint.q"], 2, 2), "did you mean joint.tau"),
-    "unknown row": (("joint.tau[joint7]", ["joint.q"], 2, 1), "nothing is named 'joint7'; did you mean joint1 or joint0"),
+    "unknown row": (
+        ("joint.tau[joint7]", ["joint.q"], 2, 1),
+        "nothing is named 'joint7'; did you mean joint1 or joint0",
+    ),
     "unknown component": (("body.twist[link0].omga", ["joint.q"], 2, 3), "did you mean omega"),
     "unreadable address": (("tau", ["joint.q"], 2, 2), "group.quantity"),
     "input only": (("step.time", ["joint.q"], 2, 1), "can be read but not changed"),
-    "input too late": (("joint.tau", ["joint.qdd"], 2, 2), "'joint.qdd' is not yet computed where output 'joint.tau' is"),
+    "input too late": (
+        ("joint.tau", ["joint.qdd"], 2, 2),
+        "'joint.qdd' is not yet computed where output 'joint.tau' is",
+    ),
     "wrong output size": (("joint.tau", ["joint.q"], 2, 3), "must return 2 numbers for 2 inputs"),
     "wrong input size": (("joint.tau", ["joint.q"], 5, 2), "cannot take its 2 inputs"),
     "unknown user input": (("joint.tau", ["input.wind"], 1, 2), "no user input named 'wind'"),

@@ -70,7 +70,8 @@ def bodies(model: "Model") -> list[dict]:
                 "body": name,
                 "parent": topology.body_names[parent] if parent >= 0 else "world",
                 "joint": topology.joint_names[i],
-                "type": str(topology.joint_types[i]) + (f", mimics {topology.joint_names[master]}" if master >= 0 else ""),
+                "type": str(topology.joint_types[i])
+                + (f", mimics {topology.joint_names[master]}" if master >= 0 else ""),
                 "mass_kg": float(model.body.mass[i]),
                 "lower": float(model.joint.lower[start]) if one else None,
                 "upper": float(model.joint.upper[start]) if one else None,

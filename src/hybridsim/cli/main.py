@@ -1,7 +1,7 @@
 """`hybridsim`: the entry point of the command line.
 
-Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation diverged,
-130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1.
+Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation
+diverged, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1.
 """
 
 import os

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from hybridsim.model.model import Model
 
 ModelName = Annotated[
-    str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="A URDF or MJCF file, or a built-in mechanism.")
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(metavar="MODEL", help="A URDF or MJCF file, or a built-in mechanism."),
 ]
 
 

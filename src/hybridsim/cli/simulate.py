@@ -74,7 +74,13 @@ def simulate(
 
         plot_trajectory(mechanism, trajectory, plot)
     problem = failure(sim, trajectory)
-    facts = {"model": mechanism.name, "steps": steps, "dt_s": float(sim.dt), "out": str(out), "problem": problem}
+    facts = {
+        "model": mechanism.name,
+        "steps": steps,
+        "dt_s": float(sim.dt),
+        "out": str(out),
+        "problem": problem,
+    }
     if json:
         _print_json(facts)
     else:
@@ -147,7 +153,11 @@ def _write_csv(out: Path, model: "Model", trajectory, every: int) -> None:
 
     from hybridsim.io.edit import write_atomically
 
-    names = ["time", *(f"q:{n}" for n in model.topology.coordinate_names), *(f"qd:{n}" for n in model.topology.dof_names)]
+    names = [
+        "time",
+        *(f"q:{n}" for n in model.topology.coordinate_names),
+        *(f"qd:{n}" for n in model.topology.dof_names),
+    ]
     table = np.column_stack([trajectory.t, trajectory.q, trajectory.qd])[:: max(every, 1)]
     lines = [",".join(names), *(",".join(repr(float(x)) for x in row) for row in table)]
     write_atomically(out, ("\n".join(lines) + "\n").encode())

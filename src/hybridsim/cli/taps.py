@@ -69,4 +69,6 @@ def _print_table(rows: list[dict], names: dict[str, tuple[str, ...]]) -> None:
     console.print(table)
     for axis, values in names.items():
         console.print(f"[bold]{axis} names[/]: {', '.join(values)}")
-    console.print("Address scalars as joint.tau\\[NAME], body.twist\\[NAME].omega.z, or with wildcards: joint.tau\\[*_knee].")
+    console.print(
+        "Address scalars as joint.tau\\[NAME], body.twist\\[NAME].omega.z, or with wildcards: joint.tau\\[*_knee]."
+    )

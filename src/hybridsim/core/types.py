@@ -17,8 +17,8 @@ Model records hold NumPy arrays until JAX traces them, so the aliases accept bot
 
 import jax
 import numpy as np
-from numpy.typing import ArrayLike
 from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from hybridsim.core.errors import PrecisionError
 

@@ -22,9 +22,7 @@ from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articula
 from hybridsim.spatial.motion import cross_motion
 
 
-def forward_dynamics(
-    model: Model, q: Q, qd: Qd, tau: Tau, F_ext: Float[AnyArray, "nb 6"] | None = None
-) -> Qdd:
+def forward_dynamics(model: Model, q: Q, qd: Qd, tau: Tau, F_ext: Float[AnyArray, "nb 6"] | None = None) -> Qdd:
     """Joint accelerations [rad/s² or m/s²].
 
     Args:

@@ -120,8 +120,12 @@ def _within_limits(model: Model, q: Q) -> Q:
     """Coordinates with each independent single-axis joint moved back to its nearest limit."""
     position = scalar_positions(model, expand_q(model, q))
     beyond = jnp.clip(position, model.joint.lower, model.joint.upper) - position
-    own = [d for body, (i, j) in enumerate(model.topology.tree_v_slices) if model.topology.mimics[body] < 0
-           for d in range(i, j)]
+    own = [
+        d
+        for body, (i, j) in enumerate(model.topology.tree_v_slices)
+        if model.topology.mimics[body] < 0
+        for d in range(i, j)
+    ]
     return retract(model, q, beyond[np.asarray(own, dtype=int)])
 
 

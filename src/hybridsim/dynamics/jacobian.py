@@ -5,7 +5,6 @@ reference point that moves with the robot, so that nothing cancels far from the 
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 

@@ -15,9 +15,7 @@ from hybridsim.spatial.inertia import RigidInertia
 from hybridsim.spatial.motion import cross_motion
 
 
-def inverse_dynamics(
-    model: Model, q: Q, qd: Qd, qdd: Qdd, F_ext: Float[AnyArray, "nb 6"] | None = None
-) -> Tau:
+def inverse_dynamics(model: Model, q: Q, qd: Qd, qdd: Qdd, F_ext: Float[AnyArray, "nb 6"] | None = None) -> Tau:
     """Joint torques or forces that produce the accelerations `qdd` [N·m or N].
 
     For a free joint the result is the wrench that must act on the base. Springs, dampers and limits of the model are

@@ -65,7 +65,7 @@ def root_to_leaves(topology: Topology, step: Callable, root: Any, bodies: Rows, 
         level_results = []
         for group in level:
             if above is None:
-                parents = jax.tree.map(lambda x, n=len(group.bodies): jnp.broadcast_to(x, (n, *jnp.shape(x))), root)
+                parents = _repeated(root, len(group.bodies))
             else:
                 parents = take(above, [order[topology.parents[body]] for body in group.bodies])
             result, dof_result = _apply(step, group, parents, take(bodies, group.bodies), dofs)
@@ -152,6 +152,10 @@ def _mapped(function: Callable, *rows: Rows):
         single = function(*jax.tree.map(lambda x: x[0], rows))
         return jax.tree.map(lambda x: x[None], single)
     return jax.vmap(function)(*rows)
+
+
+def _repeated(tree: Any, n: int) -> Rows:
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *jnp.shape(x))), tree)
 
 
 def _flattened(rows: Rows) -> Rows:

@@ -50,9 +50,7 @@ def changes_outside_urdf(old: Model, new: Model, note: str) -> Iterator[Change]:
     """Differences in parameters that a URDF file has no place for."""
     topology = old.topology
     coordinates = [
-        joint
-        for joint, kind in zip(topology.joint_names, topology.joint_types, strict=True)
-        for _ in range(kind.nq)
+        joint for joint, kind in zip(topology.joint_names, topology.joint_types, strict=True) for _ in range(kind.nq)
     ]
     per_dof = (
         *("armature", "stiffness", "breakaway", "stribeck_velocity", "friction_width"),
@@ -69,10 +67,7 @@ def changes_outside_urdf(old: Model, new: Model, note: str) -> Iterator[Change]:
         ),
         *(("shape", f, old.geometry, new.geometry, shapes) for f in ("size", "friction")),
         *(("shape", f"placement.{f}", old.geometry.placement, new.geometry.placement, shapes) for f in "pR"),
-        *(
-            ("frame", f"placement.{f}", old.frame_placement, new.frame_placement, topology.frame_names)
-            for f in "pR"
-        ),
+        *(("frame", f"placement.{f}", old.frame_placement, new.frame_placement, topology.frame_names) for f in "pR"),
         ("model", "gravity", old, new, "xyz"),
         ("model", "home", old, new, topology.coordinate_names),
     ]

@@ -37,9 +37,7 @@ def read_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = ()) -> tuple[
     return imported.spec, imported.problems
 
 
-def import_mjcf(
-    path: str | Path, *, allowed: Sequence[str | Path] = (), source: bytes | None = None
-) -> ImportedMjcf:
+def import_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = (), source: bytes | None = None) -> ImportedMjcf:
     """Like `read_mjcf`, with the file's elements; `source` stands in for the bytes of the file."""
     document = open_document(path, allowed, source)
     mjspec, compiled = compiled_by_mujoco(document)

@@ -110,9 +110,7 @@ def _inertial_and_joint_problems(document: Document) -> list[Problem]:
                 entries = reader.vector(element, "fullinertia", 6, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
             inertial = Inertial(reader.number(element, "mass", 1.0), np.zeros(3), inertia_matrix(entries))
             joint = JointSpec(f"joint{k}", JointKind.FIXED)
-            bodies.append(
-                BodySpec(owner or f"body{k}", "world", joint, inertial=inertial, inertial_source=source)
-            )
+            bodies.append(BodySpec(owner or f"body{k}", "world", joint, inertial=inertial, inertial_source=source))
         elif node.tag == "joint" and node.get("type", "hinge") in ("hinge", "slide") and _in_body(node):
             joint = JointSpec(node.get("name") or f"of body {owner!r}", armature=1.0, source=source)
             joint.axis = reader.vector(element, "axis", 3, (0.0, 0.0, 1.0))

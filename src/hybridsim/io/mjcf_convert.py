@@ -99,15 +99,11 @@ class Converter:
             (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
         ]
         kept = {geom.name for geom in spec.geoms}
-        pairs = [
-            (self.geoms[a], self.geoms[b]) for a, b in zip(self.m.pair_geom1, self.m.pair_geom2, strict=True)
-        ]
+        pairs = [(self.geoms[a], self.geoms[b]) for a, b in zip(self.m.pair_geom1, self.m.pair_geom2, strict=True)]
         spec.explicit_pairs = [pair for pair in pairs if kept.issuperset(pair)]
         self.problems += unsupported(self.document)
         self.problems += [replace(p, file=p.file or self.document.file) for p in problems_of(spec)]
-        return ImportedMjcf(
-            spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners
-        )
+        return ImportedMjcf(spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners)
 
     def _names(self, kind: str, count: int, elements: Sequence[Any]) -> list[str]:
         """Unique names of all elements of a kind; also notes where they stand in the file."""
@@ -230,9 +226,7 @@ class Converter:
             message = f"range of ball joint {name!r} is not supported"
             self._warn("joint", name, "unsupported.joint.range", message, without)
         if joint.kind is JointKind.FREE and (joint.stiffness or joint.friction or joint.armature):
-            message = (
-                f"free joint {name!r} has no stiffness here; its friction and armature act along body axes"
-            )
+            message = f"free joint {name!r} has no stiffness here; its friction and armature act along body axes"
             self._warn("joint", name, "unsupported.joint.free", message, without)
         low, high = m.jnt_actfrcrange[j]
         if m.jnt_actfrclimited[j] and low != -high:
@@ -311,9 +305,7 @@ class Converter:
         obstacle = "actuation is switched off" if self._is_off("ACTUATION") else actuator_obstacle(m, a)
         if obstacle:
             fix = "the model is simulated without it, and it has no entry in the controls"
-            self._warn(
-                "actuator", name, "unsupported.actuator", f"actuator {name!r} is left out: {obstacle}", fix
-            )
+            self._warn("actuator", name, "unsupported.actuator", f"actuator {name!r} is left out: {obstacle}", fix)
             return None
         self._check_order(name, "ctrlrange", "ctrllimited", m.actuator_ctrlrange[a])
         self._check_order(name, "forcerange", "forcelimited", m.actuator_forcerange[a])

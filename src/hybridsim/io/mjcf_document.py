@@ -124,9 +124,7 @@ class Document:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else None
 
 
-def open_document(
-    path: str | Path, allowed: Sequence[str | Path] = (), source: bytes | None = None
-) -> Document:
+def open_document(path: str | Path, allowed: Sequence[str | Path] = (), source: bytes | None = None) -> Document:
     """Read an MJCF file and all files that it names.
 
     Args:
@@ -195,9 +193,7 @@ class _Files:
             return []
         if found in self.included:
             self.problems.append(
-                node.problem(
-                    "mjcf.include", f"file {name!r} is included twice", "a file can be included only once"
-                )
+                node.problem("mjcf.include", f"file {name!r} is included twice", "a file can be included only once")
             )
             return []
         self.included.add(found)
@@ -229,9 +225,7 @@ class _Files:
             return found, found.read_bytes()
         except OSError as error:
             message = f"cannot read {str(name)!r} of {node.title}: {error.strerror}"
-            self.problems.append(
-                node.problem("file.unreadable", message, "check the file and its permissions")
-            )
+            self.problems.append(node.problem("file.unreadable", message, "check the file and its permissions"))
             return None
 
     def _note(self, node: Node, problem: Problem) -> None:

@@ -75,9 +75,7 @@ def export_mjcf(
     return pen.changes + left_out
 
 
-def _baseline(
-    imported: ImportedMjcf, model: Model
-) -> tuple[Model, ModelSpec, dict[str, tuple[str, Pose]], bool]:
+def _baseline(imported: ImportedMjcf, model: Model) -> tuple[Model, ModelSpec, dict[str, tuple[str, Pose]], bool]:
     """The model as the file has it, built the way that the given one was."""
     merged_spec, carriers = merge_fixed(imported.spec)
     for spec, poses, merged in ((merged_spec, carriers, True), (imported.spec, {}, False)):
@@ -95,9 +93,7 @@ def _baseline(
     raise ModelError([Problem(message, fix, imported.document.file, code="export.mismatch")])
 
 
-def _verify(
-    original: str | Path, data: bytes, model: Model, merged: bool, allowed: Sequence[str | Path]
-) -> None:
+def _verify(original: str | Path, data: bytes, model: Model, merged: bool, allowed: Sequence[str | Path]) -> None:
     """Read the new text, as if it stood in the original's place, and compare."""
     imported = import_mjcf(original, allowed=allowed, source=data)
     written = assemble(merge_fixed(imported.spec)[0] if merged else imported.spec)
@@ -121,9 +117,7 @@ def _differences(written: Model, model: Model) -> Iterator[tuple[str, str, objec
     shapes = [info.name for info in model.geometry.infos]
     # per degree of freedom or coordinate; the names of those joints are given per entry
     dofs = [name for name, kind in zip(joints, topology.joint_types, strict=True) for _ in range(kind.nv)]
-    coordinates = [
-        name for name, kind in zip(joints, topology.joint_types, strict=True) for _ in range(kind.nq)
-    ]
+    coordinates = [name for name, kind in zip(joints, topology.joint_types, strict=True) for _ in range(kind.nq)]
     pairs = [
         ("mass", bodies, written.body.mass, model.body.mass),
         ("centre of mass", bodies, written.body.com, model.body.com),
@@ -141,9 +135,7 @@ def _differences(written: Model, model: Model) -> Iterator[tuple[str, str, objec
     for name in ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit"):
         pairs.append((name, dofs, getattr(written.joint, name), getattr(model.joint, name)))
     for name in ("gear", "gain", "bias", "control_lower", "control_upper", "force_lower", "force_upper"):
-        pairs.append(
-            (name, model.actuator.names, getattr(written.actuator, name), getattr(model.actuator, name))
-        )
+        pairs.append((name, model.actuator.names, getattr(written.actuator, name), getattr(model.actuator, name)))
     for what, names, got, wanted in pairs:
         for name, a, b in zip(names, np.asarray(got), np.asarray(wanted), strict=True):
             scale = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
@@ -184,9 +176,7 @@ def _warn(original: str | Path, out: str | Path, imported: ImportedMjcf, left_ou
     if texts:
         warnings.warn("not written into MJCF:\n" + "\n".join(texts), ModelWarning, stacklevel=3)
     root = imported.document.root
-    names_files = any(
-        attribute.startswith("file") for node in root.walk() for attribute in node.element.attributes
-    )
+    names_files = any(attribute.startswith("file") for node in root.walk() for attribute in node.element.attributes)
     includes = any(node.element.file != imported.document.file for node in root.walk())
     if (names_files or includes) and Path(original).resolve().parent != Path(out).resolve().parent:
         message = f"{out} names other files by paths that start in the folder of {original}"

@@ -232,29 +232,19 @@ def _is_neutral(name: str, value: str) -> bool:
 def _element_problem(node: Node) -> Problem:
     reason = _REASONS.get(node.tag, "it has no counterpart in this engine")
     fix = "the model is simulated without it; remove it if that is what you want"
-    return node.problem(
-        f"unsupported.{node.tag}", f"{node.title} is not supported: {reason}", fix, Severity.WARNING
-    )
+    return node.problem(f"unsupported.{node.tag}", f"{node.title} is not supported: {reason}", fix, Severity.WARNING)
 
 
 def _attribute_problem(tag: str, topic: str, found: dict[str, list[Node]]) -> Problem:
-    nodes = sorted(
-        {id(n): n for group in found.values() for n in group}.values(), key=lambda n: n.element.line
-    )
+    nodes = sorted({id(n): n for group in found.values() for n in group}.values(), key=lambda n: n.element.line)
     first = nodes[0]
     lines = sorted({node.element.line for node in nodes if node.element.file == first.element.file})
-    also = (
-        f" (also on lines {', '.join(map(str, lines[1:6]))}{', …' if len(lines) > 6 else ''})"
-        if lines[1:]
-        else ""
-    )
+    also = f" (also on lines {', '.join(map(str, lines[1:6]))}{', …' if len(lines) > 6 else ''})" if lines[1:] else ""
     shown = [f"{name}={first.get(name)!r}" if name in first.element.attributes else name for name in found]
     what = f"{', '.join(shown)} of {first.title}"
     reason = _TOPICS[topic][1] if topic in _TOPICS else "it has no counterpart in this engine"
     message = f"{what} {'is' if len(shown) == 1 else 'are'} not supported: {reason}{also}"
-    return first.problem(
-        f"unsupported.{tag}.{topic}", message, "the model is simulated without it", Severity.WARNING
-    )
+    return first.problem(f"unsupported.{tag}.{topic}", message, "the model is simulated without it", Severity.WARNING)
 
 
 def _sensor_problem(section: Node) -> Iterator[Problem]:

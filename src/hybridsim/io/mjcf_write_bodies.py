@@ -51,9 +51,7 @@ class BodyWriter:
             return
         pen, owner = self.pen, self.pen.imported.owners[body.name]
         if body.name != owner:
-            pen.refuse(
-                None, f"{body.name!r}, a massless part of body {owner!r}, has got mass", "give it to the body"
-            )
+            pen.refuse(None, f"{body.name!r}, a massless part of body {owner!r}, has got mass", "give it to the body")
             return
         node = pen.place("body", owner, "inertia")
         if node is None or not self._may_have_inertial(node, owner):

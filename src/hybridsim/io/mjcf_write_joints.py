@@ -70,9 +70,7 @@ class JointWriter:
                 continue
             name = self.before.topology.joint_names[i]
             if np.any(new != new[0]):
-                self.pen.refuse(
-                    None, f"{field} of joint {name!r} differs between directions", "make it equal"
-                )
+                self.pen.refuse(None, f"{field} of joint {name!r} differs between directions", "make it equal")
             if "springdamper" in element.attributes and field in ("stiffness", "damping"):
                 self._write_spring(i, element)
             else:
@@ -127,9 +125,7 @@ class JointWriter:
             self.pen.refuse(node, f"{changed}, but a <freejoint> cannot hold it", fix)
             return None
         if in_body_frame and node.parent is not None and node.parent.tag == "frame":
-            self.pen.refuse(
-                node, f"{changed}, but it stands in a <frame>", "move the joint out of the <frame>"
-            )
+            self.pen.refuse(node, f"{changed}, but it stands in a <frame>", "move the joint out of the <frame>")
             return None
         return node.element
 
@@ -216,9 +212,7 @@ def _changes_inertia(before: Model, after: Model) -> bool:
         (before.joint.placement, after.joint.placement, ("R", "p")),
     ]
     return any(
-        not np.array_equal(getattr(old, field), getattr(new, field))
-        for old, new, fields in pairs
-        for field in fields
+        not np.array_equal(getattr(old, field), getattr(new, field)) for old, new, fields in pairs for field in fields
     )
 
 

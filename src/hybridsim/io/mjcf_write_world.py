@@ -17,9 +17,7 @@ def write_options(pen: Pen, before: Model, after: Model) -> None:
     if not changed:
         return
     root = pen.imported.document.root
-    options = [
-        section.element for section in root.children if section.tag == "option" and pen.is_main(section)
-    ]
+    options = [section.element for section in root.children if section.tag == "option" and pen.is_main(section)]
     texts = {name: numbers_text(np.atleast_1d(new).tolist()) for name, (_, _, new) in changed.items()}
     if not options:
         attributes = "".join(f' {name}="{text}"' for name, text in texts.items())

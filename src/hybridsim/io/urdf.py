@@ -103,9 +103,7 @@ def _check_root(reader: Reader, robot: Element) -> None:
             code="urdf.root",
         )
     elif sum(1 for _ in robot.all("link")) > MAX_LINKS or sum(1 for _ in robot.all("joint")) > MAX_LINKS:
-        fatal = Problem(
-            f"the robot has more than {MAX_LINKS} links or joints", "split the model", code="urdf.size"
-        )
+        fatal = Problem(f"the robot has more than {MAX_LINKS} links or joints", "split the model", code="urdf.size")
     if fatal:
         raise ModelError([replace(fatal, file=robot.file, line=robot.line)])
     lint(reader, robot)
@@ -133,9 +131,7 @@ def _check_mimics(reader: Reader, joints: list[Joint], by_name: dict[str, Joint]
             joint.spec.mimic = ""
 
 
-def _add_bodies(
-    reader: Reader, spec: ModelSpec, branches: list[Branch], base: Base, inertia: InertiaPolicy
-) -> None:
+def _add_bodies(reader: Reader, spec: ModelSpec, branches: list[Branch], base: Base, inertia: InertiaPolicy) -> None:
     taken = {joint.name for _, joint in branches if joint is not None}
     for k, (link, joint) in enumerate(branches):
         if link.name == WORLD_NAME and joint is None:
@@ -190,9 +186,7 @@ def _remaining_problems(spec: ModelSpec, links: dict[str, Link], found: list[Pro
             if link.inertial is None and problem.code == "mass.nothing_carried":
                 message = f"link {link.name!r} has no <inertial>, and nothing below it has mass"
                 problem = replace(problem, code="inertial.missing", message=message)
-                problem = replace(
-                    problem, fix="add an <inertial>, or read the file with inertia='from_geometry'"
-                )
+                problem = replace(problem, fix="add an <inertial>, or read the file with inertia='from_geometry'")
             else:
                 fix = f"{problem.fix}; inertia='from_geometry' computes it from the collision shapes"
                 problem = replace(problem, fix=fix)

@@ -272,7 +272,5 @@ def lint(reader: Reader, element: Element) -> None:
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Advice naming the candidate most like `name`; empty if none is."""
     # bounded, since the text may be hostile and the comparison is slow
-    close = difflib.get_close_matches(
-        name[:100], [c for c in candidates if len(c) <= 100][:200], n=1, cutoff=0.55
-    )
+    close = difflib.get_close_matches(name[:100], [c for c in candidates if len(c) <= 100][:200], n=1, cutoff=0.55)
     return f"did you mean {close[0]!r}?" if close else ""

@@ -103,9 +103,7 @@ class _Comparison:
             count = {JointKind.UNIVERSAL: 2, JointKind.PLANAR: 3}.get(body.joint.kind, 1)
             rows = range(row, row + count)
             row += count
-            self._changes += self.inertials.write(
-                body, _inertial(self.old, rows[-1]), _inertial(new, rows[-1])
-            )
+            self._changes += self.inertials.write(body, _inertial(self.old, rows[-1]), _inertial(new, rows[-1]))
             self._placement(body, rows, new)
             self._axes(body, rows, new)
             self._dynamics(body, rows, new)
@@ -114,13 +112,9 @@ class _Comparison:
         self._changes += changes_outside_urdf(self.old, new, NOT_IN_URDF)
         return sorted(self._changes, key=lambda change: (bool(change.note), change.line))
 
-    def _note(
-        self, body: BodySpec, parameter: str, before, after, element: Element | None, note: str = ""
-    ) -> None:
+    def _note(self, body: BodySpec, parameter: str, before, after, element: Element | None, note: str = "") -> None:
         line = element.line if element is not None else 0
-        self._changes.append(
-            Change(f"joint {body.joint.name!r}", line, parameter, value(before), value(after), note)
-        )
+        self._changes.append(Change(f"joint {body.joint.name!r}", line, parameter, value(before), value(after), note))
 
     def _placement(self, body: BodySpec, rows: range, new: Model) -> None:
         for row in rows:
@@ -218,7 +212,7 @@ def rpy(R) -> np.ndarray:
     R = np.asarray(R, dtype=float)
     level = math.hypot(R[0, 0], R[1, 0])
     pitch = math.atan2(-R[2, 0], level)
-    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-12 else 0.0
+    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-15 else 0.0
     # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
     s, c = math.sin(roll), math.cos(roll)
     return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])

@@ -66,9 +66,7 @@ class InertialWriter:
         attached: Inertial | None,
         problems: list[Problem],
     ) -> Problem:
-        message = (
-            "; ".join(p.message for p in problems) or f"mass of body {body.name!r} is {target.mass:g} kg"
-        )
+        message = "; ".join(p.message for p in problems) or f"mass of body {body.name!r} is {target.mass:g} kg"
         fix = "give the body mass properties that a solid can have"
         if attached is not None:
             names = ", ".join(name for name, (carrier, _) in self.placements.items() if carrier == body.name)

@@ -62,9 +62,7 @@ def _from_shapes(reader: Reader, link: Link, given: Inertial, what: str) -> Iner
         try:
             part, closed = solid(geom, DEFAULT_DENSITY)
         except MeshError as error:
-            reader.warn(
-                link.element, "mesh.solid", f"shape {geom.name!r} does not count for the inertia: {error}"
-            )
+            reader.warn(link.element, "mesh.solid", f"shape {geom.name!r} does not count for the inertia: {error}")
             continue
         if not closed:
             reader.warn(
@@ -91,9 +89,7 @@ def _from_shapes(reader: Reader, link: Link, given: Inertial, what: str) -> Iner
 def check_density(reader: Reader, links: Iterable[Link]) -> None:
     """Warn about links whose mass does not fit their size: they look like grams or millimetres."""
     low, high = PLAUSIBLE_DENSITY
-    weighed = [
-        link for link in links if link.inertial is not None and link.readable and link.inertial.mass > 0.0
-    ]
+    weighed = [link for link in links if link.inertial is not None and link.readable and link.inertial.mass > 0.0]
     total = sum(_mass(link) for link in weighed)
     for link in weighed:
         if _mass(link) < NEGLIGIBLE_MASS * total:

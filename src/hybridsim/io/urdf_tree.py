@@ -89,9 +89,7 @@ def _has_sound_ends(reader: Reader, joint: Joint, links: dict[str, Link]) -> boo
     return sound
 
 
-def _below(
-    start: str, links: dict[str, Link], children: dict[str, list[Joint]], seen: set[str]
-) -> list[Branch]:
+def _below(start: str, links: dict[str, Link], children: dict[str, list[Joint]], seen: set[str]) -> list[Branch]:
     """Depth first, without recursion, since a file can be arbitrarily deep; `seen` grows."""
     branches: list[Branch] = []
     if start in seen:

@@ -59,9 +59,7 @@ class Names:
         return free
 
 
-def add(
-    parent: Element, tag: str, **attributes: str | float | np.ndarray | Iterable[float] | None
-) -> Element:
+def add(parent: Element, tag: str, **attributes: str | float | np.ndarray | Iterable[float] | None) -> Element:
     """Append an element; attributes that are None are left out, numbers are written with all their digits.
 
     Raises:
@@ -97,8 +95,7 @@ def mesh_reference(mesh_file: str, shape: str, out: str | Path, notes: Notes) ->
         return None
     if not any(mesh.is_relative_to(os.path.realpath(root)) for root in model_roots(out)):
         notes.add(
-            "meshes lie outside the folder of the written file; copy them there, or load it with "
-            "`allowed` folders",
+            "meshes lie outside the folder of the written file; copy them there, or load it with `allowed` folders",
             mesh.name,
         )
     return Path(os.path.relpath(mesh, os.path.realpath(Path(out).parent))).as_posix()

@@ -4,6 +4,7 @@ MuJoCo wants every moving body to have mass and inertia. The massless bodies of 
 joints of one body, as in most MJCF files; what cannot be folded like this gets a token inertia, and a note.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,7 +25,7 @@ from hybridsim.io.write_mjcf_parts import (
     range_of,
     unless_zero,
 )
-from hybridsim.io.write_spec import SCALAR_JOINTS, spec_of
+from hybridsim.io.write_spec import SCALAR_JOINTS, impossible_inertials, spec_of
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
@@ -37,7 +38,6 @@ from hybridsim.model.specs import (
     ModelSpec,
     identity_pose,
 )
-from hybridsim.model.validate import inertial_problems
 from hybridsim.spatial.transform import Pose
 
 MESH_FORMATS = (".stl", ".obj", ".msh")
@@ -74,14 +74,9 @@ def write_mjcf(model: Model, out: str | Path) -> list[str]:
 
 
 def _require_possible(spec: ModelSpec) -> None:
-    problems = [
-        problem
-        for body in spec.bodies
-        for problem in inertial_problems(body.name, body.inertial, body.inertial_source)
-        if problem.code != "mass.zero_with_inertia"
-    ]
+    problems = [problem for _, problem in impossible_inertials(spec)]
     if problems:
-        raise ModelError(problems)
+        raise ModelError(replace(p, fix=f"{p.fix}; MuJoCo refuses it in any case") for p in problems)
     depths = {WORLD_NAME: 0}
     for body in spec.bodies:
         depths[body.name] = depths[body.parent] + 1
@@ -93,7 +88,6 @@ def _require_possible(spec: ModelSpec) -> None:
 class _MjcfWriter:
     def __init__(self, spec: ModelSpec, out: Path, notes: Notes):
         self.spec, self.out, self.notes = spec, out, notes
-        self.bodies = {body.name: body for body in spec.bodies}
         self.static = {WORLD_NAME}
         for body in spec.bodies:
             if body.joint.kind is JointKind.FIXED and body.parent in self.static:
@@ -203,9 +197,7 @@ class _MjcfWriter:
         mass = inertial.mass
         if moving and mass < TOKEN_INERTIA:
             mass = TOKEN_INERTIA
-            self.notes.add(
-                f"bodies without mass are given {TOKEN_INERTIA:g} kg, since MuJoCo needs some", body.name
-            )
+            self.notes.add(f"bodies without mass are given {TOKEN_INERTIA:g} kg, since MuJoCo needs some", body.name)
         matrix, added = accepted_by_mujoco(inertial)
         if added and inertial.mass:
             self.notes.add(

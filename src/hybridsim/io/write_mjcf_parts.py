@@ -77,7 +77,10 @@ def law(spec: ActuatorSpec) -> tuple[str, dict]:
             return "velocity", {"kv": gain}
     if not any(spec.bias):
         return "general", {"gainprm": gain}
-    return "general", {"gainprm": gain, "biastype": "affine", "biasprm": spec.bias}
+    if stiffness == -gain and damping > 0.0:
+        # MuJoCo would take the last number for a damping ratio; the smallest difference keeps it from that
+        stiffness = float(np.nextafter(stiffness, 0.0))
+    return "general", {"gainprm": gain, "biastype": "affine", "biasprm": (constant, stiffness, damping)}
 
 
 def range_of(lower: float, upper: float) -> tuple[float, float] | None:

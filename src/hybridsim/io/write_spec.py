@@ -6,6 +6,7 @@ program that reads them; both are noted here, since it is the same for every for
 
 import numpy as np
 
+from hybridsim.core.errors import Problem
 from hybridsim.io.write_document import Notes, refuse
 from hybridsim.model.assemble import assemble
 from hybridsim.model.coordinates import neutral
@@ -23,6 +24,7 @@ from hybridsim.model.specs import (
     ModelSpec,
 )
 from hybridsim.model.topology import WORLD, Topology
+from hybridsim.model.validate import inertial_problems
 from hybridsim.spatial.transform import Pose
 
 SCALAR_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
@@ -61,9 +63,7 @@ def _body(model: Model, i: int, notes: Notes) -> BodySpec:
     name = topology.body_names[i]
     inertial = Inertial(_number(body.mass, i), _row(body.com, i), inertia_matrix(_row(body.inertia, i)))
     placement = _pose(model.joint.placement, i, f"joint {topology.joint_names[i]!r}")
-    return BodySpec(
-        name, _body_name(topology, topology.parents[i]), _joint(model, i, notes), placement, inertial
-    )
+    return BodySpec(name, _body_name(topology, topology.parents[i]), _joint(model, i, notes), placement, inertial)
 
 
 def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
@@ -164,6 +164,17 @@ def are_direct(spec: ModelSpec) -> bool:
     """Whether the actuators are those of a model without any: a direct torque or force on every joint."""
     driven = [body.joint for body in spec.bodies if body.joint.kind in SCALAR_JOINTS and not body.joint.mimic]
     return spec.actuators == [ActuatorSpec(joint.name, joint.name) for joint in driven]
+
+
+def impossible_inertials(spec: ModelSpec) -> list[tuple[BodySpec, Problem]]:
+    """Bodies whose mass properties nothing can have, with what is wrong."""
+    return [
+        (body, problem)
+        for body in spec.bodies
+        for problem in inertial_problems(body.name, body.inertial, body.inertial_source)
+        # harmless where the body is fixed to another one; a moving one never gets into a model
+        if problem.code != "mass.zero_with_inertia"
+    ]
 
 
 def _note_own_laws(model: Model, spec: ModelSpec, notes: Notes) -> None:

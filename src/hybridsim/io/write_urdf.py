@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from hybridsim.core.errors import ModelError
 from hybridsim.io.urdf_elements import INERTIA_ENTRIES
 from hybridsim.io.urdf_export import rpy
 from hybridsim.io.urdf_geometry import DEFAULT_FRICTION
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
-from hybridsim.io.write_spec import SCALAR_JOINTS, are_direct, spec_of
+from hybridsim.io.write_spec import SCALAR_JOINTS, are_direct, impossible_inertials, spec_of
 from hybridsim.io.xml import MAX_NUMBER
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
@@ -53,9 +54,21 @@ def write_urdf(model: Model, out: str | Path) -> list[str]:
     """
     notes = Notes()
     spec = spec_of(model, notes)
+    _judge_inertials(spec, notes)
     _note_lost(spec, notes)
     write_document(_UrdfWriter(_turning_about_origins(spec, notes), Path(out), notes).root(), spec.name, out)
     return notes.texts()
+
+
+def _judge_inertials(spec: ModelSpec, notes: Notes) -> None:
+    """Refuse masses that no reader takes, and note inertias that only a lenient one does."""
+    found = impossible_inertials(spec)
+    fatal = [problem for _, problem in found if not problem.code.startswith("inertia.")]
+    if fatal:
+        raise ModelError(fatal)
+    for body, problem in found:
+        reason = f"impossible inertias are written as they are; read the file with lenient=['{problem.code}']"
+        notes.add(reason, body.name)
 
 
 def _turning_about_origins(spec: ModelSpec, notes: Notes) -> ModelSpec:

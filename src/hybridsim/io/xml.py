@@ -25,9 +25,7 @@ MAX_NUMBER = 1e30
 
 _BLANK = b" \t\r\n"
 _START_TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
-_NUMBER = re.compile(
-    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf(inity)?)", re.IGNORECASE | re.ASCII
-)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 
 
@@ -92,18 +90,14 @@ def read(path: str | Path) -> tuple[bytes, Element]:
     file = str(path)
     try:
         if Path(path).is_dir():
-            _refuse(
-                "file.directory", f"{file!r} is a folder, not a model file", "name the file inside it", file
-            )
+            _refuse("file.directory", f"{file!r} is a folder, not a model file", "name the file inside it", file)
         with Path(path).open("rb") as stream:
             source = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         _refuse("file.missing", f"there is no file {file!r}", _nearby_models(Path(path)), file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        _refuse(
-            "file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file
-        )
+        _refuse("file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file)
     return source, parse(source, file)
 
 
@@ -297,9 +291,7 @@ class Reader:
         words = text.split()
         where = f"attribute {attribute!r} of {element.title} is {_shortened(text)}"
         if any(_NUMBER.fullmatch(word) is None for word in words):
-            self.report(
-                element, "number.invalid", f"{where}, which is not {_count(size)}", _number_fix(text, size)
-            )
+            self.report(element, "number.invalid", f"{where}, which is not {_count(size)}", _number_fix(text, size))
             return None
         if len(words) != size:
             found = f"which has {len(words)}" if words else "which is empty"
@@ -346,9 +338,7 @@ def _shortened(text: str, limit: int = 60) -> str:
 
 def _nearby_models(path: Path) -> str:
     try:
-        names = sorted(
-            p.name for p in path.parent.iterdir() if p.suffix.lower() in (".urdf", ".xml", ".mjcf")
-        )[:5]
+        names = sorted(p.name for p in path.parent.iterdir() if p.suffix.lower() in (".urdf", ".xml", ".mjcf"))[:5]
     except OSError:
         return f"the folder {str(path.parent)!r} does not exist either"
     return f"the folder has {', '.join(names)}" if names else "check the path"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.model.coordinates import neutral
-from hybridsim.model.geometry import GeomInfo, Geometry
+from hybridsim.model.geometry import Geometry, GeomInfo
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Actuators, Bodies, Joints, Model
@@ -213,5 +213,6 @@ def _rows(rows, width: int) -> np.ndarray:
 
 def _poses(poses: Sequence[Pose]) -> Pose:
     return Pose(
-        np.array([np.asarray(X.R, dtype=float) for X in poses]).reshape(len(poses), 3, 3), _rows([X.p for X in poses], 3)
+        np.array([np.asarray(X.R, dtype=float) for X in poses]).reshape(len(poses), 3, 3),
+        _rows([X.p for X in poses], 3),
     )

@@ -1,9 +1,9 @@
 """ModelBuilder: a mechanism written in Python, body by body.
 
-    arm = ModelBuilder("arm")
-    arm.add_body("upper", joint="shoulder", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.25), inertia=(0.02, 0.02, 0.001))
-    arm.add_body("lower", parent="upper", joint="elbow", at=(0, 0, -0.5), axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.2))
-    model = arm.build()
+arm = ModelBuilder("arm")
+arm.add_body("upper", joint="shoulder", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.25), inertia=(0.02, 0.02, 0.001))
+arm.add_body("lower", parent="upper", joint="elbow", at=(0, 0, -0.5), axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.2))
+model = arm.build()
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,10 @@ class ModelBuilder:
             **parameters: any other field of `JointSpec`, such as damping, friction, lower, upper, armature.
         """
         joint_spec = JointSpec(
-            name=joint or name, kind=JointKind(kind), axis=np.asarray(axis, dtype=float), **_as_arrays(parameters)
+            name=joint or name,
+            kind=JointKind(kind),
+            axis=np.asarray(axis, dtype=float),
+            **_as_arrays(parameters),
         )
         inertial = Inertial(float(mass), np.asarray(com, dtype=float), inertia_matrix(inertia))
         self.spec.bodies.append(BodySpec(name, parent, joint_spec, pose(at, rpy), inertial))

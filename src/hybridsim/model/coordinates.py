@@ -41,8 +41,10 @@ def normalized(model: Model, q: Q) -> Q:
 
 def carried_acceleration(model: Model, qd: Qd, qdd: Qd) -> Qd:
     """`qdd` with free bodies' linear part as a world vector; see `joints.carried_acceleration`."""
-    parts = (qdd[iv] + joints.carried_acceleration(k, qd[iv]) if k is JointType.FREE else qdd[iv]
-             for k, _, iv in _segments(model.topology))
+    parts = (
+        qdd[iv] + joints.carried_acceleration(k, qd[iv]) if k is JointType.FREE else qdd[iv]
+        for k, _, iv in _segments(model.topology)
+    )
     return _joined(parts)
 
 

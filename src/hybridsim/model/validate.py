@@ -37,9 +37,7 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
     return problems
 
 
-def _problem(
-    source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR
-) -> Problem:
+def _problem(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
     return Problem(message, fix, source.file, source.line, severity, code)
 
 
@@ -54,14 +52,10 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
         elif (what, name) in seen:
             first = seen[what, name]
             also = f" (first at line {first.line})" if first.line else ""
-            yield _problem(
-                source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}"
-            )
+            yield _problem(source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}")
         seen.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
-            yield _problem(
-                source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it"
-            )
+            yield _problem(source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it")
 
 
 def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
@@ -144,8 +138,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
         yield _problem(
             source,
             "inertia.triangle",
-            f"inertia of body {name!r} is impossible: its principal moments {_list(moments)} kg·m² "
-            "break I3 ≤ I1 + I2",
+            f"inertia of body {name!r} is impossible: its principal moments {_list(moments)} kg·m² break I3 ≤ I1 + I2",
             "no distribution of mass has such moments; check the largest one",
         )
 
@@ -210,9 +203,7 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"the joints are {', '.join(joints)}",
             )
         elif master is joint:
-            yield _problem(
-                joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint"
-            )
+            yield _problem(joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint")
         elif master.mimic:
             yield _problem(
                 joint.source,
@@ -330,9 +321,7 @@ def _extents(spec: ModelSpec) -> dict[str, float]:
         extents[body.name] = max(offset, _length(body.inertial.com))
         extents[body.parent] = max(extents[body.parent], offset)
     for geom in spec.geoms:
-        extents[geom.body] = max(
-            extents[geom.body], _length(geom.placement.p) + float(np.abs(geom.size).max())
-        )
+        extents[geom.body] = max(extents[geom.body], _length(geom.placement.p) + float(np.abs(geom.size).max()))
     for geom in spec.geoms:
         if geom.shape in (Shape.MESH, Shape.PLANE):
             extents[geom.body] = 0.0

@@ -36,8 +36,8 @@ def arm_from_dh(
 ) -> Model:
     """A serial arm on joints `joint1`, `joint2`, … with a frame `tool` at its end.
 
-    Body i is `link<i>`; its frame turns with joint i and sits at the end of link i−1, before `d`, `a` and `alpha` of its
-    own row: the joint's axis is its z axis.
+    Body i is `link<i>`; its frame turns with joint i and sits at the end of link i−1, before `d`, `a` and `alpha` of
+    its own row: the joint's axis is its z axis.
 
     Args:
         parameters: one row per joint.

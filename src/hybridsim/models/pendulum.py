@@ -33,7 +33,7 @@ def n_link_pendulum(
     name: str = "",
     timestep: float = 0.001,
 ) -> Model:
-    """A chain of rods `link0`, `link1`, … on joints `joint0`, `joint1`, …
+    """A chain of rods `link0`, `link1` and so on, on joints `joint0`, `joint1` and so on.
 
     Args:
         links: number of links.

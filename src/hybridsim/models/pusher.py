@@ -19,8 +19,15 @@ def pusher(width: float = 0.09, mass: float = 0.837, tip_radius: float = 0.00475
     table.add_body("object", joint="slide", kind="planar", at=(0.0, 0.0, height), mass=mass, inertia=inertia)
     table.add_geom("object", "box", (half, half, height), friction=0.25)
     table.add_body("tip_carrier", joint="tip_x", kind="prismatic", at=(-0.1, 0.0, height), axis=(1, 0, 0))
-    table.add_body("tip", parent="tip_carrier", joint="tip_y", kind="prismatic", axis=(0, 1, 0), mass=0.5,
-                   inertia=(1e-4, 1e-4, 1e-4))
+    table.add_body(
+        "tip",
+        parent="tip_carrier",
+        joint="tip_y",
+        kind="prismatic",
+        axis=(0, 1, 0),
+        mass=0.5,
+        inertia=(1e-4, 1e-4, 1e-4),
+    )
     table.add_geom("tip", "cylinder", (tip_radius, 0.05), friction=0.25)
     table.add_geom("world", "plane", (), name="table", friction=0.25)
     for joint in ("tip_x", "tip_y"):

@@ -36,7 +36,11 @@ def swimmer(links: int = 3, length: float = 0.1, radius: float = 0.01, density: 
             **({"lower": -1.75, "upper": 1.75} if i else {}),
         )
         body.add_geom(
-            f"link{i}", "capsule", (radius, 0.5 * length), at=(-0.5 * length, 0.0, 0.0), rpy=(0.0, 1.5707963267949, 0.0)
+            f"link{i}",
+            "capsule",
+            (radius, 0.5 * length),
+            at=(-0.5 * length, 0.0, 0.0),
+            rpy=(0.0, 1.5707963267949, 0.0),
         )
         if i:
             body.add_actuator(f"joint{i}", control_range=(-1.0, 1.0))

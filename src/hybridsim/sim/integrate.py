@@ -14,9 +14,16 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hybridsim.core.types import Qd, Qdd
-from hybridsim.model.coordinates import carried_acceleration, carried_velocity, coordinate_rate, normalized, retract
+from hybridsim.model.coordinates import (
+    carried_acceleration,
+    carried_velocity,
+    coordinate_rate,
+    normalized,
+    retract,
+)
 from hybridsim.sim.forward import forward
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
@@ -70,12 +77,16 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     def along(k, h):
         return state.q + h * k[0], state.qd + h * k[1], state.t + h
 
+    def stage(carry, coefficients):
+        k, total = carry
+        reach, weight = coefficients
+        k = rates(*along(k, reach * dt), sim.open_taps())
+        return (k, jax.tree.map(lambda a, b: a + weight * b, total, k)), None
+
+    # the first stage stands apart for its taps; a loop over the others is compiled once
     k1 = rates(state.q, state.qd, state.t, taps)
-    k2 = rates(*along(k1, 0.5 * dt), sim.open_taps())
-    k3 = rates(*along(k2, 0.5 * dt), sim.open_taps())
-    k4 = rates(*along(k3, dt), sim.open_taps())
-    mean = jax.tree.map(lambda a, b, c, d: (a + 2.0 * b + 2.0 * c + d) / 6.0, k1, k2, k3, k4)
-    q, qd, _ = along(mean, dt)
+    (_, total), _ = jax.lax.scan(stage, (k1, k1), (np.array([0.5, 0.5, 1.0]), np.array([2.0, 2.0, 1.0])))
+    q, qd, _ = along(total, dt / 6.0)
     return normalized(model, q), qd
 
 

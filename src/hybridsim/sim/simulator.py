@@ -1,7 +1,5 @@
 """Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
 
-
-
 import equinox as eqx
 import numpy as np
 from numpy.typing import ArrayLike

@@ -1,4 +1,4 @@
-"""Addresses of scalars: `joint.tau[elbow]`, `body.twist[pole].omega.z`, `body.external_force[link_*].force`, `step.time`.
+"""Addresses of scalars: `joint.tau[elbow]`, `body.twist[pole].omega.z`, `body.pose[link_*].p`, `step.time`.
 
 An address is a quantity of the catalogue, a selection of its rows by the model's own names (with wildcards, several
 separated by commas, all if left out), and a selection of components by name or by the name of a group of them.

@@ -1,6 +1,7 @@
 """Small networks for grafts."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import equinox as eqx
@@ -61,7 +62,7 @@ class MLP(eqx.Module):
         random = np.random.default_rng(seed)
         saturating = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
         weights = []
-        for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for n_in, n_out in pairwise(sizes):
             deviation = np.sqrt(2.0 / (n_in + n_out)) if saturating else np.sqrt(2.0 / n_in)
             weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
         weights[-1] = np.zeros_like(weights[-1])

@@ -1,0 +1,66 @@
+"""Passive joint forces: springs, friction, limit stops."""
+
+import numpy as np
+import pytest
+
+from hybridsim.dynamics.passive import passive_torques
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.sim.rollout import simulate
+from hybridsim.sim.simulator import Simulator
+from hybridsim.spatial.rotation import quaternion_exp
+
+
+def _joint(kind="revolute", **parameters):
+    builder = ModelBuilder("joint", gravity=(0, 0, 0))
+    builder.add_body("body", joint="j", kind=kind, mass=1.0, inertia=(0.5, 0.5, 0.5), **parameters)
+    return builder.build()
+
+
+def _torque(model, q, qd):
+    return float(passive_torques(model, np.array([q]), np.array([qd]))[0])
+
+
+def test_spring_and_damper():
+    model = _joint(stiffness=4.0, rest=0.5, damping=0.3)
+    assert _torque(model, 1.0, 2.0) == pytest.approx(-4.0 * 0.5 - 0.3 * 2.0)
+
+
+def test_spring_of_a_ball_joint_pulls_along_the_rotation_vector():
+    model = _joint("spherical", stiffness=2.0)
+    r = np.array([0.3, -0.5, 0.2])
+    np.testing.assert_allclose(passive_torques(model, quaternion_exp(r), np.zeros(3)), -2.0 * r, rtol=1e-12)
+
+
+def test_dry_friction_opposes_motion_and_stribeck_raises_it_near_standstill():
+    model = _joint(friction=1.0, breakaway=0.5, stribeck_velocity=0.1, friction_width=0.001)
+    assert _torque(model, 0.0, 5.0) == pytest.approx(-1.0)
+    assert _torque(model, 0.0, -5.0) == pytest.approx(1.0)
+    assert _torque(model, 0.0, 0.1) == pytest.approx(-(1.0 + 0.5 * np.exp(-1.0)))
+    assert _torque(model, 0.0, 0.0) == 0.0
+
+
+def test_friction_stops_a_wheel_after_the_right_angle():
+    """ω²I/(2τ), up to the width of the smoothed sign."""
+    model = _joint(friction=2.0, friction_width=1e-3)
+    sim = Simulator(model, dt=1e-4)
+    run = simulate(sim, sim.initial_state(qd=[3.0]), steps=10_000)
+    np.testing.assert_allclose(run.q[-1], 3.0**2 * 0.5 / (2 * 2.0), rtol=2e-3)
+    assert abs(float(run.qd[-1, 0])) < 1e-3
+
+
+def test_limit_stops_push_back_and_never_pull():
+    model = _joint(lower=-1.0, upper=1.0, limit_stiffness=100.0, limit_damping=10.0)
+    assert _torque(model, 1.5, 0.0) == pytest.approx(-50.0)
+    assert _torque(model, -1.5, 0.0) == pytest.approx(50.0)
+    assert _torque(model, 1.5, 1.0) == pytest.approx(-60.0)
+    assert _torque(model, 1.01, -100.0) == 0.0, "a stop that is left quickly must not hold the joint back"
+    assert _torque(model, 0.9, 50.0) == 0.0
+
+
+def test_a_joint_thrown_against_its_stop_comes_back_without_gaining_energy():
+    model = _joint(upper=0.5)
+    sim = Simulator(model, dt=1e-3)
+    run = simulate(sim, sim.initial_state(qd=[2.0]), steps=1000)
+    assert 0.5 < run.q.max() < 0.55
+    assert abs(float(run.qd[-1, 0])) < 2.0
+    assert float(run.q[-1, 0]) < 0.5

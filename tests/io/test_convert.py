@@ -1,0 +1,47 @@
+"""The format of a written file follows from its ending, and a failed attempt leaves no trace."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from hybridsim.core.errors import ModelError
+from hybridsim.io.convert import convert
+from hybridsim.models import acrobot, quadruped
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [("m.urdf", "<robot "), ("m.xml", "<mujoco "), ("m.mjcf", "<mujoco "), ("m.URDF", "<robot ")],
+)
+def test_the_ending_names_the_format(name, tag, tmp_path):
+    convert(acrobot(), tmp_path / name)
+    assert tag in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["m.sdf", "m", "m.urdf.txt"])
+def test_other_endings_are_refused(name, tmp_path):
+    with pytest.raises(ModelError, match=r"let it end in one of \.urdf, \.xml, \.mjcf") as caught:
+        convert(acrobot(), tmp_path / name)
+    assert caught.value.problems[0].code == "convert.format"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ModelError, match="cannot write"):
+        convert(acrobot(), tmp_path / "missing" / "m.urdf")
+
+
+@pytest.mark.parametrize("ending", ["urdf", "xml"])
+def test_models_of_jax_arrays_are_written_alike(ending, tmp_path):
+    model = quadruped()
+    notes = convert(model, tmp_path / f"a.{ending}")
+    assert convert(jax.tree.map(jnp.asarray, model), tmp_path / f"b.{ending}") == notes
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+
+
+def test_an_existing_file_is_replaced(tmp_path):
+    out = tmp_path / "m.urdf"
+    out.write_text("old")
+    convert(acrobot(), out)
+    assert out.read_text().startswith("<?xml")
+    assert list(tmp_path.iterdir()) == [out]

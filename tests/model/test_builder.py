@@ -1,0 +1,127 @@
+"""The builder: what it makes, and every mistake in one message."""
+
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import ModelError
+from hybridsim.model.assemble import LIMIT_STOP_FREQUENCY, plane_axes
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.joints import JointType
+
+
+def _arm(**second):
+    arm = ModelBuilder("arm")
+    arm.add_body("upper", joint="shoulder", axis=(0, 2, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    arm.add_body(
+        "lower",
+        parent="upper",
+        joint="elbow",
+        at=(0, 0, -1),
+        **({"mass": 0.5, "inertia": (0.1, 0.1, 0.1)} | second),
+    )
+    return arm
+
+
+def test_names_axes_and_default_actuators():
+    model = _arm().build()
+    assert model.topology.body_names == ("upper", "lower")
+    assert model.topology.dof_names == ("shoulder", "elbow") == model.actuator.names
+    np.testing.assert_array_equal(model.joint.axis[0], [0, 1, 0])
+    assert (model.nb, model.nq, model.nv, model.nu) == (2, 2, 2, 2)
+    assert model.topology.ancestors == ((0,), (0, 1))
+
+
+def test_compound_joints_become_chains():
+    builder = ModelBuilder("compound").passive()
+    builder.add_body("a", kind="planar", mass=1.0, inertia=(1, 1, 1))
+    builder.add_body("b", parent="a", joint="u", kind="universal", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
+    model = builder.build()
+    assert model.topology.dof_names == ("a.x", "a.y", "a.yaw", "u.1", "u.2")
+    assert model.topology.body_names == ("a:a.x", "a:a.y", "a", "b:u.1", "b")
+    assert model.nu == 0
+    np.testing.assert_allclose(model.body.mass, [0, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("normal", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (1, 2, -3)])
+def test_plane_axes_are_a_right_handed_frame(normal):
+    n = np.array(normal) / np.linalg.norm(normal)
+    e1, e2 = plane_axes(n)
+    np.testing.assert_allclose(np.cross(e1, e2), n, atol=1e-15)
+    if normal == (0, 0, 1):
+        np.testing.assert_array_equal(np.stack([e1, e2]), np.eye(3)[:2])
+
+
+def test_fixed_bodies_are_merged_without_losing_anything():
+    arm = _arm()
+    arm.add_body(
+        "tool",
+        parent="lower",
+        kind="fixed",
+        at=(0, 0, -1),
+        rpy=(0, 0.5, 0),
+        mass=0.2,
+        inertia=(0.02, 0.03, 0.04),
+    )
+    arm.add_body("finger", parent="tool", joint="grip", at=(0.1, 0, 0), mass=0.1, inertia=(0.01, 0.01, 0.01))
+    arm.add_geom("tool", "sphere", (0.05,))
+    arm.add_frame("tip", "tool", at=(0, 0, -0.1))
+    merged, whole = arm.build(), arm.build(merge=False)
+    assert merged.topology.body_names == ("upper", "lower", "finger")
+    assert set(merged.topology.frame_names) == {"tool", "tip"}
+    assert whole.topology.joint_types[2] is JointType.FIXED
+    assert merged.body.mass.sum() == pytest.approx(whole.body.mass.sum())
+    assert merged.geometry.infos[0].body == 1
+
+
+def test_limit_stops_are_sized_by_what_they_carry():
+    model = _arm(lower=-1.0, upper=1.0).build()
+    np.testing.assert_allclose(model.joint.limit_stiffness[1], 0.1 * LIMIT_STOP_FREQUENCY**2)
+
+
+def test_all_mistakes_come_at_once():
+    broken = ModelBuilder("broken")
+    broken.add_body("a", mass=-1.0, axis=(0, 0, 0), lower=1.0, upper=-1.0, damping=-0.5)
+    broken.add_body("a", parent="nowhere", mass=1.0, inertia=(1, 1, 5))
+    broken.add_body("c", parent="a", joint="c", kind="free", mass=1.0, inertia=(1, 1, -1))
+    broken.add_body("d", parent="a", mimic="d", mass=np.nan)
+    broken.add_geom("nobody", "sphere", (0.1,))
+    broken.add_frame("f", "nobody")
+    broken.add_actuator("nothing")
+    with pytest.raises(ModelError) as error:
+        broken.build()
+    codes = {problem.code for problem in error.value.problems}
+    assert codes >= {
+        "mass.negative",
+        "axis.zero",
+        "limit.order",
+        "damping.invalid",
+        "name.duplicate",
+        "tree.parent",
+        "inertia.triangle",
+        "inertia.indefinite",
+        "joint.free_inside",
+        "mimic.self",
+        "inertial.nonfinite",
+        "geom.body",
+        "frame.body",
+        "actuator.joint",
+    }
+    assert all(problem.fix for problem in error.value.problems)
+
+
+def test_a_joint_that_carries_nothing_is_refused():
+    with pytest.raises(ModelError, match="carries no mass"):
+        ModelBuilder("empty").add_body("a").build()
+
+
+@pytest.mark.parametrize("inertia", [(1.0, 2.0), np.zeros((2, 2))])
+def test_inertia_of_the_wrong_shape(inertia):
+    with pytest.raises(ValueError, match="3 \\(diagonal\\), 6"):
+        ModelBuilder("wrong").add_body("a", mass=1.0, inertia=inertia)
+
+
+def test_unknown_names_list_what_there_is():
+    topology = _arm().build().topology
+    with pytest.raises(KeyError, match="no body named 'hand'; the model has upper, lower"):
+        topology.body_index("hand")
+    assert topology.joint_index("elbow") == 1
