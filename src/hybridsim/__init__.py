@@ -67,7 +67,36 @@ _HOME = {
     "Trajectory": "sim.rollout",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "MLP",
+    "Actuation",
+    "Blueprint",
+    "Graft",
+    "HybridsimError",
+    "Inputs",
+    "Model",
+    "ModelBuilder",
+    "ModelError",
+    "ModelWarning",
+    "PrecisionError",
+    "Simulator",
+    "State",
+    "Status",
+    "TapError",
+    "Target",
+    "Trajectory",
+    "convert",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "inverse_kinematics",
+    "kinematics",
+    "load_model",
+    "mass_matrix",
+    "observe",
+    "rollout",
+    "simulate",
+    "step",
+]
 __version__ = "0.1.0"
 
 

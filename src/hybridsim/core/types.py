@@ -15,6 +15,8 @@ Dimension names used in every signature of the project:
 Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -22,7 +24,12 @@ from numpy.typing import ArrayLike
 
 from hybridsim.core.errors import PrecisionError
 
-AnyArray = Array | np.ndarray | np.floating
+if TYPE_CHECKING:
+    # a static checker cannot see shapes, and the two kinds of array differ in nothing else that matters here
+    AnyArray = Any
+else:
+    # models hold NumPy arrays, and indexing a NumPy vector gives a NumPy scalar
+    AnyArray = Array | np.ndarray | np.floating
 
 Scalar = Float[AnyArray, ""]
 Vec3 = Float[AnyArray, "3"]
@@ -58,7 +65,7 @@ def require_float64() -> None:
     The library's entry points switch double precision on for their own duration; this guards the
     functions that a user composes inside a transformation of their own.
     """
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         raise PrecisionError(
             "hybridsim computes in float64, but JAX is set to float32 here. Wrap the call in "
             "`with jax.enable_x64(True): ...`, or put `jax.config.update('jax_enable_x64', True)` "

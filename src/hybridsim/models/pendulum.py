@@ -6,6 +6,7 @@ Links hang along −z and turn about y; zero is hanging straight down.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
@@ -26,9 +27,9 @@ def double_pendulum(
 def n_link_pendulum(
     links: int,
     *,
-    lengths: Sequence[float] | None = None,
-    masses: Sequence[float] | None = None,
-    inertias: Sequence[float] | None = None,
+    lengths: ArrayLike | None = None,
+    masses: ArrayLike | None = None,
+    inertias: ArrayLike | None = None,
     damping: float = 0.0,
     name: str = "",
     timestep: float = 0.001,
@@ -44,10 +45,10 @@ def n_link_pendulum(
         name: of the model.
         timestep: of the simulation [s].
     """
-    lengths = np.ones(links) if lengths is None else np.asarray(lengths, dtype=float)
-    masses = np.ones(links) if masses is None else np.asarray(masses, dtype=float)
-    inertias = masses * lengths**2 / 12.0 if inertias is None else np.asarray(inertias, dtype=float)
-    if not len(lengths) == len(masses) == len(inertias) == links:
+    L = np.asarray(np.ones(links) if lengths is None else lengths, dtype=float)
+    m = np.asarray(np.ones(links) if masses is None else masses, dtype=float)
+    I = np.asarray(m * L**2 / 12.0 if inertias is None else inertias, dtype=float)  # noqa: E741
+    if not len(L) == len(m) == len(I) == links:
         raise ValueError(f"{links} links need {links} lengths, masses and inertias")
     chain = ModelBuilder(name or f"pendulum{links}", timestep=timestep)
     for i in range(links):
@@ -55,16 +56,16 @@ def n_link_pendulum(
             f"link{i}",
             parent=f"link{i - 1}" if i else "world",
             joint=f"joint{i}",
-            at=(0.0, 0.0, -lengths[i - 1] if i else 0.0),
+            at=(0.0, 0.0, -L[i - 1] if i else 0.0),
             axis=(0.0, 1.0, 0.0),
-            mass=masses[i],
-            com=(0.0, 0.0, -0.5 * lengths[i]),
+            mass=m[i],
+            com=(0.0, 0.0, -0.5 * L[i]),
             # a rod of one per cent of its length in radius: the moment along it must not be zero
-            inertia=(inertias[i], inertias[i], min(inertias[i], 0.5 * masses[i] * (0.01 * lengths[i]) ** 2)),
+            inertia=(I[i], I[i], min(I[i], 0.5 * m[i] * (0.01 * L[i]) ** 2)),
             damping=damping,
         )
-        chain.add_geom(f"link{i}", "capsule", (0.01 * lengths[i], 0.5 * lengths[i]), at=(0.0, 0.0, -0.5 * lengths[i]))
-    chain.add_frame("tip", f"link{links - 1}", at=(0.0, 0.0, -lengths[-1]))
+        chain.add_geom(f"link{i}", "capsule", (0.01 * L[i], 0.5 * L[i]), at=(0.0, 0.0, -0.5 * L[i]))
+    chain.add_frame("tip", f"link{links - 1}", at=(0.0, 0.0, -L[-1]))
     return chain.build()
 
 

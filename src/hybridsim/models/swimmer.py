@@ -1,5 +1,7 @@
 """A planar swimmer: rods in a row, driven at the joints between them, in a medium that grafts or forces describe."""
 
+import numpy as np
+
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.inertial import solid_capsule
 from hybridsim.model.model import Model
@@ -18,7 +20,7 @@ def swimmer(links: int = 3, length: float = 0.1, radius: float = 0.01, density: 
     """
     if links < 2:
         raise ValueError(f"a swimmer needs at least two links, not {links}")
-    mass = density * 3.14159265358979 * radius**2 * (length + 4.0 / 3.0 * radius)
+    mass = density * np.pi * radius**2 * (length + 4.0 / 3.0 * radius)
     along_z = solid_capsule(mass, radius, 0.5 * length).inertia
     inertia = (along_z[2, 2], along_z[0, 0], along_z[0, 0])
     body = ModelBuilder(f"swimmer{links}", gravity=(0.0, 0.0, 0.0), timestep=0.002)
@@ -33,14 +35,15 @@ def swimmer(links: int = 3, length: float = 0.1, radius: float = 0.01, density: 
             mass=mass,
             com=(-0.5 * length, 0.0, 0.0),
             inertia=inertia,
-            **({"lower": -1.75, "upper": 1.75} if i else {}),
+            lower=-1.75 if i else -np.inf,
+            upper=1.75 if i else np.inf,
         )
         body.add_geom(
             f"link{i}",
             "capsule",
             (radius, 0.5 * length),
             at=(-0.5 * length, 0.0, 0.0),
-            rpy=(0.0, 1.5707963267949, 0.0),
+            rpy=(0.0, 0.5 * np.pi, 0.0),
         )
         if i:
             body.add_actuator(f"joint{i}", control_range=(-1.0, 1.0))

@@ -33,13 +33,7 @@ from hybridsim.taps.taps import Taps
 def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
     """The state one time step later."""
     taps = sim.open_taps()
-    match sim.integrator:
-        case "euler":
-            q, qd = _euler(sim, state, inputs, taps)
-        case "rk4":
-            q, qd = _rk4(sim, state, inputs, taps)
-        case "implicit":
-            q, qd = _implicit(sim, state, inputs, taps)
+    q, qd = _STEPS[sim.integrator](sim, state, inputs, taps)
     qd = taps("step.qd_next", qd)
     q = taps("step.q_next", q, partial(retract, sim.model))
     return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, inputs))
@@ -95,3 +89,6 @@ def _advanced_aux(sim: Simulator, state: State, inputs: Inputs) -> dict:
     memory = state.aux["actuation"]
     advanced = sim.actuation.advance(sim.model, state.q, state.qd, inputs.u, memory, sim.dt)
     return state.aux | {"actuation": advanced}
+
+
+_STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

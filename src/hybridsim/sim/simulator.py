@@ -13,6 +13,9 @@ from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
 from hybridsim.taps.catalog import Axis
 from hybridsim.taps.taps import Taps
 
+INTEGRATORS = ("euler", "rk4", "implicit")
+"""Ways to take a step: semi-implicit Euler, Runge–Kutta, implicit in velocity."""
+
 
 class Simulator(eqx.Module):
     """Everything that a step needs besides the state; a pytree of parameters like the model itself."""
@@ -44,8 +47,8 @@ class Simulator(eqx.Module):
             dt: time step [s]; the model's own by default.
             integrator: how a step is taken.
         """
-        if integrator not in ("euler", "rk4", "implicit"):
-            raise ValueError(f"unknown integrator {integrator!r}; choose euler, rk4 or implicit")
+        if integrator not in INTEGRATORS:
+            raise ValueError(f"unknown integrator {integrator!r}; choose one of {', '.join(INTEGRATORS)}")
         self.model = model
         self.blueprint = blueprint or Blueprint()
         self.actuation = actuation or Actuation()
@@ -65,14 +68,14 @@ class Simulator(eqx.Module):
     def initial_state(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, t: float = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest."""
         model = self.model
-        q = as_floats(model.home if q is None else q)
-        qd = as_floats(np.zeros(model.nv) if qd is None else qd)
-        if q.shape != (model.nq,) or qd.shape != (model.nv,):
+        start = as_floats(model.home if q is None else q)
+        speed = as_floats(np.zeros(model.nv) if qd is None else qd)
+        if start.shape != (model.nq,) or speed.shape != (model.nv,):
             raise ValueError(
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
-                f"not {q.shape} and {qd.shape}: {', '.join(model.topology.coordinate_names)}"
+                f"not {start.shape} and {speed.shape}: {', '.join(model.topology.coordinate_names)}"
             )
-        return State(q, qd, as_floats(t), {"actuation": self.actuation.initial(model)})
+        return State(start, speed, as_floats(t), {"actuation": self.actuation.initial(model)})
 
 
 def axis_names(model: Model) -> AxisNames:

@@ -146,7 +146,7 @@ def _changed(value: Any, out: Selection, mode: str, change: Array, retract: Retr
     else:
         new = jnp.where(selected, spread, old)
     if form is Form.POSE:
-        turned = selected[:, 3:].any(axis=1)[:, None, None]
+        turned = selected[:, 3:].any(axis=1).reshape(-1, 1, 1)
         return Pose(jnp.where(turned, jax.vmap(matrix_exp)(new[:, 3:]), value.R), new[:, :3])
     if form is Form.INERTIA:
         return RigidInertia(new[:, 0], new[:, 1:4], jax.vmap(symmetric_matrix)(new[:, 4:]))

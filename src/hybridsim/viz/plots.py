@@ -53,9 +53,9 @@ def _panels(label: str, names: Sequence[str], values: np.ndarray) -> list[tuple[
 
 
 def _draw(ax: Axes, t: np.ndarray, label: str, names: Sequence[str], values: np.ndarray) -> None:
-    colors = matplotlib.colormaps["tab20" if len(names) > 10 else "tab10"].colors
-    for name, color, curve in zip(names, colors, values.T, strict=False):
-        ax.plot(t, curve, label=name, color=color, linewidth=1.3)
+    palette = matplotlib.colormaps["tab20" if len(names) > 10 else "tab10"]
+    for i, (name, curve) in enumerate(zip(names, values.T, strict=True)):
+        ax.plot(t, curve, label=name, color=palette(i), linewidth=1.3)
     ax.set_ylabel(label)
     ax.grid(alpha=0.3)
     ax.margins(x=0.0)
