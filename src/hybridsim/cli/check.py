@@ -105,11 +105,14 @@ def _print_tables(name: str, model: "Model | None", problems: list[Problem]) -> 
     console = Console(highlight=False)
     if model is not None:
         facts = summary(model)
-        console.print(
-            f"[bold]{facts['name']}[/]  {facts['bodies']} bodies, {facts['degrees_of_freedom']} degrees of freedom, "
-            f"{facts['actuators']} actuators, {facts['shapes']} shapes, {facts['mass_kg']:.4g} kg, "
-            f"base {facts['base']}; mass in kg, limits in rad or m, effort in N·m or N"
-        )
+        counts = [
+            _count(facts["bodies"], "body", "bodies"),
+            _count(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
+            _count(facts["actuators"], "actuator"),
+            _count(facts["shapes"], "shape"),
+        ]
+        console.print(f"[bold]{facts['name']}[/]: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base")
+        console.print("mass in kg, limits in rad or m, effort in N·m or N", style="dim")
         table = Table(box=None, header_style="bold", pad_edge=False)
         for title in ("body", "parent", "joint", "type"):
             table.add_column(title, no_wrap=True)
@@ -125,7 +128,13 @@ def _print_tables(name: str, model: "Model | None", problems: list[Problem]) -> 
         console.print(table)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     for problem in problems:
-        console.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow", markup=False)
+        color = "red" if problem.severity is Severity.ERROR else "yellow"
+        console.print(str(problem), style=color, markup=False, soft_wrap=True)
     warnings = len(problems) - errors
     verdict = "can be used" if model is not None else "cannot be used"
-    console.print(f"{name} {verdict}: {errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}")
+    counts = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    console.print(f"{name} {verdict}: {counts}", markup=False, soft_wrap=True)
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"

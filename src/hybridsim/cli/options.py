@@ -61,7 +61,7 @@ class ReadingOptions:
         if model is None:
             raise ModelError(problems)
         for problem in problems:
-            Console(stderr=True, highlight=False).print(str(problem), style="yellow", markup=False)
+            Console(stderr=True, highlight=False).print(str(problem), style="yellow", markup=False, soft_wrap=True)
         return model
 
 

@@ -1,0 +1,5 @@
+"""`python -m hybridsim`."""
+
+from hybridsim.cli.main import main
+
+main()
