@@ -1,8 +1,9 @@
 """Passes over the kinematic tree: the only loops over bodies in the project.
 
 An algorithm writes what happens at one body; the pass walks the tree level by level and treats all bodies of a
-level that have equally many degrees of freedom at once (`vmap`). A quadruped's twelve leg bodies are three
-batches of four, so XLA compiles four levels instead of thirteen bodies; a body alone on its level is not batched.
+level that have equally many degrees of freedom at once (`vmap`). Levels that repeat, such as the hips, thighs and
+calves of a quadruped or the links of a chain, become one loop (`scan`) over levels: XLA compiles the trunk and one
+leg segment instead of thirteen bodies. A body alone on its level is not batched.
 
 Rows per body have leading axis nb, rows per degree of freedom leading axis mv.
 """
@@ -10,16 +11,21 @@ Rows per body have leading axis nb, rows per degree of freedom leading axis mv.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hybridsim.core.rows import merge, take
 from hybridsim.model.topology import WORLD, Topology
 
 Rows = Any
 """A pytree whose leaves share their leading axis."""
+
+SHORTEST_LOOP = 3
+"""Levels that must repeat before they become a loop; fewer are written out, which runs a little faster."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,32 @@ class _Group:
     """Degrees of freedom of each."""
 
 
+@dataclass(frozen=True)
+class _Segment:
+    """Either one level of several groups, or several levels of one group each in which body i hangs on body i."""
+
+    levels: tuple[tuple[_Group, ...], ...]
+
+    @property
+    def is_loop(self) -> bool:
+        return len(self.levels) > 1
+
+    @property
+    def groups(self) -> list[_Group]:
+        return [group for level in self.levels for group in level]
+
+    @property
+    def bodies(self) -> list[int]:
+        return [body for group in self.groups for body in group.bodies]
+
+    @property
+    def dofs(self) -> list[int]:
+        return [dof for group in self.groups for dof in group.dofs]
+
+
 @cache
-def _levels(topology: Topology) -> tuple[tuple[_Group, ...], ...]:
+def _segments(topology: Topology) -> tuple[_Segment, ...]:
+    """The tree from the roots down."""
     groups: dict[int, dict[int, list[int]]] = {}
     for body, (depth, kind) in enumerate(zip(topology.depths, topology.joint_types, strict=True)):
         groups.setdefault(depth, {}).setdefault(kind.nv, []).append(body)
@@ -43,7 +73,21 @@ def _levels(topology: Topology) -> tuple[tuple[_Group, ...], ...]:
         dofs = tuple(dof for body in bodies for dof in range(*topology.tree_v_slices[body]))
         return _Group(tuple(bodies), dofs, nv)
 
-    return tuple(tuple(group(nv, groups[d][nv]) for nv in groups[d]) for d in sorted(groups))
+    def continues(above: tuple[_Group, ...], below: tuple[_Group, ...]) -> bool:
+        alike = len(above) == len(below) == 1 and above[0].nv == below[0].nv
+        return alike and tuple(topology.parents[body] for body in below[0].bodies) == above[0].bodies
+
+    levels = [tuple(group(nv, groups[d][nv]) for nv in groups[d]) for d in sorted(groups)]
+    runs = [[levels[0]]] if levels else []
+    for above, below in pairwise(levels):
+        if continues(above, below):
+            runs[-1].append(below)
+        else:
+            runs.append([below])
+    segments = []
+    for run in runs:
+        segments += [_Segment(tuple(run))] if len(run) >= SHORTEST_LOOP else [_Segment((level,)) for level in run]
+    return tuple(segments)
 
 
 def root_to_leaves(topology: Topology, step: Callable, root: Any, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
@@ -61,30 +105,33 @@ def root_to_leaves(topology: Topology, step: Callable, root: Any, bodies: Rows, 
     """
     results, dof_results = [], []
     above, order = None, {}
-    for level in _levels(topology):
-        level_results = []
-        for group in level:
+    for segment in _segments(topology):
+        parts = []
+        for group in segment.levels[0]:
             if above is None:
                 parents = _repeated(root, len(group.bodies))
             else:
                 parents = take(above, [order[topology.parents[body]] for body in group.bodies])
-            result, dof_result = _apply(step, group, parents, take(bodies, group.bodies), dofs)
-            level_results.append(result)
-            dof_results.append(dof_result)
-        above = _concatenated(level_results)
-        members = [body for group in level for body in group.bodies]
-        order = {body: place for place, body in enumerate(members)}
-        results.append(above)
-    return _in_body_order(topology, results), _in_dof_order(topology, dof_results)
+            if segment.is_loop:
+                last, result, dof_result = _loop_down(step, parents, _stacked(segment, bodies, dofs))
+            else:
+                last, dof_result = _mapped(step, parents, *_own(group, bodies, dofs))
+                result = last
+            parts.append((last, result))
+            dof_results.append(_flattened(dof_result))
+        above, result = _concatenated(parts)
+        results.append(result)
+        order = _places(segment.levels[-1])
+    return _in_order(topology, results, dof_results)
 
 
-def leaves_to_root(topology: Topology, step: Callable, own: Rows, bodies: Rows, dofs: Rows) -> Rows:
+def leaves_to_root(topology: Topology, step: Callable, own: Rows, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
     """Walk from the leaves to the roots, adding up what the children pass to their parent.
 
     Args:
         topology: the tree.
         step: `step(total, body, dofs) -> (to_parent, result, dof_result)` for one body; `total` is the body's own
-            value plus everything its children passed up, `to_parent` what it passes up itself.
+            value plus everything its children passed up, `to_parent` what it passes up itself, in the same form.
         own: the bodies' own values.
         bodies: rows per body.
         dofs: rows per degree of freedom.
@@ -94,23 +141,26 @@ def leaves_to_root(topology: Topology, step: Callable, own: Rows, bodies: Rows, 
     """
     results, dof_results = [], []
     below, order = None, {}
-    for level in reversed(_levels(topology)):
-        passed_up, level_results, level_dof_results = [], [], []
-        for group in level:
-            totals = take(own, group.bodies)
+    for segment in reversed(_segments(topology)):
+        parts, dof_parts = [], []
+        for group in segment.levels[-1]:
+            from_below = None
             if below is not None:
                 children = [[order[c] for c in order if topology.parents[c] == body] for body in group.bodies]
-                totals = _with_children(totals, below, children)
-            to_parent, result, dof_result = _apply(step, group, totals, take(bodies, group.bodies), dofs)
-            passed_up.append(to_parent)
-            level_results.append(result)
-            level_dof_results.append(dof_result)
-        below = _concatenated(passed_up)
-        members = [body for group in level for body in group.bodies]
-        order = {body: place for place, body in enumerate(members)}
-        results.append(_concatenated(level_results))
-        dof_results = level_dof_results + dof_results
-    return _in_body_order(topology, results[::-1]), _in_dof_order(topology, dof_results)
+                from_below = _sum_of_children(below, children)
+            if segment.is_loop:
+                rows = (_stack_rows(segment, own), *_stacked(segment, bodies, dofs))
+                to_parent, result, dof_result = _loop_up(step, from_below, rows)
+            else:
+                totals = _sum(take(own, group.bodies), from_below)
+                to_parent, result, dof_result = _mapped(step, totals, *_own(group, bodies, dofs))
+            parts.append((to_parent, result))
+            dof_parts.append(_flattened(dof_result))
+        below, result = _concatenated(parts)
+        order = _places(segment.levels[0])
+        results.insert(0, result)
+        dof_results = dof_parts + dof_results
+    return _in_order(topology, results, dof_results)
 
 
 def per_joint_type(topology: Topology, function: Callable, rows: Rows, q: Any) -> tuple[Rows, Rows]:
@@ -139,11 +189,51 @@ def roots(topology: Topology) -> list[int]:
     return [body for body, parent in enumerate(topology.parents) if parent == WORLD]
 
 
-def _apply(step: Callable, group: _Group, carried: Rows, bodies: Rows, dofs: Rows):
+def _loop_down(step: Callable, parents: Rows, stacked: tuple[Rows, Rows]):
+    """Results of the last level, of all levels, and per degree of freedom (body by body), of a loop over levels."""
+
+    def level(parents, rows):
+        result, dof_result = _mapped(step, parents, *rows)
+        return result, (result, dof_result)
+
+    last, (result, dof_result) = jax.lax.scan(level, parents, stacked)
+    return last, _flattened(result), _flattened(dof_result)
+
+
+def _loop_up(step: Callable, from_below: Rows | None, stacked: tuple[Rows, Rows, Rows]):
+    """What the first level passes up, and results of all levels, of a loop over levels from the last to the first."""
+
+    def level(from_below, rows):
+        own, *rows = rows
+        to_parent, result, dof_result = _mapped(step, _sum(own, from_below), *rows)
+        return to_parent, (result, dof_result)
+
+    if from_below is None:
+        from_below = jax.tree.map(lambda x: jnp.zeros(x.shape[1:]), stacked[0])
+    to_parent, (result, dof_result) = jax.lax.scan(level, from_below, stacked, reverse=True)
+    return to_parent, _flattened(result), _flattened(dof_result)
+
+
+def _own(group: _Group, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
+    """Rows of a group: per body, and per body and degree of freedom."""
     n = len(group.bodies)
-    own = jax.tree.map(lambda x: x.reshape(n, group.nv, *x.shape[1:]), take(dofs, group.dofs))
-    *results, dof_result = _mapped(step, carried, bodies, own)
-    return (*results, _flattened(dof_result))
+    return take(bodies, group.bodies), _split(take(dofs, group.dofs), n, group.nv)
+
+
+def _stacked(segment: _Segment, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
+    """Rows of a loop's levels, level by level."""
+    first = segment.groups[0]
+    shape = (len(segment.levels), len(first.bodies), first.nv)
+    return _stack_rows(segment, bodies), _split(take(dofs, segment.dofs), *shape)
+
+
+def _stack_rows(segment: _Segment, rows: Rows) -> Rows:
+    return _split(take(rows, segment.bodies), len(segment.levels), len(segment.groups[0].bodies))
+
+
+def _split(rows: Rows, *shape: int) -> Rows:
+    """The leading axis as several."""
+    return jax.tree.map(lambda x: jnp.reshape(x, (*shape, *x.shape[1:])), rows)
 
 
 def _mapped(function: Callable, *rows: Rows):
@@ -159,34 +249,44 @@ def _repeated(tree: Any, n: int) -> Rows:
 
 
 def _flattened(rows: Rows) -> Rows:
-    """(bodies, dofs per body, ...) as (dofs, ...)."""
+    """The first two axes as one."""
     return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), rows)
 
 
-def _with_children(totals: Rows, below: Rows, children: list[list[int]]) -> Rows:
+def _sum(a: Rows, b: Rows | None) -> Rows:
+    return a if b is None else jax.tree.map(jnp.add, a, b)
+
+
+def _sum_of_children(below: Rows, children: list[list[int]]) -> Rows | None:
+    """What the children of each body passed up together; nothing if there are none."""
     most = max(len(places) for places in children)
     if most == 0:
-        return totals
+        return None
     if len(children) == 1:
-        return jax.tree.map(lambda t, b: t + jnp.sum(b, axis=0, keepdims=True), totals, take(below, children[0]))
+        return jax.tree.map(lambda b: jnp.sum(b, axis=0, keepdims=True), take(below, children[0]))
     if any(len(places) < most for places in children):
         # bodies with fewer children take a row of zeros for each missing one
         rows = jax.tree.leaves(below)[0].shape[0]
-        below = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros((1, *x.shape[1:]))]), below)
+        below = jax.tree.map(lambda x: jnp.concatenate([x, np.zeros((1, *x.shape[1:]))]), below)
         children = [places + [rows] * (most - len(places)) for places in children]
-    for k in range(most):
-        kth = take(below, [places[k] for places in children])
-        totals = jax.tree.map(jnp.add, totals, kth)
-    return totals
+    total = take(below, [places[0] for places in children])
+    for k in range(1, most):
+        total = _sum(total, take(below, [places[k] for places in children]))
+    return total
 
 
 def _concatenated(parts: list[Rows]) -> Rows:
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
 
 
-def _in_body_order(topology: Topology, per_level: list[Rows]) -> Rows:
-    return merge(per_level, [[body for group in level for body in group.bodies] for level in _levels(topology)])
+def _places(level: tuple[_Group, ...]) -> dict[int, int]:
+    """Row of each body within its level."""
+    return {body: place for place, body in enumerate(body for group in level for body in group.bodies)}
 
 
-def _in_dof_order(topology: Topology, per_group: list[Rows]) -> Rows:
-    return merge(per_group, [group.dofs for level in _levels(topology) for group in level])
+def _in_order(topology: Topology, results: list[Rows], dof_results: list[Rows]) -> tuple[Rows, Rows]:
+    """Results of the segments, and dof results of their parts, in the order of bodies and degrees of freedom."""
+    segments = _segments(topology)
+    bodies = [segment.bodies for segment in segments]
+    dofs = [part for s in segments for part in ([s.dofs] if s.is_loop else [group.dofs for group in s.groups])]
+    return merge(results, bodies), merge(dof_results, dofs)

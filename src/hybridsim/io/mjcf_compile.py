@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem, Severity
-from hybridsim.io.mjcf_document import Document, Node
-from hybridsim.io.xml import Reader
+from hybridsim.io.mjcf_document import Document
+from hybridsim.io.mjcf_node import Node
+from hybridsim.io.numbers import Reader
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import BodySpec, JointKind, JointSpec, ModelSpec, Source
 from hybridsim.model.validate import problems_of

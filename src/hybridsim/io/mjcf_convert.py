@@ -8,7 +8,8 @@ import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.mjcf_compile import mujoco_module
-from hybridsim.io.mjcf_document import Document, Node
+from hybridsim.io.mjcf_document import Document
+from hybridsim.io.mjcf_node import Node
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
 from hybridsim.model.geometry import Shape

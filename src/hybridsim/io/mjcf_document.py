@@ -6,23 +6,18 @@ start tag: the line number in MuJoCo's messages, and in the `info` that MjSpec k
 which file is meant.
 """
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.mjcf_guard import check_numbers, expanded_size
+from hybridsim.io.mjcf_node import Node
 from hybridsim.io.paths import resolve_mesh
-from hybridsim.io.xml import MAX_DEPTH, Element, Reader, parse, read
+from hybridsim.io.xml import MAX_DEPTH, Element, parse, read
 
-MAX_ELEMENTS = 100_000
-"""Elements that a model may have after `<replicate>`, `<composite>` and `<flexcomp>` are written out."""
-MAX_GRID = 10_000_000
-"""Points of a height field."""
-MAX_MESH_PARAMETER = 1000
-"""Subdivisions of a built-in mesh."""
 MAX_ASSET_BYTES = 500_000_000
 
 LOOKS = ("texture", "material", "skin")
@@ -30,66 +25,6 @@ LOOKS = ("texture", "material", "skin")
 _LOOK_ATTRIBUTES = ("texture", "material")
 _ASSET_TAGS = ("mesh", "hfield", "flexcomp", "model")
 _LINE = re.compile(r"\bline\D{0,3}(\d+)")
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text: a readable way to write a set of tags or attributes."""
-    return frozenset(text.split())
-
-
-_NUMERIC = words(
-    "mass diaginertia fullinertia pos quat euler axisangle xyaxes zaxis axis ref springref stiffness damping "
-    "frictionloss armature size fromto friction density gear kp kv gainprm biasprm gravity timestep offset"
-)
-_REFERENCES = words(
-    "name class childclass prefix file model body body1 body2 joint joint1 joint2 jointinparent geom geom1 "
-    "geom2 site site1 site2 tendon tendon1 tendon2 mesh hfield flex target objname refname refsite "
-    "slidersite cranksite sidesite actuator camera subtree1 subtree2 material texture"
-)
-"""Attributes that hold names."""
-_NAN = re.compile(r"(?<!\S)[+-]?nan", re.IGNORECASE)
-_RANGES = words("range ctrlrange forcerange actuatorfrcrange")
-_CHECKED_TAGS = words("body inertial joint geom site frame replicate option general motor position velocity")
-
-
-@dataclass(eq=False)
-class Node:
-    """An element at its place in the document after includes are spliced in."""
-
-    element: Element
-    parent: "Node | None" = None
-    children: list["Node"] = field(default_factory=list)
-
-    @property
-    def tag(self) -> str:
-        """Tag of the element."""
-        return self.element.tag
-
-    def get(self, attribute: str, default: str = "") -> str:
-        """Text of an attribute."""
-        return self.element.get(attribute, default)
-
-    def walk(self) -> Iterator["Node"]:
-        """This node and everything below it, in document order."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-    def ancestors(self) -> Iterator["Node"]:
-        """The nodes above this one, nearest first."""
-        node = self.parent
-        while node is not None:
-            yield node
-            node = node.parent
-
-    @property
-    def title(self) -> str:
-        """How messages call the element."""
-        return self.element.title
-
-    def problem(self, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR) -> Problem:
-        """A problem at this place."""
-        return Problem(message, fix, self.element.file, self.element.line, severity, code)
 
 
 @dataclass
@@ -172,7 +107,7 @@ class _Files:
         if element.tag in ("extension", "plugin"):
             fix = "remove it; plugins run code of their own, which a model file may not ask for"
             self.problems.append(node.problem("mjcf.plugin", f"{node.title} asks for a plugin", fix))
-        _check_numbers(element, self.problems)
+        check_numbers(element, self.problems)
         for child in element.children:
             if child.tag == "include":
                 node.children += self._included(Node(child, node), file, depth)
@@ -253,7 +188,7 @@ class _Writer:
         # an attached model continues the numbering of the lines, so that a line belongs to one element only
         lines = [""] * len(self.document.lines)
         self._write(root, lines)
-        self.size = _expanded_size(root, self.document.sizes)
+        self.size = expanded_size(root, self.document.sizes)
         return "\n".join(lines)
 
     def _write(self, node: Node, lines: list[str]) -> None:
@@ -310,56 +245,3 @@ class _Writer:
             name = node.get("name") or root.get("model")
             self.document.attached[name] = root
             self.document.sizes[name] = writer.size
-
-
-def _check_numbers(element: Element, problems: list[Problem]) -> None:
-    """MuJoCo stops at the first number that it cannot read, and accepts infinite masses; find all of them.
-
-    NaN never gets through to it: MuJoCo would write a log file into the working folder.
-    """
-    reader = Reader(problems)
-    checked = element.tag in _CHECKED_TAGS
-    for name, text in element.attributes.items():
-        is_number = checked and (name in _NUMERIC or (name in _RANGES and "inf" not in text.lower()))
-        if is_number or (name not in _REFERENCES and _NAN.search(text)):
-            size = len(text.split())
-            reader.vector(element, name, size, [0.0] * size)
-
-
-def _expanded_size(root: Node, sizes: dict[str, float]) -> float:
-    """Number of elements once everything is written out; a few bytes can ask for a billion of them.
-
-    Args:
-        root: the model.
-        sizes: number of elements of the models that it attaches.
-
-    Raises:
-        ModelError: there would be too many.
-    """
-    total = 0.0
-
-    def count(node: Node, times: float) -> None:
-        nonlocal total
-        if node.tag in ("replicate", "composite", "flexcomp"):
-            times *= math.prod(_whole_numbers(node.get("count")))
-        total += times * sizes.get(node.get("model"), 1.0) if node.tag == "attach" else times
-        message = ""
-        if total > MAX_ELEMENTS:
-            message = f"{node.title} makes the model grow beyond {MAX_ELEMENTS} elements"
-        grid = f"{node.get('nrow')} {node.get('ncol')}"
-        if node.tag == "hfield" and math.prod(_whole_numbers(grid)) > MAX_GRID:
-            message = f"{node.title} has more than {MAX_GRID} points"
-        if node.tag == "mesh" and max(_whole_numbers(node.get("params")), default=0) > MAX_MESH_PARAMETER:
-            message = f"{node.title} asks for a far too fine mesh"
-        if message:
-            raise ModelError([node.problem("mjcf.too_large", message, "lower the counts")])
-        for child in node.children:
-            count(child, times)
-
-    count(root, 1.0)
-    return total
-
-
-def _whole_numbers(text: str) -> list[float]:
-    numbers = [float(word) for word in text.split() if re.fullmatch(r"\d{1,12}", word)]
-    return [max(number, 1.0) for number in numbers]

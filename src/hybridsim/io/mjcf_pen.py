@@ -10,7 +10,7 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.compare import value
 from hybridsim.io.edit import Change, Edits, number_text, numbers_text
 from hybridsim.io.mjcf_convert import ImportedMjcf
-from hybridsim.io.mjcf_document import Node
+from hybridsim.io.mjcf_node import Node
 from hybridsim.io.xml import Element
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")

@@ -9,7 +9,8 @@ from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.mjcf_compile import mujoco_module
-from hybridsim.io.mjcf_document import Document, Node, words
+from hybridsim.io.mjcf_document import Document
+from hybridsim.io.mjcf_node import Node, words
 
 _ORIENTATION = "pos quat axisangle xyaxes zaxis euler"
 _ACTUATOR = (

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from hybridsim.core.errors import Severity
 from hybridsim.io.edit import number_text, numbers_text
-from hybridsim.io.mjcf_document import Node
+from hybridsim.io.mjcf_node import Node
 from hybridsim.io.mjcf_pen import ORIENTATIONS, Pen
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.model.inertial import Inertial, inertia_matrix

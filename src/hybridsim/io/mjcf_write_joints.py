@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.io.mjcf_document import Node
+from hybridsim.io.mjcf_node import Node
 from hybridsim.io.mjcf_pen import Pen
 from hybridsim.io.xml import Element
 from hybridsim.model.joints import JointType

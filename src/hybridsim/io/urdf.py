@@ -8,12 +8,13 @@ from typing import Literal, get_args
 
 from hybridsim.core.errors import ModelError, Problem, Severity
 from hybridsim.io import xml
+from hybridsim.io.numbers import Reader
 from hybridsim.io.paths import resolve_mesh
 from hybridsim.io.urdf_elements import Joint, Link, lint, nearest, read_joint, read_link
 from hybridsim.io.urdf_geometry import read_shapes
 from hybridsim.io.urdf_inertia import InertiaPolicy, check_density, settle_inertia
 from hybridsim.io.urdf_tree import Branch, tree, unique
-from hybridsim.io.xml import Element, Reader
+from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.specs import (
     WORLD_NAME,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybridsim.io.xml import MAX_NUMBER, Element, Reader
+from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.io.xml import Element
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import GeomSpec, JointKind, JointSpec, Source
@@ -271,6 +272,12 @@ def lint(reader: Reader, element: Element) -> None:
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Advice naming the candidate most like `name`; empty if none is."""
-    # bounded, since the text may be hostile and the comparison is slow
-    close = difflib.get_close_matches(name[:100], [c for c in candidates if len(c) <= 100][:200], n=1, cutoff=0.55)
-    return f"did you mean {close[0]!r}?" if close else ""
+    best, score = "", 0.55
+    matcher = difflib.SequenceMatcher(b=name[:100])
+    # bounded, since the text may be hostile and the comparison is slow; sorted, since some candidates are sets
+    for candidate in sorted([c for c in candidates if len(c) <= 100][:200]):
+        matcher.set_seq1(candidate)
+        # the quick ratios are upper bounds: most candidates cannot beat the best one so far
+        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) > score and matcher.ratio() > score:
+            best, score = candidate, matcher.ratio()
+    return f"did you mean {best!r}?" if best else ""

@@ -8,9 +8,10 @@ import numpy as np
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.compare import value
 from hybridsim.io.edit import Change
+from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_elements import INERTIA_ENTRIES, read_link, read_origin
 from hybridsim.io.urdf_text import UrdfText
-from hybridsim.io.xml import Element, Reader
+from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.specs import BodySpec, ModelSpec
 from hybridsim.model.validate import inertial_problems

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_elements import nearest, read_origin
-from hybridsim.io.xml import Element, Reader
+from hybridsim.io.xml import Element
 from hybridsim.model.assemble import plane_axes
 from hybridsim.model.geometry import Shape
 from hybridsim.model.specs import GeomSpec, Source, identity_pose

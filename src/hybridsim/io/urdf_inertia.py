@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from hybridsim.io.numbers import Reader
 from hybridsim.io.solids import MeshError, solid, volume
 from hybridsim.io.urdf_elements import Link
-from hybridsim.io.xml import Reader
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.validate import NEGLIGIBLE_MASS

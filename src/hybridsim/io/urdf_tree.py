@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_elements import Joint, Link, nearest
-from hybridsim.io.xml import Element, Reader
+from hybridsim.io.xml import Element
 from hybridsim.model.specs import WORLD_NAME
 
 Branch = tuple[Link, Joint | None]

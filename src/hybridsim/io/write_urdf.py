@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hybridsim.core.errors import ModelError
+from hybridsim.io.numbers import MAX_NUMBER
 from hybridsim.io.urdf_elements import INERTIA_ENTRIES
 from hybridsim.io.urdf_export import rpy
 from hybridsim.io.urdf_geometry import DEFAULT_FRICTION
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
 from hybridsim.io.write_spec import SCALAR_JOINTS, are_direct, impossible_inertials, spec_of
-from hybridsim.io.xml import MAX_NUMBER
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
