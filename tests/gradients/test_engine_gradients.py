@@ -58,30 +58,33 @@ PASSIVE_PARAMETERS = {
 }
 
 
+COMMON = {
+    "stiffness": 2.0,
+    "damping": 0.3,
+    "friction": 0.4,
+    "breakaway": 0.3,
+    "friction_width": 0.5,
+    "stribeck_velocity": 1.0,
+}
+"""Passive parameters of every joint in the tests, such that each has an effect."""
+
+
 @pytest.fixture(scope="module")
 def model():
     """One mechanism with a free base, a ball joint, hinges, a slider, springs, friction, a limit in use and a mimic."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("all", gravity=(0.3, -0.4, -9.0))
-    common = {
-        "stiffness": 2.0,
-        "damping": 0.3,
-        "friction": 0.4,
-        "breakaway": 0.3,
-        "friction_width": 0.5,
-        "stribeck_velocity": 1.0,
-    }
     for name, parent, kind, extra in (
         ("base", "world", "free", {}),
-        ("upper", "base", "spherical", {"anchor": (0.1, -0.2, 0.1), **common}),
+        ("upper", "base", "spherical", {"anchor": (0.1, -0.2, 0.1), **COMMON}),
         (
             "lower",
             "upper",
             "revolute",
-            {"anchor": (0.05, 0.1, 0.0), "lower": -0.3, "upper": 0.3, "rest": 0.2, **common},
+            {"anchor": (0.05, 0.1, 0.0), "lower": -0.3, "upper": 0.3, "rest": 0.2, **COMMON},
         ),
-        ("slide", "base", "prismatic", common),
-        ("finger", "slide", "revolute", common),
+        ("slide", "base", "prismatic", COMMON),
+        ("finger", "slide", "revolute", COMMON),
     ):
         builder.add_body(
             name,
@@ -224,14 +227,6 @@ def test_rollout(integrator):
     """The same on a smaller mechanism, which compiles quickly: a ball joint and a hinge beyond its limit."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("small", gravity=(0.3, -0.4, -9.0))
-    common = {
-        "stiffness": 2.0,
-        "damping": 0.3,
-        "friction": 0.4,
-        "breakaway": 0.3,
-        "friction_width": 0.5,
-        "stribeck_velocity": 1.0,
-    }
     builder.add_body(
         "upper",
         kind="spherical",
@@ -240,7 +235,7 @@ def test_rollout(integrator):
         inertia=random_inertia(rng),
         armature=0.1,
         anchor=(0.1, -0.2, 0.1),
-        **common,
+        **COMMON,
     )
     builder.add_body(
         "lower",
@@ -258,7 +253,7 @@ def test_rollout(integrator):
         rest=0.2,
         limit_stiffness=20.0,
         limit_damping=2.0,
-        **common,
+        **COMMON,
     )
     check_rollout(builder.build(), integrator)
 

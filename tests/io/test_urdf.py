@@ -1,10 +1,6 @@
-import time
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import Severity
 from hybridsim.io.urdf import read_urdf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
@@ -309,91 +305,3 @@ class TestShapes:
             '<mujoco><compiler meshdir="x"/></mujoco>'
         )
         spec_of(tmp_path, two_links() + extra)
-
-
-def pybullet_file(name: str) -> Path:
-    data = pytest.importorskip("pybullet_data", reason="pybullet has no wheel for this Python")
-    return Path(data.getDataPath()) / name
-
-
-class TestRealFiles:
-    @pytest.mark.parametrize(
-        ("name", "nv", "mass", "options"),
-        [
-            ("a1/a1.urdf", 18, 12.458, {"base": "free"}),
-            ("aliengo/aliengo.urdf", 18, 20.6374, {"base": "free"}),
-            ("laikago/laikago_toes.urdf", 18, 25.567, {"base": "free", "inertia": "from_geometry"}),
-            ("franka_panda/panda.urdf", 8, 15.06, {}),
-            ("kuka_iiwa/model.urdf", 7, None, {}),
-            ("kuka_iiwa/model_vr_limits.urdf", 7, None, {}),
-            ("cartpole.urdf", 2, 1.1, {}),
-            ("pendulum5.urdf", 5, None, {}),
-            ("r2d2.urdf", 8, None, {}),
-            ("racecar/racecar.urdf", 6, None, {}),
-            ("humanoid/humanoid.urdf", 28, None, {}),
-            ("quadruped/minitaur.urdf", 16, None, {}),
-        ],
-    )
-    def test_loads(self, name, nv, mass, options):
-        spec, problems = read_urdf(pybullet_file(name), **options)
-        assert not [p for p in problems if p.severity is Severity.ERROR], problems
-        model = model_of(spec)
-        assert model.nv == nv
-        if mass is not None:
-            assert float(np.sum(model.body.mass)) == pytest.approx(mass, rel=1e-4)
-
-    @pytest.mark.parametrize("name", ["a1/a1.urdf", "kuka_iiwa/model.urdf", "aliengo/aliengo.urdf", "pendulum5.urdf"])
-    def test_good_files_raise_no_alarm(self, name):
-        assert read_urdf(pybullet_file(name))[1] == []
-
-    @pytest.mark.parametrize(
-        ("name", "codes"),
-        [
-            ("mini_cheetah/mini_cheetah.urdf", {"inertia.triangle"}),
-            ("xarm/xarm6_with_gripper.urdf", {"inertia.triangle"}),
-            ("husky/husky.urdf", {"number.invalid"}),
-            ("cube_no_rotation.urdf", {"limit.order"}),
-            ("bicycle/bike.urdf", {"number.invalid"}),
-        ],
-    )
-    def test_faulty_files_are_refused_for_the_right_reason(self, name, codes):
-        _, problems = read_urdf(pybullet_file(name))
-        assert {p.code for p in problems if p.severity is Severity.ERROR} == codes
-
-    def test_a1_loads_quickly(self):
-        path = pybullet_file("a1/a1.urdf")
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            model_of(read_urdf(path, base="free")[0])
-            times.append(time.perf_counter() - start)
-        assert min(times) < 0.25
-
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "a1/a1.urdf",
-            "franka_panda/panda.urdf",
-            "kuka_iiwa/model.urdf",
-            "racecar/racecar.urdf",
-            "r2d2.urdf",
-        ],
-    )
-    def test_the_same_bodies_and_joints_as_pinocchio(self, name):
-        pin = pytest.importorskip("pinocchio")
-        path = pybullet_file(name)
-        theirs = pin.buildModelFromUrdf(str(path))
-        ours = model_of(read_urdf(path)[0])
-        assert set(ours.topology.joint_names) == set(theirs.names) - {"universe"}
-        for i, joint in enumerate(ours.topology.joint_names):
-            k = theirs.getJointId(joint)
-            inertia, placement = theirs.inertias[k], theirs.jointPlacements[k]
-            np.testing.assert_allclose(ours.body.mass[i], inertia.mass, rtol=1e-12)
-            np.testing.assert_allclose(ours.body.com[i], inertia.lever, atol=1e-12)
-            np.testing.assert_allclose(inertia_matrix(ours.body.inertia[i]), inertia.inertia, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(ours.joint.placement.p[i], placement.translation, atol=1e-12)
-            np.testing.assert_allclose(ours.joint.placement.R[i], placement.rotation, atol=1e-12)
-            dof = ours.topology.tree_v_slices[i][0]
-            at = theirs.joints[k].idx_v
-            np.testing.assert_allclose(ours.joint.damping[dof], theirs.damping[at])
-            np.testing.assert_allclose(ours.joint.friction[dof], theirs.upperDryFrictionLimit[at])

@@ -21,6 +21,7 @@ from support.written_models import (
     assert_same_bodies,
     assert_same_dynamics,
     assert_same_joint_parameters,
+    box_on_a_hinge,
     mass_matrix_and_bias,
     round_trip,
 )
@@ -34,10 +35,6 @@ def mujoco_agrees(model, out) -> None:
     M, bias = mass_matrix_and_bias(model, q, qd)
     assert_relative(state.mass_matrix(), M, 1e-12, "mass matrix")
     assert_relative(state.bias_torques(), bias, 1e-11, "bias forces")
-
-
-def box_on_a_hinge(**parameters) -> ModelBuilder:
-    return ModelBuilder("m").add_body("box", joint="hinge", mass=1.0, inertia=(1.0, 1.0, 1.0), **parameters)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

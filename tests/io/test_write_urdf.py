@@ -22,15 +22,12 @@ from support.written_models import (
     assert_same_bodies,
     assert_same_dynamics,
     assert_same_joint_parameters,
+    box_on_a_hinge,
     mass_matrix_and_bias,
     round_trip,
 )
 
 HELD = ("damping", "friction", "lower", "upper", "effort_limit")
-
-
-def box_on_a_hinge(**parameters) -> ModelBuilder:
-    return ModelBuilder("m").add_body("box", joint="hinge", mass=1.0, inertia=(1.0, 1.0, 1.0), **parameters)
 
 
 def frame_positions(model: Model) -> dict[str, np.ndarray]:

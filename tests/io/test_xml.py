@@ -1,11 +1,10 @@
 import os
 
-import numpy as np
 import pytest
 
-from hybridsim.core.errors import ModelError, Severity
+from hybridsim.core.errors import ModelError
 from hybridsim.io import xml
-from hybridsim.io.xml import Reader, parse, read
+from hybridsim.io.xml import parse, read
 
 
 def problem_of(source: bytes):
@@ -137,79 +136,3 @@ class TestFiles:
 
     def test_impossible_name(self):
         assert self.code_of("a" * 5000) == "file.unreadable"
-
-
-class TestReader:
-    def element(self, text):
-        return (
-            parse(f'<r name="r">\n<link name="a"><mass value="{text}"/></link></r>'.encode(), "f")
-            .children[0]
-            .children[0]
-        )
-
-    def read(self, text, **options):
-        reader = Reader()
-        return reader.number(self.element(text), "value", 7.0, **options), reader.problems
-
-    @pytest.mark.parametrize(
-        ("text", "number"),
-        [("1.5", 1.5), (" -2 ", -2.0), ("+.5e-3", 5e-4), ("3.", 3.0), ("1E5", 1e5), ("0.1", 0.1)],
-    )
-    def test_numbers(self, text, number):
-        assert self.read(text) == (number, [])
-
-    @pytest.mark.parametrize(
-        ("text", "code", "fix"),
-        [
-            ("heavy", "number.invalid", "write a number"),
-            ("1,5", "number.invalid", "write 1.5 with a decimal point"),
-            ("1.5kg", "number.invalid", "write only the number, 1.5"),
-            ("1_5", "number.invalid", "number"),
-            ("0x10", "number.invalid", "number"),
-            ("١٢", "number.invalid", "number"),
-            ("${mass}", "number.invalid", "xacro"),
-            ("1 2", "number.count", "a number"),
-            ("", "number.count", "a number"),
-            ("nan", "number.nonfinite", "finite"),
-            ("-inf", "number.nonfinite", "finite"),
-            ("1e999", "number.nonfinite", "finite"),
-        ],
-    )
-    def test_bad_numbers_give_one_problem_and_the_default(self, text, code, fix):
-        value, (problem,) = self.read(text)
-        assert value == 7.0
-        assert (problem.code, problem.file, problem.line) == (code, "f", 2)
-        assert fix in problem.fix
-        assert "'value' of <mass> of link 'a'" in problem.message
-
-    def test_infinity_where_it_is_legal(self):
-        assert self.read("-inf", infinite=True) == (-np.inf, [])
-        assert self.read("nan", infinite=True)[1][0].code == "number.nonfinite"
-
-    def test_absent_attributes(self):
-        element, reader = self.element("1"), Reader()
-        assert reader.number(element, "other", 2.0) == 2.0
-        assert reader.number(None, "other", 3.0) == 3.0
-        assert not reader.problems
-        assert reader.number(element, "other") == 0.0
-        assert reader.problems[0].code == "attribute.missing"
-
-    def test_vectors(self):
-        reader = Reader()
-        np.testing.assert_array_equal(reader.vector(self.element("1  2\t3"), "value", 3), [1, 2, 3])
-        np.testing.assert_array_equal(reader.vector(None, "value", 3, (4, 5, 6)), [4, 5, 6])
-        assert not reader.problems
-        np.testing.assert_array_equal(reader.vector(self.element("1 2"), "value", 3, (4, 5, 6)), [4, 5, 6])
-        reader.vector(self.element("1 2 3 4"), "value", 3)
-        reader.vector(self.element("1, 2, 3"), "value", 3)
-        assert [p.code for p in reader.problems] == ["number.count", "number.count", "number.invalid"]
-        assert "blanks" in reader.problems[2].fix
-
-    def test_long_values_are_shortened_in_messages(self):
-        _, (problem,) = self.read("9x" * 10_000)
-        assert len(problem.message) < 200
-
-    def test_warnings(self):
-        reader = Reader()
-        reader.warn(self.element("1"), "some.code", "odd", "look")
-        assert reader.problems[0].severity is Severity.WARNING

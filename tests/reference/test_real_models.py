@@ -8,27 +8,20 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from hybridsim.core.errors import ModelWarning
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.crba import mass_matrix
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.jacobian import frame_jacobian
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import bias_torques
-from hybridsim.io.load import load_model
 from hybridsim.model.coordinates import coupling, expand_q
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.joints import JointType
 from support.compare import assert_relative
+from support.exported_models import load
 from support.mujoco_twin import MujocoState
 from support.random_models import random_state
 from support.real_models import ACROBOT, SUITE, URDF, bullet_file, suite_file
-
-
-def load(path, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
-        return load_model(path, **options)
 
 
 @jax.jit

@@ -27,6 +27,22 @@ SUITE = (
 )
 """Models of dm_control's suite."""
 
+BULLET_MJCF = (
+    "ant",
+    "humanoid",
+    "humanoid_symmetric_no_ground",
+    "inverted_double_pendulum",
+    "inverted_pendulum",
+    "pusher",
+    "reacher",
+    "striker",
+    "thrower",
+    "capsule",
+    "cylinder",
+    "hello_mjcf",
+)
+"""MJCF files of pybullet_data."""
+
 URDF = {
     "a1": ("a1/a1.urdf", {"base": "free"}),
     "aliengo": ("aliengo/aliengo.urdf", {"base": "free"}),

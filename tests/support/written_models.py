@@ -10,11 +10,17 @@ import pinocchio as pin
 from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.convert import convert
 from hybridsim.io.load import inspect_model
+from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from support.compare import assert_relative
 from support.pinocchio_twin import PinocchioTwin
 from support.random_models import random_state
+
+
+def box_on_a_hinge(**parameters) -> ModelBuilder:
+    """The beginning of a model: one body with mass that turns in the world."""
+    return ModelBuilder("m").add_body("box", joint="hinge", mass=1.0, inertia=(1.0, 1.0, 1.0), **parameters)
 
 
 def read_back(out: Path, notes: Sequence[str] = (), **options) -> Model:

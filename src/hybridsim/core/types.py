@@ -15,12 +15,12 @@ Dimension names used in every signature of the project:
 Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
 
 from hybridsim.core.errors import PrecisionError
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 else:
     # models hold NumPy arrays, and indexing a NumPy vector gives a NumPy scalar
     AnyArray = Array | np.ndarray | np.floating
+
+Numbers = AnyArray | Sequence | float
+"""Whatever a user may write where numbers are wanted: an array, a list, a tuple, one number."""
 
 Scalar = Float[AnyArray, ""]
 Vec3 = Float[AnyArray, "3"]
@@ -54,7 +57,7 @@ StatusCode = Int[AnyArray, ""]
 """A value of `hybridsim.core.result.Status`."""
 
 
-def as_floats(x: ArrayLike) -> AnyArray:
+def as_floats(x: Numbers) -> AnyArray:
     """`x` as an array of float64: JAX arrays as they are, anything else in NumPy, whatever JAX is set to."""
     return x if isinstance(x, Array) else np.array(x, dtype=float)
 

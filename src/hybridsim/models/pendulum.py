@@ -6,8 +6,8 @@ Links hang along −z and turn about y; zero is hanging straight down.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from hybridsim.core.types import Numbers
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
 
@@ -27,9 +27,9 @@ def double_pendulum(
 def n_link_pendulum(
     links: int,
     *,
-    lengths: ArrayLike | None = None,
-    masses: ArrayLike | None = None,
-    inertias: ArrayLike | None = None,
+    lengths: Numbers | None = None,
+    masses: Numbers | None = None,
+    inertias: Numbers | None = None,
     damping: float = 0.0,
     name: str = "",
     timestep: float = 0.001,

@@ -2,9 +2,8 @@
 
 import equinox as eqx
 import numpy as np
-from numpy.typing import ArrayLike
 
-from hybridsim.core.types import Scalar, as_floats
+from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.model import Model
 from hybridsim.sim.state import State
@@ -35,7 +34,7 @@ class Simulator(eqx.Module):
         *,
         blueprint: Blueprint | None = None,
         actuation: Actuation | None = None,
-        dt: ArrayLike | None = None,
+        dt: Numbers | None = None,
         integrator: str = "euler",
     ):
         """Build a simulator.
@@ -65,7 +64,7 @@ class Simulator(eqx.Module):
         """Taps for one evaluation of the dynamics."""
         return Taps(self.bound_blueprint(), record=record)
 
-    def initial_state(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, t: float = 0.0) -> State:
+    def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest."""
         model = self.model
         start = as_floats(model.home if q is None else q)

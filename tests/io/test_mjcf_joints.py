@@ -1,0 +1,113 @@
+"""MJCF joints and where they sit: the same motion as in MuJoCo."""
+
+import numpy as np
+
+from hybridsim.model.joints import JointType
+from support.mjcf_files import load, world, write
+from support.mujoco_reading import assert_same_kinematics, both_readings
+
+
+def test_ref_is_absorbed_so_that_q_is_qpos(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<body name="a" pos="1 2 3" euler="10 20 30">
+              <joint name="h" type="hinge" axis="1 2 3" pos=".1 .2 .3" ref="40" springref="15" stiffness="2"/>
+              <geom size=".1" pos=".2 0 0"/>
+              <body name="b" pos="0 1 0">
+                <joint name="s" type="slide" axis="0 1 1" ref=".3"/><geom size=".1"/></body>
+            </body>"""
+        ),
+    )
+    reading = both_readings(path)
+    assert_same_kinematics(reading, range(4))
+    m, model = reading.mujoco, reading.model
+    np.testing.assert_allclose(model.home, [np.deg2rad(40), 0.3])
+    assert model.joint.rest[0] == m.qpos_spring[0]
+
+
+def test_several_joints_on_one_body_become_a_chain(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<body name="a" pos="1 0 0" axisangle="1 1 0 50">
+              <joint name="h1" axis="1 0 0" pos="0 .1 0" ref="20" damping="1"/>
+              <joint name="h2" axis="0 1 0" pos=".2 0 .1" ref="-30" armature=".5"/>
+              <joint name="s" type="slide" axis="1 1 1" ref=".4"/>
+              <geom size=".1" pos=".2 .1 0"/>
+            </body>"""
+        ),
+    )
+    reading = both_readings(path)
+    assert_same_kinematics(reading, range(4))
+    model = reading.model
+    assert model.topology.body_names == ("a:h1", "a:h2", "a")
+    assert model.body.mass[0] == model.body.mass[1] == 0.0 < model.body.mass[2]
+    np.testing.assert_array_equal(model.joint.damping, [1, 0, 0])
+    np.testing.assert_array_equal(model.joint.armature, [0, 0.5, 0])
+
+
+def test_ball_and_free_joints_with_anchors(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<body name="base" pos="1 2 3" quat="1 2 3 4"><freejoint name="root"/><geom size=".1"/>
+              <body name="arm" pos=".3 0 0" xyaxes="0 1 0 -1 0 0">
+                <joint name="ball" type="ball" pos=".1 .2 .3" damping=".2" stiffness="3"/>
+                <geom size=".1" pos="0 0 1"/>
+              </body>
+            </body>"""
+        ),
+    )
+    reading = both_readings(path)
+    assert_same_kinematics(reading, range(4))
+    m, model = reading.mujoco, reading.model
+    assert model.topology.joint_types == (JointType.FREE, JointType.SPHERICAL)
+    np.testing.assert_array_equal(model.home, m.qpos0)
+    np.testing.assert_array_equal(model.joint.placement.p[0], 0.0)
+    np.testing.assert_array_equal(model.joint.rest[7:], [1, 0, 0, 0])
+    np.testing.assert_array_equal(model.joint.damping, [0] * 6 + [0.2] * 3)
+
+
+def test_orientations_frames_and_replicate(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<frame pos="0 0 1" euler=".1 .2 .3"><body name="a" zaxis="1 1 1"><joint name="j" axis="0 1 0"/>
+              <geom size=".1"/>
+              <replicate count="3" offset=".5 0 0" euler="0 0 .4"><body name="leg" pos="0 1 0">
+                <frame euler=".5 0 0"><joint name="hip" axis="1 0 0" pos="0 .1 0"/></frame>
+                <geom type="capsule" size=".05" fromto="0 0 0 0 0 1"/>
+              </body></replicate>
+            </body></frame>""",
+            before='<compiler angle="radian" eulerseq="ZYX"/>',
+        ),
+    )
+    reading = both_readings(path)
+    assert_same_kinematics(reading)
+    model = reading.model
+    assert model.topology.body_names == ("a", "leg0", "leg1", "leg2")
+
+
+def test_defaults_friction_limits_and_effort(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<body childclass="small">
+              <joint name="a" axis="1 0 0"/><joint name="b" class="big" axis="0 1 0"/>
+              <joint name="c" type="slide" range="-.1 .2" limited="false" actuatorfrcrange="-5 5"/>
+              <geom name="g" size=".1"/></body>""",
+            before="""<default><joint damping="1" frictionloss=".3"/>
+              <geom friction=".7 .1 .1" contype="2" conaffinity="5"/>
+              <default class="small"><joint range="-30 60" armature=".1"/></default>
+              <default class="big"><joint damping="4" range="-1 1"/></default></default>""",
+        ),
+    )
+    model, _ = load(path)
+    np.testing.assert_array_equal(model.joint.damping, [1, 4, 1])
+    np.testing.assert_array_equal(model.joint.friction, [0.3] * 3)
+    np.testing.assert_array_equal(model.joint.armature, [0.1, 0, 0.1])
+    np.testing.assert_allclose(model.joint.lower, [np.deg2rad(-30), np.deg2rad(-1), -np.inf])
+    np.testing.assert_array_equal(model.joint.effort_limit, [np.inf, np.inf, 5])
+    info = model.geometry.infos[0]
+    assert (info.group, info.mask, model.geometry.friction[0]) == (2, 5, 0.7)

@@ -1,0 +1,100 @@
+"""Golden tests: one doubtful but usable URDF file each, and exactly the warnings that it must give."""
+
+import pytest
+
+from hybridsim.core.errors import Severity
+from hybridsim.io.urdf import read_urdf
+from hybridsim.model.assemble import assemble
+from hybridsim.model.merge import merge_fixed
+from support.urdf_changes import END, GOOD, INERTIAL, LINE_OF_END, LOWER_INERTIA, Case, changed, check, collision, write
+
+WARNINGS = {
+    "lengths in millimetres": Case(
+        [('xyz="0 0 0.5"', 'xyz="0 0 500"')],
+        [
+            ("units.length", 10, "millimetres"),
+        ],
+    ),
+    "mass in grams": Case(
+        [
+            (
+                '<link name="lower">',
+                '<link name="lower"><collision><geometry><box size="0.1 0.1 0.2"/></geometry></collision>',
+            ),
+            ('mass value="0.5"', 'mass value="500"'),
+            (LOWER_INERTIA, 'inertia ixx="2" iyy="2" izz="1"'),
+        ],
+        [("units.density", 24, "grams or millimetres")],
+    ),
+    "inertia in other units": Case(
+        [(LOWER_INERTIA, 'inertia ixx="2000" iyy="2000" izz="2000"')],
+        [("units.inertia", 24, "check both units")],
+    ),
+    "revolute without limit": Case(
+        [('<limit lower="-1" upper="2" effort="10" velocity="5"/>', "")],
+        [("limit.missing", 3, 'type="continuous"')],
+    ),
+    "limit without range": Case([('lower="-1" upper="2" ', "")], [("limit.missing", 8, "moves freely")]),
+    "limits that lock the joint": Case(
+        [('lower="-1" upper="2"', 'lower="0" upper="0"')], [("limit.locked", 8, "fixed")]
+    ),
+    "misspelt tag in a link": Case(
+        [("</link>\n  <joint", "<colision/></link>\n  <joint")],
+        [("element.unknown", 16, "did you mean 'collision'?")],
+    ),
+    "misspelt tag in a joint": Case(
+        [('<axis xyz="0 1 0"/>\n  </joint>', '<axis xyz="0 1 0"/><dynamic damping="1"/>\n  </joint>')],
+        [("element.unknown", 21, "did you mean 'dynamics'?")],
+    ),
+    "misspelt tag in the robot": Case([(END, "<jont/>" + END)], [("element.unknown", LINE_OF_END, "'joint'")]),
+    "misspelt attribute": Case(
+        [('velocity="5"/>', 'velocity="5"/><dynamics dampng="1"/>')],
+        [("attribute.unknown", 8, "did you mean 'damping'?")],
+    ),
+    "two inertials": Case(
+        [("</inertial>\n  </link>\n  <joint", f"</inertial>{INERTIAL}\n  </link>\n  <joint")],
+        [("element.repeated", 15, "only the one of line 11 counts")],
+    ),
+    "missing visual mesh": Case(
+        [('<link name="base"/>', collision("a.obj")[1].replace("collision", "visual"))],
+        [("mesh.missing", 2, "a.obj")],
+    ),
+    "point mass": Case([(LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')], [("inertia.zero", 24, "point mass")]),
+    "massless tool frame with inertia": Case(
+        [
+            (
+                END,
+                '<link name="tool"><inertial><mass value="0"/>'
+                '<inertia ixx="0.001" iyy="0.001" izz="0.001"/></inertial></link>'
+                '<joint name="t" type="fixed"><parent link="lower"/><child link="tool"/></joint>' + END,
+            )
+        ],
+        [("mass.zero_with_inertia", LINE_OF_END, "fixed to")],
+    ),
+    "unknown shape": Case(
+        [('<link name="base"/>', collision("")[1].replace('<mesh filename=""/>', "<cone/>"))],
+        [("geometry.unknown", 2, "left out")],
+    ),
+    "robot without name": Case([('<robot name="arm">', "<robot>")], [("name.missing", 1, "no name")]),
+}
+
+
+def test_the_good_file_is_good(tmp_path):
+    spec, problems = read_urdf(write(tmp_path, GOOD))
+    assert problems == []
+    assert [body.name for body in spec.bodies] == ["base", "upper", "lower"]
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings(tmp_path, name):
+    case = WARNINGS[name]
+    path = write(tmp_path, changed(case.changes))
+    spec, problems = read_urdf(path, **case.options)
+    assert not [p for p in problems if p.severity is Severity.ERROR]
+    check(problems, case.expected, path)
+    assert assemble(merge_fixed(spec)[0]).nv == 2
+
+
+def test_wrong_options_are_refused(tmp_path):
+    with pytest.raises((ValueError, TypeError)):
+        read_urdf(write(tmp_path, GOOD), base="floating")  # type: ignore[arg-type]

@@ -1,0 +1,63 @@
+"""Small MJCF files for tests, and how to read them."""
+
+from pathlib import Path
+
+import pytest
+
+from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.mjcf import read_mjcf
+from hybridsim.model.assemble import assemble
+from hybridsim.model.merge import merge_fixed
+from hybridsim.model.model import Model
+
+UNSUPPORTED = """<mujoco>
+<option density="1.2" solver="CG" iterations="5"><flag filterparent="disable"/></option>
+<default><geom solref=".01 1" margin="0"/></default>
+<worldbody>
+<light/><camera name="eye"/>
+<body name="a" gravcomp="1">
+<joint name="j" margin=".1" damping="1 2"/>
+<geom size=".1" condim="1"/>
+</body>
+<body name="b" pos="1 0 0">
+<joint name="ball" type="ball" range="0 30"/>
+<geom size=".1"/>
+</body>
+<composite type="cable" count="5 1 1" size=".2" curve="s 0 0" initial="none"><geom type="capsule"
+ size=".01"/></composite>
+</worldbody>
+<equality>
+<connect name="loop" body1="a" body2="b" anchor="0 0 0"/>
+<joint joint1="j"/>
+</equality>
+<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
+<sensor><jointpos joint="j"/><jointvel joint="j"/></sensor>
+</mujoco>"""
+"""What the importer does not model, one of each kind."""
+
+
+def write(folder: Path, body: str, name: str = "model.xml") -> Path:
+    """The path of a new file."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(body)
+    return path
+
+
+def world(content: str, before: str = "", after: str = "") -> str:
+    """A model with this content of the world, which begins in line 4."""
+    return f"<mujoco>\n{before}\n<worldbody>\n{content}\n</worldbody>\n{after}\n</mujoco>"
+
+
+def load(path: Path) -> tuple[Model, list[Problem]]:
+    """The model in a file without errors, fixed bodies merged, and the warnings about it."""
+    spec, problems = read_mjcf(path)
+    assert not [p for p in problems if p.severity is Severity.ERROR]
+    return assemble(merge_fixed(spec)[0]), problems
+
+
+def refused(path: Path) -> list[Problem]:
+    """Why a file cannot be read."""
+    with pytest.raises(ModelError) as caught:
+        read_mjcf(path)
+    return caught.value.problems
