@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import hybridsim
-from hybridsim.models import quadruped
+from hybridsim.models import cartpole
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.catalog import CATALOG
@@ -30,7 +30,7 @@ def test_every_tap_is_in_the_catalogue_exactly_once_in_its_owner_file():
 
 
 def test_catalogue_has_the_order_and_shapes_of_the_program():
-    model = quadruped()
+    model = cartpole()
     sim = Simulator(model)
     seen = observe(sim, sim.initial_state())
     expected = [quantity for quantity in CATALOG if not quantity.name.startswith("step.q")]
