@@ -1,5 +1,7 @@
 """Actuators: each stage does what its name says."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,8 +19,9 @@ from hybridsim.dynamics.actuation import (
 )
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.models import pendulum
-from hybridsim.sim.rollout import simulate
+from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
+from hybridsim.taps.blueprint import Blueprint, Graft
 
 MODEL = pendulum()
 REST = Motor(jnp.zeros(1), jnp.zeros(1))
@@ -32,7 +35,7 @@ def _driven(**actuator):
 
 def _torque(model, u, q=0.0, qd=0.0, actuation=None):
     actuation = actuation or Actuation()
-    memory = actuation.initial(model)
+    memory = actuation.initial(model, np.array([q]), np.array([qd]))
     return float(actuation.torques(model, np.array([q]), np.array([qd]), np.array([u]), memory, np.asarray(0.01))[0])
 
 
@@ -76,7 +79,7 @@ def test_lag_follows_the_exact_exponential():
 @pytest.mark.parametrize(("delay", "expected"), [(0.0, 5.0), (0.01, 4.0), (0.025, 2.5), (0.03, 2.0), (1.0, 1.0)])
 def test_delay_interpolates_between_samples(delay, expected):
     stage = TransportDelay(delay, samples=4)
-    memory = stage.initial(1)
+    memory = stage.initial(REST)
     for value in (1.0, 2.0, 3.0, 4.0):
         memory = stage.advance(MODEL, jnp.array([value]), REST, memory, 0.01)
     assert float(stage.output(MODEL, jnp.array([5.0]), REST, memory, 0.01)[0]) == pytest.approx(expected)
@@ -105,6 +108,50 @@ def test_series_elastic_motor_settles_at_the_commanded_torque():
     np.testing.assert_allclose(run.q[-1], 3.0 / 50.0, rtol=1e-4)
     rotor = run.final.aux["actuation"][0][0]
     np.testing.assert_allclose(rotor - run.q[-1], 3.0 / 200.0, rtol=1e-4)
+
+
+def test_series_elastic_motor_starts_relaxed():
+    model = _driven(gear=3.0)
+    sim = Simulator(model, actuation=Actuation(SeriesElastic(200.0, 4.0, 0.05)), dt=0.001)
+    run = simulate(sim, sim.initial_state([1.0], [0.5]), steps=10)
+    np.testing.assert_allclose(run.qd, 0.5, rtol=1e-9)
+
+
+@pytest.mark.parametrize("stage", [FirstOrderLag(0.03), TransportDelay(0.02), SeriesElastic(20.0, 1.0, 0.05)])
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_a_graft_on_the_command_is_a_command(stage, integrator):
+    """Actuators with memory must remember what the grafts made of the command, not what was sent."""
+    push = Blueprint(Graft("actuator.command", ["step.time"], eqx.Partial(lambda c, x: c + 0.0 * x, jnp.array([5.0]))))
+    actuation = Actuation(stage, ModelLaw()) if not isinstance(stage, SeriesElastic) else Actuation(stage)
+    grafted = Simulator(_driven(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
+    plain = Simulator(_driven(), actuation=actuation, dt=0.01, integrator=integrator)
+    by_graft = simulate(grafted, inputs=np.zeros((10, 1)))
+    by_command = simulate(plain, inputs=np.full((10, 1), 5.0))
+    np.testing.assert_allclose(by_graft.q, by_command.q, rtol=1e-12)
+    assert abs(by_graft.q[-1, 0]) > 1e-3
+
+
+def test_parameters_given_as_plain_numbers_have_gradients():
+    sim = Simulator(_driven(), actuation=Actuation(PDServo(8.0, 0.5)), dt=0.01)
+
+    def final(sim):
+        return rollout(sim, sim.initial_state([0.2]), steps=5).q[-1, 0]
+
+    gradient = eqx.filter_grad(final)(sim)
+    assert float(gradient.actuation.stages[0].kp) != 0.0
+
+
+def test_lag_without_a_time_constant_has_a_finite_gradient():
+    def out(tau):
+        return FirstOrderLag(tau).advance(MODEL, jnp.ones(1), REST, jnp.zeros(1), jnp.asarray(0.01))[0]
+
+    assert float(out(0.0)) == 1.0
+    assert float(jax.grad(out)(0.0)) == 0.0
+
+
+def test_delays_beyond_the_memory_are_refused():
+    with pytest.raises(ValueError, match="more samples"):
+        Simulator(_driven(), actuation=Actuation(TransportDelay(0.5, samples=4), ModelLaw()), dt=0.01)
 
 
 def test_memory_advances_once_per_step_in_rk4():

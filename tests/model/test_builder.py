@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import ModelError
+from hybridsim.dynamics.crba import mass_matrix
 from hybridsim.model.assemble import LIMIT_STOP_FREQUENCY, plane_axes
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.coordinates import neutral
 from hybridsim.model.joints import JointType
+from support.random_models import EVERY_KIND, WITH_MIMICS, random_model
 
 
 def _arm(**second):
@@ -73,9 +76,56 @@ def test_fixed_bodies_are_merged_without_losing_anything():
     assert merged.geometry.infos[0].body == 1
 
 
-def test_limit_stops_are_sized_by_what_they_carry():
-    model = _arm(lower=-1.0, upper=1.0).build()
-    np.testing.assert_allclose(model.joint.limit_stiffness[1], 0.1 * LIMIT_STOP_FREQUENCY**2)
+def test_limit_stops_are_sized_by_the_inertia_that_they_feel():
+    """With the other joints free, that is 1/(M⁻¹)ᵢᵢ, for every joint type."""
+    for model in (_arm(lower=-1.0, upper=1.0).build(), random_model(3, 6, floating=True)):
+        M = mass_matrix(model, neutral(model.topology))
+        np.testing.assert_allclose(
+            model.joint.limit_stiffness, LIMIT_STOP_FREQUENCY**2 / np.diag(np.linalg.inv(M)), rtol=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"kind": "spherical", "lower": 0.1}, "limit.kind"),
+        ({"kind": "free", "stiffness": 1.0}, "stiffness.kind"),
+        ({"kind": "spherical", "rest": (2.0, 0.0, 0.0, 0.0)}, "rest.quaternion"),
+        ({"kind": "spherical", "rest": (0.1, 0.2, 0.3)}, "rest.quaternion"),
+        ({"rest": (0.1, 0.2)}, "rest.shape"),
+        ({"friction_width": 0.0}, "friction_width.invalid"),
+        ({"stribeck_velocity": 0.0}, "stribeck_velocity.invalid"),
+        ({"limit_stiffness": -5.0}, "limit_stiffness.invalid"),
+        ({"limit_damping": np.nan}, "limit_damping.invalid"),
+        ({"inertia": np.eye(3) + np.eye(3, k=1)}, "inertia.asymmetric"),
+        ({"home": (1.0, 2.0)}, "home.size"),
+        ({"kind": "free", "home": 1.0}, "home.size"),
+        ({"kind": "free", "home": (0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0)}, "home.quaternion"),
+        ({"kind": "fixed"}, "tree.static"),
+    ],
+)
+def test_settings_that_a_joint_cannot_use(parameters, code):
+    with pytest.raises(ModelError) as error:
+        ModelBuilder("wrong").add_body("a", **({"mass": 1.0, "inertia": (1.0, 1.0, 1.0)} | parameters)).build()
+    assert code in {problem.code for problem in error.value.problems}
+
+
+def test_settings_of_the_whole_model():
+    wrong = ModelBuilder("wrong", gravity=(0, 0, np.nan), timestep=-1.0)
+    wrong.add_body("a", mass=1.0, inertia=(1, 1, 1)).add_body("b", mass=1.0, inertia=(1, 1, 1), mimic="a", home=1.0)
+    wrong.add_frame("f", "a").add_frame("f", "a").add_actuator("a").add_actuator("a")
+    wrong.spec.home["c"] = 1.0
+    with pytest.raises(ModelError) as error:
+        wrong.build()
+    codes = [problem.code for problem in error.value.problems]
+    assert {"gravity.nonfinite", "timestep.invalid", "home.mimic", "home.unknown"} <= set(codes)
+    assert codes.count("name.duplicate") == 2
+
+
+def test_home_of_compound_joints():
+    builder = ModelBuilder("home")
+    builder.add_body("a", kind="planar", mass=1.0, inertia=(1, 1, 1), home=(0.1, 0.2, 0.3))
+    np.testing.assert_array_equal(builder.build().home, [0.1, 0.2, 0.3])
 
 
 def test_all_mistakes_come_at_once():
@@ -125,3 +175,14 @@ def test_unknown_names_list_what_there_is():
     with pytest.raises(KeyError, match="no body named 'hand'; the model has upper, lower"):
         topology.body_index("hand")
     assert topology.joint_index("elbow") == 1
+
+
+def test_the_random_trees_of_the_tests_have_what_they_promise():
+    topology = random_model(**EVERY_KIND).topology
+    assert {str(kind) for kind in topology.joint_types} == {"fixed", "revolute", "prismatic", "spherical", "free"}
+    assert any(name.endswith(".yaw") for name in topology.joint_names), "planar"
+    assert any(name.endswith(".2") for name in topology.joint_names), "universal"
+    assert topology.parents.count(-1) == 3
+    topology = random_model(**WITH_MIMICS).topology
+    followers = {str(kind) for kind, master in zip(topology.joint_types, topology.mimics, strict=True) if master >= 0}
+    assert followers == {"revolute", "prismatic"}

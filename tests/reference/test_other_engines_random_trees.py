@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.crba import mass_matrix
@@ -14,7 +14,7 @@ from hybridsim.dynamics.rnea import bias_torques, gravity_torques, inverse_dynam
 from support.compare import assert_relative
 from support.mujoco_twin import MujocoState, mujoco_twin
 from support.pinocchio_twin import PinocchioTwin
-from support.random_models import random_model, random_state, tree_specs
+from support.random_models import EVERY_KIND, random_model, random_state, tree_specs
 
 
 def agrees_with_pinocchio(model):
@@ -73,7 +73,9 @@ def agrees_with_mujoco(model):
     assert_relative(kinetic_energy(model, kin, qd), kinetic, what="kinetic energy")
 
 
+@settings(max_examples=2)
 @given(spec=tree_specs(mimic=False))
+@example(spec=EVERY_KIND)
 def test_random_trees(spec):
     model = random_model(**spec)
     agrees_with_pinocchio(model)

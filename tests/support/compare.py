@@ -2,11 +2,17 @@
 
 import numpy as np
 
+ZERO = 1e-13
+"""Differences below this are rounding, whatever the scale: SI quantities of robots are not that small."""
+
 
 def assert_relative(actual, expected, tolerance: float = 1e-9, what: str = "") -> None:
-    """`actual` equals `expected` within `tolerance` of the largest entry of `expected` (and of one)."""
+    """`actual` equals `expected` within `tolerance` of its largest entry; what differs by less than `ZERO` passes."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape} instead of {expected.shape}"
-    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-    error = float(np.abs(actual - expected).max(initial=0.0)) / scale
+    scale = float(np.abs(expected).max(initial=0.0))
+    difference = float(np.abs(actual - expected).max(initial=0.0))
+    if difference <= ZERO:
+        return
+    error = difference / scale if scale > 0.0 else np.inf
     assert error <= tolerance, f"{what}: relative error {error:.2e} exceeds {tolerance:.0e}"

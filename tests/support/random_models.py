@@ -88,3 +88,9 @@ def tree_specs(*, mimic: bool | None = None) -> st.SearchStrategy[dict]:
             "mimic": st.booleans() if mimic is None else st.just(mimic),
         }
     )
+
+
+EVERY_KIND = {"seed": 47, "bodies": 7, "floating": True, "mimic": False}
+"""A tree with every kind of joint and three roots, one of them free; a test checks that it has them."""
+WITH_MIMICS = {"seed": 56, "bodies": 5, "floating": True, "mimic": True}
+"""A tree with a revolute and a prismatic joint that follow others."""

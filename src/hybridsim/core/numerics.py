@@ -15,6 +15,10 @@ SMALL_ANGLE_SQUARED = 1e-6
 
 At this bound the first dropped term is of relative size 1e-21 with the three terms kept below.
 """
+SMALL_SINE = 1e-3
+"""Below this sine of half an angle the logarithm of a rotation is a series; its first dropped term is 1e-25."""
+LIMIT_RAMP = 0.01
+"""Penetration [rad or m] over which the damper of a limit stop comes in, so that its force does not jump."""
 TINY_SQUARED_NORM = 1e-200
 """Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
 
@@ -24,11 +28,6 @@ def safe_norm(x: Float[AnyArray, "n"]) -> Scalar:
     squared = jnp.sum(x * x)
     is_zero = squared < TINY_SQUARED_NORM
     return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
-
-
-def safe_normalize(x: Float[AnyArray, "n"]) -> Float[AnyArray, "n"]:
-    """`x` divided by its norm; zero stays zero."""
-    return safe_divide(x, safe_norm(x))
 
 
 def safe_divide(x: AnyArray, y: AnyArray) -> Array:

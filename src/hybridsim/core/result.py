@@ -9,10 +9,10 @@ class Status(IntEnum):
     OK = 0
     """Finished, and every value is finite."""
     DIVERGED = 1
-    """A position, velocity or acceleration became non-finite or larger than `DIVERGENCE_LIMIT`."""
+    """A coordinate or velocity became non-finite or larger than `DIVERGENCE_LIMIT`."""
     MAX_ITERATIONS = 2
     """An iterative method stopped before it met its tolerance."""
 
 
 DIVERGENCE_LIMIT = 1e10
-"""A state or acceleration beyond this is taken as diverged (MuJoCo uses the same bound)."""
+"""A coordinate or velocity beyond this is taken as diverged (MuJoCo uses the same bound)."""

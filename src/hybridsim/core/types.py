@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from hybridsim.core.errors import PrecisionError
@@ -58,8 +59,8 @@ StatusCode = Int[AnyArray, ""]
 
 
 def as_floats(x: Numbers) -> AnyArray:
-    """`x` as an array of float64: JAX arrays as they are, anything else in NumPy, whatever JAX is set to."""
-    return x if isinstance(x, Array) else np.array(x, dtype=float)
+    """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay as they are."""
+    return x if isinstance(x, Tracer) else np.array(x, dtype=float)
 
 
 def require_float64() -> None:

@@ -15,13 +15,14 @@ import abc
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau
-from hybridsim.dynamics.passive import scalar_positions
-from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau
+from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau, as_floats
+from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.model import Model
 
 Signal = Float[AnyArray, "nu"]
@@ -41,9 +42,12 @@ class Motor(NamedTuple):
 class AbstractStage(eqx.Module):
     """One element between command and force."""
 
-    def initial(self, nu: int) -> Any:
-        """Memory at the start of a simulation."""
-        del nu
+    def check(self, dt: Scalar) -> None:
+        """Raise if the stage cannot work with this time step [s]; not called with traced values."""
+
+    def initial(self, motor: Motor) -> Any:
+        """Memory at the start of a simulation, in which the actuators stand at `motor`."""
+        del motor
         return None
 
     @abc.abstractmethod
@@ -81,9 +85,9 @@ class ForceRange(AbstractStage):
 class PDServo(AbstractStage):
     """Position servo: kp (u − position) − kd speed."""
 
-    kp: PerActuator
+    kp: PerActuator = eqx.field(converter=as_floats)
     """Stiffness [N·m/rad or N/m]."""
-    kd: PerActuator
+    kd: PerActuator = eqx.field(converter=as_floats)
     """Damping [N·m·s/rad or N·s/m]."""
 
     def output(self, model, signal, motor, memory, dt):
@@ -93,7 +97,7 @@ class PDServo(AbstractStage):
 class Saturation(AbstractStage):
     """Clips the signal to a symmetric range."""
 
-    limit: PerActuator
+    limit: PerActuator = eqx.field(converter=as_floats)
     """Largest magnitude, in the unit of the signal."""
 
     def output(self, model, signal, motor, memory, dt):
@@ -103,9 +107,9 @@ class Saturation(AbstractStage):
 class TorqueSpeedLimit(AbstractStage):
     """The motor's torque–speed line: full torque at standstill, none at the no-load speed; braking is not limited."""
 
-    stall_force: PerActuator
+    stall_force: PerActuator = eqx.field(converter=as_floats)
     """[N·m or N]"""
-    no_load_speed: PerActuator
+    no_load_speed: PerActuator = eqx.field(converter=as_floats)
     """[rad/s or m/s]"""
 
     def output(self, model, signal, motor, memory, dt):
@@ -117,29 +121,40 @@ class TorqueSpeedLimit(AbstractStage):
 class FirstOrderLag(AbstractStage):
     """Follows the signal with a time constant, exactly for a signal that is constant within a step."""
 
-    time_constant: PerActuator
+    time_constant: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
 
-    def initial(self, nu):
-        return np.zeros(nu)
+    def initial(self, motor):
+        return np.zeros(motor.position.shape)
 
     def output(self, model, signal, motor, memory, dt):
         return memory
 
     def advance(self, model, signal, motor, memory, dt):
-        return memory - jnp.expm1(-dt / self.time_constant) * (signal - memory)
+        # without a time constant the output is the signal, and its derivative with respect to it zero, not NaN
+        instant = self.time_constant <= 0.0
+        decay = jnp.where(instant, jnp.inf, dt / jnp.where(instant, 1.0, self.time_constant))
+        return memory - jnp.expm1(-decay) * (signal - memory)
 
 
 class TransportDelay(AbstractStage):
     """Hands the signal on after a delay; between samples it interpolates, so the delay can be fitted."""
 
-    delay: PerActuator
+    delay: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
     samples: int = eqx.field(static=True, default=32)
-    """Length of the memory in time steps; longer delays are cut to it."""
+    """Length of the memory in time steps. A longer delay is cut to it and has no gradient: `Simulator` refuses it."""
 
-    def initial(self, nu):
-        return np.zeros((self.samples, nu))
+    def check(self, dt):
+        longest = self.samples * float(np.min(dt))
+        if np.min(self.delay) < 0.0 or np.max(self.delay) > longest:
+            raise ValueError(
+                f"a delay of {np.max(self.delay):g} s is not between 0 and {longest:g} s, the memory of {self.samples} "
+                f"steps; give TransportDelay more samples"
+            )
+
+    def initial(self, motor):
+        return np.zeros((self.samples, *motor.position.shape))
 
     def output(self, model, signal, motor, memory, dt):
         # age 0 is the signal that enters now, age k what entered k steps ago
@@ -156,40 +171,58 @@ class TransportDelay(AbstractStage):
 class SeriesElastic(AbstractStage):
     """A motor behind a spring: the signal drives the rotor, the spring drives the joint."""
 
-    stiffness: PerActuator
+    stiffness: PerActuator = eqx.field(converter=as_floats)
     """Of the spring [N·m/rad or N/m]."""
-    damping: PerActuator
+    damping: PerActuator = eqx.field(converter=as_floats)
     """Of the spring [N·m·s/rad or N·s/m]."""
-    rotor_inertia: PerActuator
+    rotor_inertia: PerActuator = eqx.field(converter=as_floats)
     """[kg·m² or kg]"""
 
-    def initial(self, nu):
-        return np.zeros((2, nu))
+    def initial(self, motor):
+        # the spring is relaxed and moves with the joint
+        return as_floats(motor)
 
     def output(self, model, signal, motor, memory, dt):
         angle, speed = memory
         return self.stiffness * (angle - motor.position) + self.damping * (speed - motor.speed)
 
     def advance(self, model, signal, motor, memory, dt):
-        # implicit in the rotor's own motion: stable however stiff the spring and light the rotor
+        # implicit in the rotor's motion, explicit in the joint's: the rotor may be light, the spring must not be stiff
+        # for what the joint carries (k dt² well below its inertia)
         angle, speed = memory
-        push = signal - self.output(model, signal, motor, memory, dt) - dt * self.stiffness * speed
+        push = signal - self.output(model, signal, motor, memory, dt) - dt * self.stiffness * (speed - motor.speed)
         inertia = self.rotor_inertia + dt * self.damping + dt**2 * self.stiffness
         new_speed = speed + dt * push / inertia
         return jnp.stack([angle + dt * new_speed, new_speed])
 
 
 class Actuation(eqx.Module):
-    """The chain of stages that every actuator of a model goes through."""
+    """The chain of stages that every actuator of a model goes through.
+
+    Without stages it is `ControlRange(), ModelLaw(), ForceRange()`: the law and the ranges in the model. A chain of
+    your own replaces all three; end it with `ForceRange()` to keep the model's force limits. The joints' effort limits
+    always apply.
+    """
 
     stages: tuple[AbstractStage, ...]
 
     def __init__(self, *stages: AbstractStage):
+        if wrong := [stage for stage in stages if not isinstance(stage, AbstractStage)]:
+            raise TypeError(f"Actuation takes stages such as PDServo(...), one by one, not {wrong[0]!r}")
         self.stages = stages or (ControlRange(), ModelLaw(), ForceRange())
 
-    def initial(self, model: Model) -> tuple:
-        """Memory of all stages at the start of a simulation."""
-        return tuple(stage.initial(model.nu) for stage in self.stages)
+    def check(self, dt: Scalar) -> None:
+        """Raise if a stage cannot work with this time step [s]."""
+        if not any(isinstance(x, Tracer) for x in jax.tree.leaves((self.stages, dt))):
+            for stage in self.stages:
+                stage.check(dt)
+
+    def initial(self, model: Model, q: Q, qd: Qd) -> tuple:
+        """Memory of all stages at the start of a simulation from this state."""
+        topology, driven = model.topology, model.actuator.joints
+        position = model.actuator.gear * q[np.array([topology.q_slices[j][0] for j in driven], dtype=int)]
+        speed = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in driven], dtype=int)]
+        return tuple(stage.initial(Motor(position, speed)) for stage in self.stages)
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the joints' effort limits."""

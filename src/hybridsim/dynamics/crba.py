@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Q
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.jacobian import world_directions
@@ -38,15 +39,15 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
         return total.seen_from(X_PB), total, jnp.zeros(dofs.shape)
 
     composite, _ = leaves_to_root(topology, collect, inertia, kin.X_PB, jnp.zeros(topology.mv))
-    owner = np.array([b for b, (i, j) in enumerate(topology.tree_v_slices) for _ in range(i, j)], dtype=int)
-    F_B = jax.vmap(lambda I, S: I * S)(jax.tree.map(lambda x: x[owner], composite), kin.S)  # noqa: E741
+    owner = topology.dof_owners
+    F_B = jax.vmap(lambda I, S: I * S)(take(composite, owner), kin.S)  # noqa: E741
     # everything about the first body's origin: far from the world's origin nothing cancels
     reference = kin.X_WB.p[0]
-    X_WB = jax.tree.map(lambda x: x[owner], kin.X_WB)
+    X_WB = take(kin.X_WB, owner)
     F_W = jax.vmap(lambda X, F: Pose(X.R, X.p - reference).force(F))(X_WB, F_B)
     S_W = world_directions(topology, kin, reference)
     # entry (i, j) is given by the deeper of the two; i moves with j only if j is an ancestor
-    moves = np.asarray(ancestor_mask(topology), dtype=float)[owner]
+    moves = np.asarray(ancestor_mask(topology), dtype=float)[list(owner)]
     below = moves * np.tri(topology.mv)
     lower = (F_W @ S_W.T) * below
     return lower + (lower * (1.0 - np.eye(topology.mv))).T + jnp.diag(jnp.asarray(model.joint.armature))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from hybridsim.core.numerics import safe_divide
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.kinematics import Kinematics
@@ -22,7 +23,7 @@ def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, "nv"]) -> 
 
 def gravity_energy(model: Model, kin: Kinematics) -> Scalar:
     """Potential energy in the field of gravity, zero for masses at the world's origin [J]."""
-    return -total_mass(model) * (centre_of_mass(model, kin) @ model.gravity)
+    return -(_first_moment(model, kin) @ model.gravity)
 
 
 def spring_energy(model: Model, q: Float[AnyArray, "nq"]) -> Scalar:
@@ -38,8 +39,12 @@ def total_mass(model: Model) -> Scalar:
 
 def centre_of_mass(model: Model, kin: Kinematics) -> Vec3:
     """Centre of mass of the whole mechanism in the world [m]."""
-    coms = jax.vmap(lambda X, c: X.point(c))(kin.X_WB, jnp.asarray(model.body.com))
-    return model.body.mass @ coms / total_mass(model)
+    return safe_divide(_first_moment(model, kin), total_mass(model))
+
+
+def _first_moment(model: Model, kin: Kinematics) -> Vec3:
+    """Sum of mass times position [kg·m]."""
+    return model.body.mass @ jax.vmap(lambda X, c: X.point(c))(kin.X_WB, jnp.asarray(model.body.com))
 
 
 def momentum(model: Model, kin: Kinematics) -> Float[AnyArray, "6"]:

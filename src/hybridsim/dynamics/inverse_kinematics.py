@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from hybridsim.core.numerics import safe_norm
 from hybridsim.core.result import Status
 from hybridsim.core.types import AnyArray, Mat3, Q, Scalar, StatusCode, Vec3, require_float64
 from hybridsim.dynamics.jacobian import frame_jacobian
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.passive import scalar_positions
-from hybridsim.model.coordinates import expand_q, retract
+from hybridsim.model.coordinates import expand_q, retract, scalar_positions
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.rotation import matrix_log
@@ -78,7 +78,7 @@ def inverse_kinematics(
         step = jnp.linalg.solve(J.T @ J + lam**2 * jnp.eye(model.nv), J.T @ e)
         trial = retract(model, q, step)
         trial = _within_limits(model, trial) if respect_limits else trial
-        trial_size = jnp.linalg.norm(error_and_jacobian(trial)[0])
+        trial_size = safe_norm(error_and_jacobian(trial)[0])
         better = trial_size < size
         lam = jnp.clip(jnp.where(better, 0.5 * lam, 4.0 * lam), 1e-9, 1e3)
         return jnp.where(better, trial, q), jnp.where(better, trial_size, size), lam, k + 1
@@ -88,7 +88,7 @@ def inverse_kinematics(
         return (size > tolerance) & (k < max_iterations) & (lam < 1e3)
 
     q_start = jnp.asarray(q_start)
-    size = jnp.linalg.norm(error_and_jacobian(q_start)[0])
+    size = safe_norm(error_and_jacobian(q_start)[0])
     q, size, _, k = jax.lax.while_loop(unfinished, proceed, (q_start, size, jnp.asarray(damping), 0))
     status = jnp.where(size <= tolerance, Status.OK.value, Status.MAX_ITERATIONS.value)
     return IKSolution(q, size, k, status)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Vec3
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import ancestor_mask
@@ -19,8 +20,7 @@ from hybridsim.spatial.transform import Pose
 
 def world_directions(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "mv 6"]:
     """Joint directions in world axes about the point `reference` of the world."""
-    owner = [body for body, (start, stop) in enumerate(topology.tree_v_slices) for _ in range(start, stop)]
-    X_WB = jax.tree.map(lambda x: x[np.asarray(owner, dtype=int)], kin.X_WB)
+    X_WB = take(kin.X_WB, topology.dof_owners)
     about = jax.vmap(lambda X, S: Pose(X.R, X.p - reference).motion(S))
     return about(X_WB, kin.S)
 

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Q, Qd, Vec3
+from hybridsim.core.numerics import cross
+from hybridsim.core.types import AnyArray, Q, Qd, Vec3, require_float64
 from hybridsim.dynamics.tree import per_joint_type, root_to_leaves
 from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v
@@ -33,6 +34,7 @@ class Kinematics(eqx.Module):
 
 def kinematics(model: Model, q: Q, qd: Qd) -> Kinematics:
     """Poses and velocities of all bodies."""
+    require_float64()
     X_PB, S = joint_poses(model, q)
 
     def step(parent, X_PB, dofs):
@@ -70,4 +72,4 @@ def frame_pose(model: Model, kin: Kinematics, name: str) -> Pose:
 def point_velocity(kin: Kinematics, body: int, p_B: Vec3) -> Vec3:
     """Velocity in the world of a point of a body, in world axes [m/s]."""
     V_WB_B = kin.V_WB_B[body]
-    return kin.X_WB.R[body] @ (V_WB_B[3:] + jnp.cross(V_WB_B[:3], p_B))
+    return kin.X_WB.R[body] @ (V_WB_B[3:] + cross(V_WB_B[:3], p_B))

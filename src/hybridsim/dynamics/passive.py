@@ -7,10 +7,10 @@ spring and damper that never pulls.
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.core.numerics import smooth_sign
+from hybridsim.core.numerics import LIMIT_RAMP, smooth_sign
 from hybridsim.core.types import AnyArray, Q, Qd, Tau
 from hybridsim.model import joints
-from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau
+from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 
@@ -49,22 +49,14 @@ def dry_friction(model: Model, qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv
 
 
 def limit_stops(model: Model, q: Float[AnyArray, "mq"], qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv"]:
-    """Forces of the position limits [N·m or N]: spring and damper beyond the limit, never pulling."""
+    """Forces of the position limits [N·m or N]: a spring and a damper beyond the limit, never pulling.
+
+    The damper comes in over `LIMIT_RAMP`: a force that jumped on contact would give wrong gradients at any time step.
+    """
     joint = model.joint
     position = scalar_positions(model, q)
     above = jnp.maximum(position - joint.upper, 0.0)
     below = jnp.maximum(joint.lower - position, 0.0)
-    push_down = jnp.maximum(joint.limit_stiffness * above + joint.limit_damping * qd, 0.0)
-    push_up = jnp.maximum(joint.limit_stiffness * below - joint.limit_damping * qd, 0.0)
-    return jnp.where(below > 0.0, push_up, 0.0) - jnp.where(above > 0.0, push_down, 0.0)
-
-
-def scalar_positions(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
-    """Coordinate of each degree of freedom; zero for those of spherical and free joints, which have none."""
-    topology = model.topology
-    if topology.mq == topology.mv:
-        return q
-    parts = []
-    for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
-        parts.append(q[q0:q1] if kind.nq == kind.nv else jnp.zeros(kind.nv))
-    return jnp.concatenate(parts)
+    push_down = joint.limit_stiffness * above + joint.limit_damping * qd * jnp.minimum(above / LIMIT_RAMP, 1.0)
+    push_up = joint.limit_stiffness * below - joint.limit_damping * qd * jnp.minimum(below / LIMIT_RAMP, 1.0)
+    return jnp.maximum(push_up, 0.0) - jnp.maximum(push_down, 0.0)

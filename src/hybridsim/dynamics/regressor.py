@@ -15,16 +15,15 @@ from hybridsim.dynamics.jacobian import body_jacobian
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import body_accelerations
 from hybridsim.model.coordinates import expand_v
-from hybridsim.model.inertial import ORDER
 from hybridsim.model.model import Model
-from hybridsim.spatial.inertia import RigidInertia, symmetric_matrix
+from hybridsim.spatial.inertia import SYMMETRIC_ORDER, RigidInertia, symmetric_matrix
 from hybridsim.spatial.motion import cross_force
 
 
 def inertial_parameters(model: Model) -> Float[AnyArray, "nb 10"]:
     """φ of every body: m [kg], m c [kg·m], inertia about the frame's origin [kg·m²]."""
     inertia = body_inertias(model)
-    rows, columns = np.array(ORDER).T
+    rows, columns = np.array(SYMMETRIC_ORDER).T
     return jnp.concatenate([inertia.mass[:, None], inertia.h, inertia.I[:, rows, columns]], axis=1)
 
 

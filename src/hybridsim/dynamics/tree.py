@@ -180,8 +180,7 @@ def per_joint_type(topology: Topology, function: Callable, rows: Rows, q: Any) -
 
 def ancestor_mask(topology: Topology) -> Sequence[Sequence[bool]]:
     """For each body and each degree of freedom of the tree: does the degree of freedom move the body?"""
-    owner = [body for body, (start, stop) in enumerate(topology.tree_v_slices) for _ in range(start, stop)]
-    return [[owner[dof] in chain for dof in range(topology.mv)] for chain in topology.ancestors]
+    return [[owner in chain for owner in topology.dof_owners] for chain in topology.ancestors]
 
 
 def roots(topology: Topology) -> list[int]:

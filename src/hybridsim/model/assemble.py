@@ -23,7 +23,9 @@ from hybridsim.model.topology import WORLD, Topology
 from hybridsim.spatial.transform import Pose
 
 LIMIT_STOP_FREQUENCY = 100.0
-"""Natural frequency of the default limit stops [rad/s]: stiff enough to sag little, stable up to 10 ms steps."""
+"""Highest natural frequency of the default limit stops [rad/s]: sagging about g/(length·10⁴) under a link's weight."""
+LIMIT_STOP_STEP = 0.1
+"""Highest natural frequency times the model's time step: stable even with a dozen joints at their stops at once."""
 
 _ELEMENTARY = {
     JointKind.FIXED: JointType.FIXED,
@@ -57,7 +59,7 @@ def assemble(spec: ModelSpec) -> Model:
             com=_rows([b.inertial.com for b in bodies], 3),
             inertia=_rows([b.inertial.entries() for b in bodies], 6),
         ),
-        joint=_joints(bodies, topology),
+        joint=_joints(bodies, topology, float(spec.timestep)),
         actuator=_actuators(spec, bodies, topology, joint_index),
         geometry=_geometry(spec, index),
         frame_placement=_poses([frame.placement for frame in spec.frames]),
@@ -101,12 +103,13 @@ def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return e1, np.cross(n, e1)
 
 
-def _joints(bodies: Sequence[BodySpec], topology: Topology) -> Joints:
+def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> Joints:
     def per_dof(value) -> np.ndarray:
         values = [value(body.joint) for body in bodies]
         return np.repeat(np.array(values, dtype=float), [kind.nv for kind in topology.joint_types])
 
-    stops = np.repeat(_carried_inertias(bodies, topology), [kind.nv for kind in topology.joint_types])
+    stops = apparent_inertias(bodies, topology)
+    frequency = min(LIMIT_STOP_FREQUENCY, LIMIT_STOP_STEP / timestep)
     stiffness = per_dof(lambda j: np.nan if j.limit_stiffness is None else j.limit_stiffness)
     damping = per_dof(lambda j: np.nan if j.limit_damping is None else j.limit_damping)
     return Joints(
@@ -123,8 +126,8 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology) -> Joints:
         friction_width=per_dof(lambda j: j.friction_width),
         lower=per_dof(lambda j: -np.inf if j.kind is JointKind.CONTINUOUS else j.lower),
         upper=per_dof(lambda j: np.inf if j.kind is JointKind.CONTINUOUS else j.upper),
-        limit_stiffness=np.where(np.isnan(stiffness), LIMIT_STOP_FREQUENCY**2 * stops, stiffness),
-        limit_damping=np.where(np.isnan(damping), 2.0 * LIMIT_STOP_FREQUENCY * stops, damping),
+        limit_stiffness=np.where(np.isnan(stiffness), frequency**2 * stops, stiffness),
+        limit_damping=np.where(np.isnan(damping), frequency * stops, damping),
         effort_limit=per_dof(lambda j: j.effort_limit),
         mimic_ratio=np.array([body.joint.mimic_ratio for body in bodies], dtype=float),
         mimic_offset=np.array([body.joint.mimic_offset for body in bodies], dtype=float),
@@ -140,22 +143,44 @@ def _rest(joint: JointSpec, kind: JointType) -> np.ndarray:
     return np.full(kind.nq, joint.rest, dtype=float)
 
 
-def _carried_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
-    """Inertia about each joint's axis, or mass along it, of all that it carries in the zero configuration."""
-    composite = [body.inertial for body in bodies]
-    carried = np.zeros(len(bodies))
-    for i in reversed(range(len(bodies))):
-        joint, kind = bodies[i].joint, topology.joint_types[i]
-        axis = _unit(joint.axis)
-        if kind is JointType.REVOLUTE:
-            carried[i] = axis @ composite[i].about(np.asarray(joint.anchor, dtype=float)) @ axis
-        else:
-            carried[i] = composite[i].mass
-        carried[i] += joint.armature
-        if topology.parents[i] != WORLD:
-            parent = topology.parents[i]
-            composite[parent] = composite[parent] + composite[i].moved(bodies[i].placement)
-    return carried
+def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
+    """Inertia that each degree of freedom shows to a force on it alone, all others free, at q = 0: 1/(M⁻¹)ᵢᵢ.
+
+    A chain gives way at its other joints, so this can be a hundred times less than the inertia that a joint carries.
+    """
+    M = np.diag(np.repeat([float(body.joint.armature) for body in bodies], [k.nv for k in topology.joint_types]))
+    poses: list[Pose] = []
+    jacobians: list[np.ndarray] = []
+    for i, body in enumerate(bodies):
+        parent = topology.parents[i]
+        X_WB = body.placement if parent == WORLD else poses[parent] @ body.placement
+        poses.append(X_WB)
+        # angular and linear velocity of the world's origin, carried along with the body, per unit of each velocity
+        J = np.zeros((6, topology.mv)) if parent == WORLD else jacobians[parent].copy()
+        start, stop = topology.tree_v_slices[i]
+        J[:, start:stop] = _world_directions(body, topology.joint_types[i], X_WB)
+        jacobians.append(J)
+        com, R = X_WB.point(body.inertial.com), np.asarray(X_WB.R)
+        velocity = J[3:] - np.cross(com, J[:3], axisa=0, axisb=0, axisc=0)
+        M += body.inertial.mass * velocity.T @ velocity + J[:3].T @ (R @ body.inertial.inertia @ R.T) @ J[:3]
+    if topology.mv == 0:
+        return np.zeros(0)
+    return 1.0 / np.diag(np.linalg.pinv(M, hermitian=True)).clip(min=1e-12)
+
+
+def _world_directions(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:
+    """Columns: motion of the world's origin, carried along with the body, for each velocity of its joint."""
+    R, axis = np.asarray(X_WB.R), _unit(body.joint.axis)
+    if kind is JointType.PRISMATIC:
+        return np.concatenate([np.zeros(3), R @ axis])[:, None]
+    if kind is JointType.FIXED:
+        return np.zeros((6, 0))
+    turns = (R @ axis)[:, None] if kind is JointType.REVOLUTE else R
+    centre = np.asarray(X_WB.p) if kind is JointType.FREE else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
+    turning = np.concatenate([turns, np.cross(centre, turns, axisa=0, axisb=0, axisc=0)])
+    if kind is JointType.FREE:
+        return np.concatenate([turning, np.concatenate([np.zeros((3, 3)), R])], axis=1)
+    return turning
 
 
 def _actuators(
@@ -197,8 +222,10 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
 def _home(spec: ModelSpec, topology: Topology, joint_index: dict[str, int]) -> np.ndarray:
     home = neutral(topology)
     for name, value in spec.home.items():
-        start, stop = topology.q_slices[joint_index[name]]
-        home[start:stop] = value
+        # a compound joint's coordinates are those of its parts, in their order
+        parts = [name] if name in joint_index else [joint for joint in joint_index if joint.startswith(f"{name}.")]
+        indices = [q for part in parts for q in range(*topology.q_slices[joint_index[part]])]
+        home[indices] = value
     return home
 
 

@@ -77,6 +77,17 @@ def reduce_tau(model: Model, tau: Float[AnyArray, "mv"]) -> Float[AnyArray, "nv"
     return tau @ coupling(model) if model.topology.is_coupled else tau
 
 
+def scalar_positions(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
+    """Coordinate of each degree of freedom; zero for those of spherical and free joints, which have none."""
+    topology = model.topology
+    if topology.mq == topology.mv:
+        return q
+    parts = []
+    for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
+        parts.append(q[q0:q1] if kind.nq == kind.nv else jnp.zeros(kind.nv))
+    return jnp.concatenate(parts)
+
+
 def coupling(model: Model) -> Float[AnyArray, "mv nv"]:
     """Matrix G with `qd_tree = G qd`."""
     topology = model.topology

@@ -4,10 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 from hybridsim.spatial.transform import Pose
-
-ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Order of the six entries of an inertia: xx, yy, zz, xy, xz, yz."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +42,8 @@ class Inertial:
         return self.inertia + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
 
     def entries(self) -> np.ndarray:
-        """The six entries of the inertia in the order of `ORDER`."""
-        return np.array([self.inertia[i] for i in ORDER])
+        """The six entries of the inertia in the order of `SYMMETRIC_ORDER`."""
+        return np.array([self.inertia[i] for i in SYMMETRIC_ORDER])
 
 
 def inertia_matrix(entries) -> np.ndarray:
@@ -58,14 +56,9 @@ def inertia_matrix(entries) -> np.ndarray:
     if entries.shape != (6,):
         raise ValueError(f"an inertia has 3 (diagonal), 6 (xx, yy, zz, xy, xz, yz) or 3×3 entries, not {entries.shape}")
     matrix = np.zeros((3, 3))
-    for value, (i, j) in zip(entries, ORDER, strict=True):
+    for value, (i, j) in zip(entries, SYMMETRIC_ORDER, strict=True):
         matrix[i, j] = matrix[j, i] = value
     return matrix
-
-
-def point_mass(mass: float, com) -> Inertial:
-    """A particle."""
-    return Inertial(float(mass), np.asarray(com, dtype=float), np.zeros((3, 3)))
 
 
 def solid_box(mass: float, half_extents) -> Inertial:

@@ -123,6 +123,11 @@ class Topology:
             chains.append((*(() if parent == WORLD else chains[parent]), body))
         return tuple(chains)
 
+    @cached_property
+    def dof_owners(self) -> tuple[int, ...]:
+        """The body that each degree of freedom of the tree carries."""
+        return tuple(body for body, (start, stop) in enumerate(self.tree_v_slices) for _ in range(start, stop))
+
     def body_index(self, name: str) -> int:
         """Index of the body with this name."""
         return _index(name, self.body_names, "body")

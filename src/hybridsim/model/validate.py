@@ -10,6 +10,7 @@ from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.mobility import singular_joints
 from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
+from hybridsim.model.validate_settings import settings_problems
 
 TRIANGLE_SLACK = 1e-6
 """Relative excess of a principal moment over the sum of the others that passes as rounding in the file."""
@@ -31,6 +32,7 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
         problems += _joint_problems(body)
     problems += _mimic_problems(spec)
     problems += _attachment_problems(spec)
+    problems += settings_problems(spec)
     if not any(p.severity is Severity.ERROR for p in problems):
         problems += _massless_problems(spec)
         problems += _unit_problems(spec)
@@ -115,6 +117,9 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
             f"mass of body {name!r} is {inertial.mass:g} kg",
             "a mass must be positive",
         )
+        return
+    if not np.allclose(inertial.inertia, inertial.inertia.T, rtol=0.0, atol=1e-9 * np.abs(inertial.inertia).max()):
+        yield _problem(source, "inertia.asymmetric", f"inertia of body {name!r} is not symmetric", "check its entries")
         return
     moments = np.linalg.eigvalsh(inertial.inertia)
     if inertial.mass == 0.0:

@@ -69,7 +69,7 @@ def arm_from_dh(
 
 
 def planar_arm() -> Model:
-    """Three links of 0.4, 0.3 and 0.2 m in a vertical plane."""
+    """Three links of 0.4, 0.3 and 0.2 m in a vertical plane that turns about the vertical."""
     rows = [DH(a=0.4, alpha=0.0, d=0.0), DH(a=0.3, alpha=0.0, d=0.0), DH(a=0.2, alpha=0.0, d=0.0)]
     upright = DH(a=0.0, alpha=np.pi / 2, d=0.2)
     return arm_from_dh([upright, *rows], name="arm", damping=0.1)

@@ -1,6 +1,7 @@
 """One evaluation of the dynamics: state and inputs to joint accelerations, every tap in sight."""
 
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Qdd
+from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
 from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
@@ -20,8 +21,18 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
 
-def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Qdd:
-    """Joint accelerations [rad/s² or m/s²] of a state under inputs."""
+class Evaluation(NamedTuple):
+    """What one evaluation of the dynamics found, and the values that it went by after the taps."""
+
+    qdd: Qdd
+    """Joint accelerations [rad/s² or m/s²]."""
+    q: Q
+    qd: Qd
+    u: Control
+
+
+def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluation:
+    """Joint accelerations of a state under inputs."""
     model = sim.model
     taps("step.time", state.t)
     taps.publish_user_inputs(inputs.user)
@@ -35,7 +46,7 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Qdd:
     kin = kinematics(model, q, qd)
     X_WB = taps("body.pose", kin.X_WB)
     V_WB_B = taps("body.twist", kin.V_WB_B)
-    kin = eqx.tree_at(lambda k: (k.X_WB, k.V_WB_B), kin, (X_WB, V_WB_B))
+    kin = eqx.tree_at(lambda k: k.V_WB_B, kin, V_WB_B)
 
     # joint torques
     passive = taps("joint.passive", passive_torques(model, q, qd))
@@ -47,7 +58,8 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Qdd:
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
     bias = taps("body.bias_force", bias_forces(inertia, kin))
 
-    return taps("joint.qdd", articulated_body(model, kin, inertia, bias - F_ext, tau))
+    qdd = taps("joint.qdd", articulated_body(model, kin, inertia, bias - F_ext, tau))
+    return Evaluation(qdd, q, qd, u)
 
 
 def external_forces(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:

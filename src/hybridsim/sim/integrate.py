@@ -24,7 +24,7 @@ from hybridsim.model.coordinates import (
     normalized,
     retract,
 )
-from hybridsim.sim.forward import forward
+from hybridsim.sim.forward import Evaluation, forward
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.taps import Taps
@@ -33,25 +33,26 @@ from hybridsim.taps.taps import Taps
 def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
     """The state one time step later."""
     taps = sim.open_taps()
-    q, qd = _STEPS[sim.integrator](sim, state, inputs, taps)
+    q, qd, seen = _STEPS[sim.integrator](sim, state, inputs, taps)
     qd = taps("step.qd_next", qd)
     q = taps("step.q_next", q, partial(retract, sim.model))
-    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, inputs))
+    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, seen))
 
 
 def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
-    qdd = forward(sim, state, inputs, taps)
-    return _moved(sim, state, sim.dt * carried_acceleration(sim.model, state.qd, qdd))
+    seen = forward(sim, state, inputs, taps)
+    return *_moved(sim, state, sim.dt * carried_acceleration(sim.model, state.qd, seen.qdd)), seen
 
 
 def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     def acceleration(qd: Qd) -> Qdd:
         at_qd = State(state.q, qd, state.t, state.aux)
-        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps()))
+        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps()).qdd)
 
     slope = jax.jacfwd(acceleration)(state.qd)
-    step = sim.dt * carried_acceleration(sim.model, state.qd, forward(sim, state, inputs, taps))
-    return _moved(sim, state, jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * slope, step))
+    seen = forward(sim, state, inputs, taps)
+    step = sim.dt * carried_acceleration(sim.model, state.qd, seen.qdd)
+    return *_moved(sim, state, jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * slope, step)), seen
 
 
 def _moved(sim: Simulator, state: State, dqd: Qd):
@@ -65,8 +66,8 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     # quaternions are integrated as four plain numbers: the rate is smooth off the unit sphere, so the order stays four
     model, dt = sim.model, sim.dt
 
-    def rates(q, qd, t, taps):
-        return coordinate_rate(model, q, qd), forward(sim, State(q, qd, t, state.aux), inputs, taps)
+    def rates(q, qd, t):
+        return coordinate_rate(model, q, qd), forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps()).qdd
 
     def along(k, h):
         return state.q + h * k[0], state.qd + h * k[1], state.t + h
@@ -74,21 +75,21 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     def stage(carry, coefficients):
         k, total = carry
         reach, weight = coefficients
-        k = rates(*along(k, reach * dt), sim.open_taps())
+        k = rates(*along(k, reach * dt))
         return (k, jax.tree.map(lambda a, b: a + weight * b, total, k)), None
 
     # the first stage stands apart for its taps; a loop over the others is compiled once
-    k1 = rates(state.q, state.qd, state.t, taps)
+    seen = forward(sim, state, inputs, taps)
+    k1 = coordinate_rate(model, state.q, state.qd), seen.qdd
     (_, total), _ = jax.lax.scan(stage, (k1, k1), (np.array([0.5, 0.5, 1.0]), np.array([2.0, 2.0, 1.0])))
     q, qd, _ = along(total, dt / 6.0)
-    return normalized(model, q), qd
+    return normalized(model, q), qd, seen
 
 
-def _advanced_aux(sim: Simulator, state: State, inputs: Inputs) -> dict:
-    """Memory one step later; it sees the state and the inputs at the start of the step."""
+def _advanced_aux(sim: Simulator, state: State, seen: Evaluation) -> dict:
+    """Memory one step later; it sees what the first evaluation of the step saw, grafts included."""
     memory = state.aux["actuation"]
-    advanced = sim.actuation.advance(sim.model, state.q, state.qd, inputs.u, memory, sim.dt)
-    return state.aux | {"actuation": advanced}
+    return state.aux | {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
 
 
 _STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

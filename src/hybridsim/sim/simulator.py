@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import numpy as np
+from jax.core import Tracer
 
 from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
@@ -48,10 +49,16 @@ class Simulator(eqx.Module):
         """
         if integrator not in INTEGRATORS:
             raise ValueError(f"unknown integrator {integrator!r}; choose one of {', '.join(INTEGRATORS)}")
+        for given, kind in ((model, Model), (blueprint, Blueprint), (actuation, Actuation)):
+            if given is not None and not isinstance(given, kind):
+                raise TypeError(f"Simulator needs a {kind.__name__}, not {type(given).__name__}")
         self.model = model
         self.blueprint = blueprint or Blueprint()
         self.actuation = actuation or Actuation()
         self.dt = as_floats(model.timestep if dt is None else dt)
+        if not isinstance(self.dt, Tracer) and not (np.isfinite(self.dt).all() and (self.dt > 0.0).all()):
+            raise ValueError(f"the time step must be a positive number of seconds, not {dt}")
+        self.actuation.check(self.dt)
         self.integrator = integrator
         self.axis_names = tuple(axis_names(model).items())
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
@@ -74,7 +81,7 @@ class Simulator(eqx.Module):
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
                 f"not {start.shape} and {speed.shape}: {', '.join(model.topology.coordinate_names)}"
             )
-        return State(start, speed, as_floats(t), {"actuation": self.actuation.initial(model)})
+        return State(start, speed, as_floats(t), {"actuation": self.actuation.initial(model, start, speed)})
 
 
 def axis_names(model: Model) -> AxisNames:

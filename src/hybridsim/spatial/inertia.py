@@ -13,6 +13,9 @@ from hybridsim.core.types import AnyArray, Mat3, Scalar, Twist, Vec3, Wrench
 from hybridsim.spatial.rotation import skew
 from hybridsim.spatial.transform import Pose
 
+SYMMETRIC_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Order of the six entries of a symmetric 3×3 matrix: xx, yy, zz, xy, xz, yz."""
+
 
 def symmetric_matrix(entries: Float[AnyArray, "6"]) -> Mat3:
     """3×3 matrix from its entries in the order xx, yy, zz, xy, xz, yz."""

@@ -6,7 +6,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.numerics import cosc, cross, safe_norm, sinc
+from hybridsim.core.numerics import SMALL_SINE, cosc, cross, safe_norm, sinc
 from hybridsim.core.types import Mat3, Quaternion, Scalar, Vec3
 
 
@@ -86,9 +86,11 @@ def quaternion_log(quat: Quaternion) -> Vec3:
     quat = jnp.where(quat[0] < 0.0, -quat, quat)
     w, v = quat[0], quat[1:]
     sin_half = safe_norm(v)
-    small = sin_half < 1e-3
-    ratio = sin_half / w  # w ≥ 0.7 wherever the series is used
-    series = (2.0 / w) * (1.0 - ratio**2 * (1.0 / 3.0 - ratio**2 * (1.0 / 5.0 - ratio**2 / 7.0)))
+    small = sin_half < SMALL_SINE
+    # where the series is not used its w may be zero, and would still spoil the gradient
+    w_safe = jnp.where(small, w, 1.0)
+    ratio = sin_half / w_safe
+    series = (2.0 / w_safe) * (1.0 - ratio**2 * (1.0 / 3.0 - ratio**2 * (1.0 / 5.0 - ratio**2 / 7.0)))
     quotient = 2.0 * jnp.arctan2(sin_half, w) / jnp.where(small, 1.0, sin_half)
     return jnp.where(small, series, quotient) * v
 

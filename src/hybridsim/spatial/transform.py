@@ -55,12 +55,6 @@ class Pose(eqx.Module):
         torque = self.R @ F_B[:3] + cross(self.p, force)
         return jnp.concatenate([torque, force])
 
-    def inv_force(self, F_A: Wrench) -> Wrench:
-        """Force vector expressed in B."""
-        force = F_A[3:] @ self.R
-        torque = (F_A[:3] - cross(self.p, F_A[3:])) @ self.R
-        return jnp.concatenate([torque, force])
-
     def retract(self, delta: Float[AnyArray, "6"]) -> "Pose":
         """Pose moved by a small `delta`: translation [m] in A, then rotation vector [rad] in B."""
         return Pose(self.R @ matrix_exp(delta[3:]), self.p + delta[:3])

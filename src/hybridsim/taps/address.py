@@ -82,8 +82,9 @@ def _rows(patterns: str | None, names: Sequence[str], address: str) -> tuple[int
         return tuple(range(len(names)))
     chosen: list[int] = []
     for pattern in (part.strip() for part in patterns.split(",")):
+        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
         # a joint with several degrees of freedom is addressed by its own name, too
-        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")]
+        found = found or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
         if not found:
             joints = list(dict.fromkeys(name.partition(".")[0] for name in names))
             raise TapError(f"{address!r}: nothing is named {pattern!r}{_nearest(pattern, [*names, *joints])}")

@@ -61,6 +61,8 @@ class Blueprint(eqx.Module):
     """Names and sizes of the user inputs that the grafts may read as `input.<name>`."""
 
     def __init__(self, *grafts: Graft, inputs: Mapping[str, int] | None = None):
+        if wrong := [graft for graft in grafts if not isinstance(graft, Graft)]:
+            raise TapError(f"Blueprint takes grafts one by one, Blueprint(Graft(...), Graft(...)), not {wrong[0]!r}")
         self.grafts = grafts
         self.inputs = tuple((inputs or {}).items())
 

@@ -62,7 +62,14 @@ class Quantity:
 
 
 CATALOG: tuple[Quantity, ...] = (
-    Quantity("step.time", Axis.NONE, "s", "Time at the start of the step.", "sim/forward.py", form=Form.INPUT),
+    Quantity(
+        "step.time",
+        Axis.NONE,
+        "s",
+        "Time of the evaluation (RK4 makes four per step).",
+        "sim/forward.py",
+        form=Form.INPUT,
+    ),
     Quantity("joint.q", Axis.COORDINATE, "rad, m", "Joint coordinates.", "sim/forward.py", form=Form.CONFIGURATION),
     Quantity("joint.qd", Axis.DOF, "rad/s, m/s", "Joint velocities.", "sim/forward.py"),
     Quantity(

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray
-from hybridsim.spatial.inertia import RigidInertia, symmetric_matrix
+from hybridsim.spatial.inertia import SYMMETRIC_ORDER, RigidInertia, symmetric_matrix
 from hybridsim.spatial.rotation import matrix_exp
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.address import Selection
@@ -24,7 +24,7 @@ from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Form
 
 Retract = Callable[[AnyArray, AnyArray], AnyArray]
-_INERTIA_ROWS, _INERTIA_COLUMNS = np.array(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))).T
+_INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
 
 
 class Taps:
@@ -95,10 +95,6 @@ class Taps:
         array = array.reshape(-1, max(len(selection.quantity.components), 1))
         array = array[np.asarray(selection.rows)]
         return array[:, np.asarray(selection.components)] if selection.components else array
-
-
-NO_TAPS = Taps()
-"""For evaluations without grafts."""
 
 
 def _evaluated(graft: BoundGraft, inputs: list[Array]) -> list[Array]:

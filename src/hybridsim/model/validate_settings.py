@@ -1,0 +1,96 @@
+"""Checks of a description's settings: parameters that a joint type cannot use, home, gravity, names of parts."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.core.errors import Problem
+from hybridsim.model.specs import JointKind, JointSpec, ModelSpec, Source
+
+COORDINATES = {
+    JointKind.FIXED: 0,
+    JointKind.SPHERICAL: 4,
+    JointKind.UNIVERSAL: 2,
+    JointKind.PLANAR: 3,
+    JointKind.FREE: 7,
+}
+"""Coordinates of the joint kinds that do not have exactly one."""
+
+UNIT_SLACK = 1e-6
+"""How far the length of a quaternion in a file may be from one."""
+
+
+def settings_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Settings that the engine could not use or would use wrongly."""
+    for body in spec.bodies:
+        yield from _joint_settings(body.joint)
+    yield from _home_problems(spec)
+    yield from _part_names(spec)
+    if not np.isfinite(spec.gravity).all():
+        yield Problem("gravity is not finite", "write three plain numbers", code="gravity.nonfinite")
+    if not (np.isfinite(spec.timestep) and spec.timestep > 0.0):
+        fix = "it is a positive number of seconds"
+        yield Problem(f"the time step is {spec.timestep:g}", fix, code="timestep.invalid")
+    if spec.bodies and all(body.joint.kind is JointKind.FIXED for body in spec.bodies):
+        fix = "give at least one body a joint that moves"
+        yield Problem(f"nothing in model {spec.name!r} can move", fix, code="tree.static")
+
+
+def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
+    def problem(code: str, message: str, fix: str) -> Problem:
+        return Problem(f"joint {joint.name!r} {message}", fix, joint.source.file, joint.source.line, code=code)
+
+    has_quaternion = joint.kind in (JointKind.SPHERICAL, JointKind.FREE)
+    if has_quaternion and (np.isfinite(joint.lower) or np.isfinite(joint.upper)):
+        yield problem("limit.kind", f"is {joint.kind} and has position limits", "limits need a joint with an axis")
+    if joint.kind is JointKind.FREE and joint.stiffness != 0.0:
+        yield problem("stiffness.kind", "is free and has a spring", "a free body has no place to be pulled to")
+    rest = np.asarray(joint.rest, dtype=float)
+    if joint.kind is JointKind.SPHERICAL and rest.shape != () and not _is_unit_quaternion(rest):
+        yield problem("rest.quaternion", f"rests at {rest.tolist()}", "give a unit quaternion w x y z")
+    if joint.kind is not JointKind.SPHERICAL and rest.shape != ():
+        yield problem("rest.shape", f"rests at {rest.tolist()}", "give one number [rad or m]")
+    for field in ("friction_width", "stribeck_velocity"):
+        if not (np.isfinite(value := getattr(joint, field)) and value > 0.0):
+            yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must be positive")
+    for field in ("limit_stiffness", "limit_damping"):
+        value = getattr(joint, field)
+        if value is not None and not (np.isfinite(value) and value >= 0.0):
+            yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must not be negative")
+
+
+def _home_problems(spec: ModelSpec) -> Iterator[Problem]:
+    joints = {body.joint.name: body.joint for body in spec.bodies}
+    for name, value in spec.home.items():
+        joint, value = joints.get(name), np.asarray(value, dtype=float)
+        where = f"home of joint {name!r}"
+        if joint is None:
+            yield Problem(
+                f"{where}: there is no such joint", f"the joints are {', '.join(joints)}", code="home.unknown"
+            )
+            continue
+        source, expected = joint.source, COORDINATES.get(joint.kind, 1)
+        if joint.mimic:
+            yield _at(source, "home.mimic", f"{where}: it follows {joint.mimic!r}", "set the home of that joint")
+        elif value.size != expected or not np.isfinite(value).all():
+            fix = f"a {joint.kind} joint has {expected} coordinate{'s' * (expected != 1)}"
+            yield _at(source, "home.size", f"{where} is {value.tolist()}", fix)
+        elif expected in (4, 7) and not _is_unit_quaternion(value[-4:]):
+            yield _at(source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must be unit")
+
+
+def _part_names(spec: ModelSpec) -> Iterator[Problem]:
+    for what, names in (("frame", [f.name for f in spec.frames]), ("actuator", [a.name for a in spec.actuators])):
+        for name, count in Counter(names).items():
+            if count > 1:
+                message = f"{count} {what}s are named {name!r}"
+                yield Problem(message, f"rename all but one {what}", code="name.duplicate")
+
+
+def _at(source: Source, code: str, message: str, fix: str) -> Problem:
+    return Problem(message, fix, source.file, source.line, code=code)
+
+
+def _is_unit_quaternion(quat: np.ndarray) -> bool:
+    return quat.shape == (4,) and abs(float(np.linalg.norm(quat)) - 1.0) < UNIT_SLACK

@@ -1,0 +1,33 @@
+"""Compiling the gradient of a rollout is bearable."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import time
+import jax
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp
+from hybridsim import Simulator, rollout
+from hybridsim.models import quadruped
+
+sim = Simulator(quadruped())
+state = sim.initial_state()
+start = time.process_time()
+jax.jit(jax.grad(lambda sim, state: jnp.sum(rollout(sim, state, steps=100).q ** 2))).lower(sim, state).compile()
+print(time.process_time() - start)
+"""
+
+
+@pytest.mark.slow
+def test_gradient_of_a_hundred_quadruped_steps_compiles_in_twenty_seconds():
+    """In a process of its own, with XLA's ordinary settings; CPU time of all threads, so an upper bound of the wait."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=_plain())
+    assert float(done.stdout) < 20.0
+
+
+def _plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
