@@ -46,7 +46,9 @@ class TestJoints:
     )
     def test_types(self, tmp_path, word, kind):
         limit = '<limit lower="-1" upper="1"/>'
-        spec = spec_of(tmp_path, two_links(f'<joint name="j" type="{word}">', limit))
+        # with a free base there is something to move, even if the joint does not
+        base = "free" if word == "fixed" else "fixed"
+        spec = spec_of(tmp_path, two_links(f'<joint name="j" type="{word}">', limit), base=base)
         assert spec.bodies[1].joint.kind is kind
 
     def test_parameters(self, tmp_path):

@@ -23,7 +23,7 @@ TINY_SQUARED_NORM = 1e-200
 """Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
 
 
-def safe_norm(x: Float[AnyArray, "n"]) -> Scalar:
+def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
     """Euclidean norm whose gradient at zero is zero."""
     squared = jnp.sum(x * x)
     is_zero = squared < TINY_SQUARED_NORM
@@ -51,7 +51,7 @@ def cosc(angle_squared: Scalar) -> Scalar:
     return 0.5 * half * half
 
 
-def symmetric_solve_3(A: Mat3, b: Float[AnyArray, "3 *k"]) -> Float[AnyArray, "3 *k"]:
+def symmetric_solve_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyArray, " 3 *columns"]:
     """Solution x of `A x = b` for a symmetric positive definite 3×3 `A`, by LDLᵀ without square roots.
 
     Written out because a library factorisation of so small a matrix costs more in calls than in arithmetic,

@@ -44,15 +44,15 @@ Twist = Float[AnyArray, "6"]
 """Spatial velocity or acceleration [rad/s, m/s]: angular part first."""
 Wrench = Float[AnyArray, "6"]
 """Spatial force [N·m, N]: torque first."""
-Q = Float[AnyArray, "nq"]
+Q = Float[AnyArray, " nq"]
 """Joint coordinates [rad, m or quaternion entries]."""
-Qd = Float[AnyArray, "nv"]
+Qd = Float[AnyArray, " nv"]
 """Joint velocities [rad/s or m/s]."""
-Qdd = Float[AnyArray, "nv"]
+Qdd = Float[AnyArray, " nv"]
 """Joint accelerations [rad/s² or m/s²]."""
-Tau = Float[AnyArray, "nv"]
+Tau = Float[AnyArray, " nv"]
 """Joint torques or forces [N·m or N]."""
-Control = Float[AnyArray, "nu"]
+Control = Float[AnyArray, " nu"]
 """Actuator commands, in the unit of each actuator."""
 StatusCode = Int[AnyArray, ""]
 """A value of `hybridsim.core.result.Status`."""

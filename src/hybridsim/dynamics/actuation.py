@@ -25,8 +25,8 @@ from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau, as_float
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.model import Model
 
-Signal = Float[AnyArray, "nu"]
-PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, "nu"]
+Signal = Float[AnyArray, " nu"]
+PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, " nu"]
 """One number for all actuators, or one each."""
 
 

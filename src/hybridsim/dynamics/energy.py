@@ -14,7 +14,7 @@ from hybridsim.model.model import Model
 from hybridsim.spatial.transform import Pose
 
 
-def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, "nv"]) -> Scalar:
+def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, " nv"]) -> Scalar:
     """Kinetic energy of the bodies and of the rotors behind the gears [J]."""
     momenta = jax.vmap(lambda I, V: I * V)(body_inertias(model), kin.V_WB_B)  # noqa: E741
     tree_qd = expand_v(model, qd)
@@ -26,7 +26,7 @@ def gravity_energy(model: Model, kin: Kinematics) -> Scalar:
     return -(_first_moment(model, kin) @ model.gravity)
 
 
-def spring_energy(model: Model, q: Float[AnyArray, "nq"]) -> Scalar:
+def spring_energy(model: Model, q: Float[AnyArray, " nq"]) -> Scalar:
     """Energy stored in the joint springs [J]; the limit stops not included."""
     deflection = spring_deflection(model, expand_q(model, q))
     return 0.5 * jnp.sum(model.joint.stiffness * deflection**2)

@@ -31,7 +31,7 @@ class Target(NamedTuple):
 class IKSolution(NamedTuple):
     """Result of `inverse_kinematics`."""
 
-    q: Float[Array, "nq"]
+    q: Float[Array, " nq"]
     """Coordinates found."""
     error: Scalar
     """Norm of what is left [m and rad together]."""

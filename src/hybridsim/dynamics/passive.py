@@ -23,7 +23,7 @@ def passive_torques(model: Model, q: Q, qd: Qd) -> Tau:
     return reduce_tau(model, springs + damping + dry_friction(model, tree_qd) + limit_stops(model, tree_q, tree_qd))
 
 
-def spring_deflection(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
+def spring_deflection(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray, " mv"]:
     """How far each joint is from where its spring is relaxed [rad or m]; zero for free joints."""
     topology = model.topology
     if topology.mq == topology.mv:
@@ -37,7 +37,7 @@ def spring_deflection(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray,
     return jnp.concatenate(parts)
 
 
-def dry_friction(model: Model, qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv"]:
+def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
     """Coulomb friction with the Stribeck rise towards standstill [N·m or N].
 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
@@ -48,7 +48,7 @@ def dry_friction(model: Model, qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv
     return -level * smooth_sign(qd, joint.friction_width)
 
 
-def limit_stops(model: Model, q: Float[AnyArray, "mq"], qd: Float[AnyArray, "mv"]) -> Float[AnyArray, "mv"]:
+def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
     """Forces of the position limits [N·m or N]: a spring and a damper beyond the limit, never pulling.
 
     The damper comes in over `LIMIT_RAMP`: a force that jumped on contact would give wrong gradients at any time step.

@@ -51,8 +51,8 @@ def tree_torques(
     kin: Kinematics,
     inertia: RigidInertia,
     bias: Float[AnyArray, "nb 6"],
-    qdd: Float[AnyArray, "mv"],
-) -> Float[AnyArray, "mv"]:
+    qdd: Float[AnyArray, " mv"],
+) -> Float[AnyArray, " mv"]:
     """Torque at every joint of the tree for accelerations of every joint of the tree."""
     A = body_accelerations(model, kin, qdd)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)  # noqa: E741
@@ -64,7 +64,7 @@ def tree_torques(
     return tau + model.joint.armature * qdd
 
 
-def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, "mv"]) -> Float[AnyArray, "nb 6"]:
+def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:
     """Spatial acceleration of every body minus that of gravity, in body frames [rad/s², m/s²]."""
 
     def accelerate(A_P, body, dofs):

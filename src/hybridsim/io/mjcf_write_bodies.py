@@ -15,8 +15,8 @@ from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
-from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, ModelSpec, identity_pose
-from hybridsim.model.validate import problems_of
+from hybridsim.model.specs import BodySpec, JointKind, JointSpec, ModelSpec, Source, identity_pose
+from hybridsim.model.validate import inertial_problems
 from hybridsim.spatial.transform import Pose
 
 _MOTIONS = {JointType.REVOLUTE: JointKind.REVOLUTE, JointType.PRISMATIC: JointKind.PRISMATIC}
@@ -57,8 +57,7 @@ class BodyWriter:
         if node is None or not self._may_have_inertial(node, owner):
             return
         own, changed = self._own_part(body.name, new, changed)
-        scratch = BodySpec(owner, WORLD_NAME, JointSpec(owner, JointKind.FIXED), inertial=own)
-        impossible = [p for p in problems_of(ModelSpec("", [scratch])) if p.severity is Severity.ERROR]
+        impossible = [p for p in inertial_problems(owner, own, Source()) if p.severity is Severity.ERROR]
         if impossible:
             fix = "choose mass properties that leave the body's own part possible"
             pen.refuse(node, impossible[0].message, fix)

@@ -53,7 +53,7 @@ def carried_velocity(model: Model, qd: Qd, dt: AnyArray) -> Qd:
     return _joined(joints.carried_velocity(kind, qd[iv], dt) for kind, _, iv in _segments(model.topology))
 
 
-def expand_q(model: Model, q: Q) -> Float[AnyArray, "mq"]:
+def expand_q(model: Model, q: Q) -> Float[AnyArray, " mq"]:
     """Coordinates of every joint of the tree, mimic joints included."""
     topology = model.topology
     if not topology.is_coupled:
@@ -67,17 +67,17 @@ def expand_q(model: Model, q: Q) -> Float[AnyArray, "mq"]:
     return jnp.concatenate(parts)
 
 
-def expand_v(model: Model, qd: Qd) -> Float[AnyArray, "mv"]:
+def expand_v(model: Model, qd: Qd) -> Float[AnyArray, " mv"]:
     """Velocities (or accelerations) of every joint of the tree, mimic joints included."""
     return coupling(model) @ qd if model.topology.is_coupled else qd
 
 
-def reduce_tau(model: Model, tau: Float[AnyArray, "mv"]) -> Float[AnyArray, "nv"]:
+def reduce_tau(model: Model, tau: Float[AnyArray, " mv"]) -> Float[AnyArray, " nv"]:
     """Torques on the independent degrees of freedom that do the work of the tree's torques."""
     return tau @ coupling(model) if model.topology.is_coupled else tau
 
 
-def scalar_positions(model: Model, q: Float[AnyArray, "mq"]) -> Float[AnyArray, "mv"]:
+def scalar_positions(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray, " mv"]:
     """Coordinate of each degree of freedom; zero for those of spherical and free joints, which have none."""
     topology = model.topology
     if topology.mq == topology.mv:
@@ -127,6 +127,6 @@ def _segments(topology: Topology) -> Iterator[tuple[JointType, slice, slice]]:
         yield JointType.REVOLUTE, slice(*pending[:2]), slice(*pending[2:])
 
 
-def _joined(parts) -> Float[AnyArray, "n"]:
+def _joined(parts) -> Float[AnyArray, " n"]:
     parts = list(parts)
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts) if parts else jnp.zeros(0)

@@ -54,7 +54,7 @@ class Geometry(eqx.Module):
     """X_BG of every shape in its body; leading axis: shapes."""
     size: Float[AnyArray, "ng 3"]
     """Size [m] as `Shape` defines it."""
-    friction: Float[AnyArray, "ng"]
+    friction: Float[AnyArray, " ng"]
     """Coulomb friction coefficient."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of bodies that never collide."""

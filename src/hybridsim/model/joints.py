@@ -85,7 +85,7 @@ _SIZES = {
 }
 
 
-def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, "n"]) -> Pose:
+def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) -> Pose:
     """Pose X_JB of the body in the joint's placement frame."""
     match kind:
         case JointType.FIXED:
@@ -118,7 +118,7 @@ def subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"
             return np.eye(6)
 
 
-def retract(kind: JointType, q: Float[AnyArray, "n"], delta: Float[AnyArray, "m"]) -> Float[AnyArray, "n"]:
+def retract(kind: JointType, q: Float[AnyArray, " n"], delta: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
     """Coordinates after a small motion `delta` along the degrees of freedom, expressed in B at `q`."""
     match kind:
         case JointType.SPHERICAL:
@@ -130,7 +130,7 @@ def retract(kind: JointType, q: Float[AnyArray, "n"], delta: Float[AnyArray, "m"
             return q + delta
 
 
-def difference(kind: JointType, q: Float[AnyArray, "n"], q_to: Float[AnyArray, "n"]) -> Float[AnyArray, "m"]:
+def difference(kind: JointType, q: Float[AnyArray, " n"], q_to: Float[AnyArray, " n"]) -> Float[AnyArray, " m"]:
     """The `delta` for which `retract(kind, q, delta)` is `q_to`."""
     match kind:
         case JointType.SPHERICAL:
@@ -142,7 +142,7 @@ def difference(kind: JointType, q: Float[AnyArray, "n"], q_to: Float[AnyArray, "
             return q_to - q
 
 
-def rate(kind: JointType, q: Float[AnyArray, "n"], qd: Float[AnyArray, "m"]) -> Float[AnyArray, "n"]:
+def rate(kind: JointType, q: Float[AnyArray, " n"], qd: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
     """Time derivative of the coordinates."""
     match kind:
         case JointType.SPHERICAL:
@@ -153,7 +153,7 @@ def rate(kind: JointType, q: Float[AnyArray, "n"], qd: Float[AnyArray, "m"]) -> 
             return qd
 
 
-def normalize(kind: JointType, q: Float[AnyArray, "n"]) -> Float[AnyArray, "n"]:
+def normalize(kind: JointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
     """Coordinates with their quaternion brought back to unit length."""
     match kind:
         case JointType.SPHERICAL:
@@ -164,7 +164,7 @@ def normalize(kind: JointType, q: Float[AnyArray, "n"]) -> Float[AnyArray, "n"]:
             return q
 
 
-def carried_acceleration(kind: JointType, qd: Float[AnyArray, "m"]) -> Float[AnyArray, "m"]:
+def carried_acceleration(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
     """What to add to `qdd` so that an explicit step advances the free body's velocity as a world vector.
 
     `qd` of a free joint is given in the turning body frame. Stepping its components directly would make the speed of
@@ -176,7 +176,7 @@ def carried_acceleration(kind: JointType, qd: Float[AnyArray, "m"]) -> Float[Any
     return jnp.zeros_like(qd)
 
 
-def carried_velocity(kind: JointType, qd: Float[AnyArray, "m"], dt: AnyArray) -> Float[AnyArray, "m"]:
+def carried_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
     """`qd` expressed in the body frame that it has turned to within the step."""
     if kind is JointType.FREE:
         return jnp.concatenate([qd[:3], qd[3:] @ matrix_exp(dt * qd[:3])])

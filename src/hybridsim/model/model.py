@@ -16,7 +16,7 @@ from hybridsim.spatial.transform import Pose
 class Bodies(eqx.Module):
     """Inertial parameters, one row per body."""
 
-    mass: Float[AnyArray, "nb"]
+    mass: Float[AnyArray, " nb"]
     """Mass [kg]."""
     com: Float[AnyArray, "nb 3"]
     """Centre of mass in the body frame [m]."""
@@ -33,35 +33,35 @@ class Joints(eqx.Module):
     """Unit axis in the body frame; not used by spherical, free and fixed joints."""
     anchor: Float[AnyArray, "nb 3"]
     """Point in the body frame about which the body turns [m]."""
-    armature: Float[AnyArray, "mv"]
+    armature: Float[AnyArray, " mv"]
     """Rotor inertia reflected through the gear [kg·m² or kg]."""
-    stiffness: Float[AnyArray, "mv"]
+    stiffness: Float[AnyArray, " mv"]
     """Spring stiffness [N·m/rad or N/m]."""
-    rest: Float[AnyArray, "mq"]
+    rest: Float[AnyArray, " mq"]
     """Coordinates at which the springs are relaxed [rad, m or quaternion]."""
-    damping: Float[AnyArray, "mv"]
+    damping: Float[AnyArray, " mv"]
     """Viscous friction [N·m·s/rad or N·s/m]."""
-    friction: Float[AnyArray, "mv"]
+    friction: Float[AnyArray, " mv"]
     """Dry (Coulomb) friction [N·m or N]."""
-    breakaway: Float[AnyArray, "mv"]
+    breakaway: Float[AnyArray, " mv"]
     """Friction above `friction` at low speed (Stribeck) [N·m or N]."""
-    stribeck_velocity: Float[AnyArray, "mv"]
+    stribeck_velocity: Float[AnyArray, " mv"]
     """Speed at which the extra friction has decayed to 1/e [rad/s or m/s]."""
-    friction_width: Float[AnyArray, "mv"]
+    friction_width: Float[AnyArray, " mv"]
     """Speed below which dry friction is smoothed to a line [rad/s or m/s]."""
-    lower: Float[AnyArray, "mv"]
+    lower: Float[AnyArray, " mv"]
     """Lower position limit [rad or m]; -inf where there is none."""
-    upper: Float[AnyArray, "mv"]
+    upper: Float[AnyArray, " mv"]
     """Upper position limit [rad or m]; inf where there is none."""
-    limit_stiffness: Float[AnyArray, "mv"]
+    limit_stiffness: Float[AnyArray, " mv"]
     """Stiffness of the limit stops [N·m/rad or N/m]."""
-    limit_damping: Float[AnyArray, "mv"]
+    limit_damping: Float[AnyArray, " mv"]
     """Damping of the limit stops [N·m·s/rad or N·s/m]."""
-    effort_limit: Float[AnyArray, "mv"]
+    effort_limit: Float[AnyArray, " mv"]
     """Largest actuation torque or force [N·m or N]; inf where there is none."""
-    mimic_ratio: Float[AnyArray, "nb"]
+    mimic_ratio: Float[AnyArray, " nb"]
     """A mimic joint's coordinate is `mimic_ratio` times its master's, plus `mimic_offset`."""
-    mimic_offset: Float[AnyArray, "nb"]
+    mimic_offset: Float[AnyArray, " nb"]
     """Offset of a mimic joint [rad or m]."""
 
 
@@ -75,17 +75,17 @@ class Actuators(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     joints: tuple[int, ...] = eqx.field(static=True)
     """Index of the driven joint."""
-    gear: Float[AnyArray, "nu"]
+    gear: Float[AnyArray, " nu"]
     """Transmission ratio from joint to actuator speed."""
-    gain: Float[AnyArray, "nu"]
+    gain: Float[AnyArray, " nu"]
     """Force per unit of control [N·m or N]."""
     bias: Float[AnyArray, "nu 3"]
     """Constant, per length and per speed part of the force."""
-    control_lower: Float[AnyArray, "nu"]
-    control_upper: Float[AnyArray, "nu"]
+    control_lower: Float[AnyArray, " nu"]
+    control_upper: Float[AnyArray, " nu"]
     """Range that controls are clipped to."""
-    force_lower: Float[AnyArray, "nu"]
-    force_upper: Float[AnyArray, "nu"]
+    force_lower: Float[AnyArray, " nu"]
+    force_upper: Float[AnyArray, " nu"]
     """Range that forces are clipped to [N·m or N]."""
 
 
@@ -101,7 +101,7 @@ class Model(eqx.Module):
     """X_BF of every named frame in its body."""
     gravity: Vec3
     """Acceleration of a falling body [m/s²]."""
-    home: Float[AnyArray, "nq"]
+    home: Float[AnyArray, " nq"]
     """Configuration that the model starts in."""
     timestep: float = eqx.field(static=True, default=0.001)
     """Time step that the model file asks for [s]."""

@@ -13,7 +13,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 
 
-def stretched(model: Model, factors: Float[AnyArray, "nb"]) -> Model:
+def stretched(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
     """The model with every length within body b multiplied by `factors[b]`; masses and inertias stay.
 
     Moves the body's centre of mass, the joints and frames it carries, its anchor and its shapes. Differentiable in

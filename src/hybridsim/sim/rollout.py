@@ -28,7 +28,7 @@ class Trajectory(eqx.Module):
 
     q: Float[AnyArray, "rows nq"]
     qd: Float[AnyArray, "rows nv"]
-    t: Float[AnyArray, "rows"]
+    t: Float[AnyArray, " rows"]
     final: State
     """The last state, to go on from."""
     status: StatusCode

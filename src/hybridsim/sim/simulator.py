@@ -57,7 +57,7 @@ class Simulator(eqx.Module):
         self.actuation = actuation or Actuation()
         self.dt = as_floats(model.timestep if dt is None else dt)
         if not isinstance(self.dt, Tracer) and not (np.isfinite(self.dt).all() and (self.dt > 0.0).all()):
-            raise ValueError(f"the time step must be a positive number of seconds, not {dt}")
+            raise ValueError(f"the time step must be positive and finite, not {dt} s")
         self.actuation.check(self.dt)
         self.integrator = integrator
         self.axis_names = tuple(axis_names(model).items())

@@ -42,12 +42,12 @@ def as_inputs(given: Inputs | AnyArray | None, nu: int) -> Inputs:
     return Inputs(jnp.zeros(nu) if given is None else jnp.asarray(given))
 
 
-def retract(model: Model, state: State, delta: Float[AnyArray, "n"]) -> State:
+def retract(model: Model, state: State, delta: Float[AnyArray, " n"]) -> State:
     """The state moved by a small `delta`: along the degrees of freedom, then in velocity."""
     q = coordinates.retract(model, state.q, delta[: model.nv])
     return State(q, state.qd + delta[model.nv :], state.t, state.aux)
 
 
-def difference(model: Model, state: State, to: State) -> Float[AnyArray, "n"]:
+def difference(model: Model, state: State, to: State) -> Float[AnyArray, " n"]:
     """The `delta` for which `retract(model, state, delta)` has the coordinates and velocities of `to`."""
     return jnp.concatenate([coordinates.difference(model, state.q, to.q), to.qd - state.qd])

@@ -35,12 +35,12 @@ class MLP(eqx.Module):
 
     weights: tuple[Float[AnyArray, "_ _"], ...]
     """One (outputs, inputs) matrix per layer."""
-    biases: tuple[Float[AnyArray, "_"], ...]
-    input_shift: Float[AnyArray, "_"]
+    biases: tuple[Float[AnyArray, " _"], ...]
+    input_shift: Float[AnyArray, " _"]
     """Subtracted from the inputs, in their units."""
-    input_scale: Float[AnyArray, "_"]
+    input_scale: Float[AnyArray, " _"]
     """The inputs are divided by it, in their units."""
-    output_scale: Float[AnyArray, "_"]
+    output_scale: Float[AnyArray, " _"]
     """The outputs are multiplied by it, in their units."""
     activation: Activation = eqx.field(static=True)
 
@@ -73,7 +73,7 @@ class MLP(eqx.Module):
         self.output_scale = np.broadcast_to(np.asarray(output_scale, dtype=float), (outputs,)).copy()
         self.activation = activation
 
-    def __call__(self, x: Float[AnyArray, "_"]) -> Float[Array, "_"]:
+    def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " _"]:
         """Outputs of the network in their units."""
         y = (x - self.input_shift) / self.input_scale
         *hidden, last = zip(self.weights, self.biases, strict=True)
