@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from hybridsim.core.result import Status
+from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.models import cartpole, double_pendulum, pendulum
 from hybridsim.sim.rollout import CHAIN, failure, rollout, simulate
 from hybridsim.sim.simulator import Simulator
@@ -93,6 +95,21 @@ def test_tangent_space_of_states(sim):
     state = sim.initial_state([0.1, 0.2], [0.3, 0.4])
     delta = np.array([0.01, -0.02, 0.03, -0.04])
     np.testing.assert_allclose(difference(sim.model, state, retract(sim.model, state, delta)), delta, atol=1e-15)
+
+
+def test_wrong_shapes_are_explained(sim):
+    model, state = sim.model, sim.initial_state()
+    with pytest.raises(ValueError, match=r"q has shape \(3,\), but model 'cartpole' wants 2 numbers: slider, hinge"):
+        forward_dynamics(model, np.zeros(3), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="tau has shape"):
+        forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0])
+    with pytest.raises(ValueError, match="qdd has shape"):
+        inverse_dynamics(model, [0.0, 0.1], [0.0, 0.0], np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="the command has shape"):
+        step(sim, state, np.zeros(2))
+    with pytest.raises(ValueError, match="wrenches have shape"):
+        step(sim, state, Inputs(np.zeros(1), np.zeros((1, 6))))
+    assert np.isfinite(forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0, 0.0])).all(), "lists are good enough"
 
 
 def test_wrong_inputs_are_explained(sim):

@@ -10,19 +10,21 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import symmetric_solve_3
-from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Tau
+from hybridsim.core.types import AnyArray, Numbers, Qdd, Tau
 from hybridsim.dynamics.crba import tree_mass_matrix
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.rnea import tree_torques
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
-from hybridsim.model.coordinates import coupling
+from hybridsim.model.coordinates import checked_v, coupling
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated
 from hybridsim.spatial.motion import cross_motion
 
 
-def forward_dynamics(model: Model, q: Q, qd: Qd, tau: Tau, F_ext: Float[AnyArray, "nb 6"] | None = None) -> Qdd:
+def forward_dynamics(
+    model: Model, q: Numbers, qd: Numbers, tau: Numbers, F_ext: Float[AnyArray, "nb 6"] | None = None
+) -> Qdd:
     """Joint accelerations [rad/s² or m/s²].
 
     Args:
@@ -32,7 +34,7 @@ def forward_dynamics(model: Model, q: Q, qd: Qd, tau: Tau, F_ext: Float[AnyArray
         tau: joint torques or forces; springs, dampers and limits of the model are not included here.
         F_ext: wrench on each body at its origin, in the body frame [N·m, N].
     """
-    kin = kinematics(model, q, qd)
+    kin, tau = kinematics(model, q, qd), checked_v(model, "tau", tau)
     inertia = body_inertias(model)
     bias = bias_forces(inertia, kin)
     return articulated_body(model, kin, inertia, bias if F_ext is None else bias - F_ext, tau)

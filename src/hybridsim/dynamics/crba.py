@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.rows import take
-from hybridsim.core.types import AnyArray, Q
+from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.jacobian import world_directions
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
@@ -21,7 +21,7 @@ from hybridsim.spatial.inertia import RigidInertia
 from hybridsim.spatial.transform import Pose
 
 
-def mass_matrix(model: Model, q: Q) -> Float[AnyArray, "nv nv"]:
+def mass_matrix(model: Model, q: Numbers) -> Float[AnyArray, "nv nv"]:
     """Joint-space inertia M(q), armature included [kg·m², kg·m or kg]."""
     kin = kinematics(model, q, jnp.zeros(model.nv))
     M = tree_mass_matrix(model, kin, body_inertias(model))

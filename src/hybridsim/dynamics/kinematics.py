@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
-from hybridsim.core.types import AnyArray, Q, Qd, Vec3, require_float64
+from hybridsim.core.types import AnyArray, Numbers, Q, Vec3, require_float64
 from hybridsim.dynamics.tree import per_joint_type, root_to_leaves
 from hybridsim.model import joints
-from hybridsim.model.coordinates import expand_q, expand_v
+from hybridsim.model.coordinates import checked_q, checked_v, expand_q, expand_v
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
@@ -32,9 +32,10 @@ class Kinematics(eqx.Module):
     """Velocity in the world, in the body frame [rad/s, m/s]."""
 
 
-def kinematics(model: Model, q: Q, qd: Qd) -> Kinematics:
+def kinematics(model: Model, q: Numbers, qd: Numbers) -> Kinematics:
     """Poses and velocities of all bodies."""
     require_float64()
+    q, qd = checked_q(model, q), checked_v(model, "qd", qd)
     X_PB, S = joint_poses(model, q)
 
     def step(parent, X_PB, dofs):

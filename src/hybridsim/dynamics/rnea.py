@@ -5,17 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Tau
+from hybridsim.core.types import AnyArray, Numbers, Tau
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
-from hybridsim.model.coordinates import expand_v, reduce_tau
+from hybridsim.model.coordinates import checked_v, expand_v, reduce_tau
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 from hybridsim.spatial.motion import cross_motion
 
 
-def inverse_dynamics(model: Model, q: Q, qd: Qd, qdd: Qdd, F_ext: Float[AnyArray, "nb 6"] | None = None) -> Tau:
+def inverse_dynamics(
+    model: Model, q: Numbers, qd: Numbers, qdd: Numbers, F_ext: Float[AnyArray, "nb 6"] | None = None
+) -> Tau:
     """Joint torques or forces that produce the accelerations `qdd` [N·m or N].
 
     For a free joint the result is the wrench that must act on the base. Springs, dampers and limits of the model are
@@ -31,17 +33,17 @@ def inverse_dynamics(model: Model, q: Q, qd: Qd, qdd: Qdd, F_ext: Float[AnyArray
     kin = kinematics(model, q, qd)
     inertia = body_inertias(model)
     bias = bias_forces(inertia, kin)
-    tree_qdd = expand_v(model, qdd)
+    tree_qdd = expand_v(model, checked_v(model, "qdd", qdd))
     tau = tree_torques(model, kin, inertia, bias if F_ext is None else bias - F_ext, tree_qdd)
     return reduce_tau(model, tau)
 
 
-def bias_torques(model: Model, q: Q, qd: Qd) -> Tau:
+def bias_torques(model: Model, q: Numbers, qd: Numbers) -> Tau:
     """Torques that gravity and velocity products call for at zero acceleration: C(q, qd) qd + g(q) [N·m or N]."""
     return inverse_dynamics(model, q, qd, np.zeros(model.nv))
 
 
-def gravity_torques(model: Model, q: Q) -> Tau:
+def gravity_torques(model: Model, q: Numbers) -> Tau:
     """Torques that hold the mechanism at rest against gravity [N·m or N]."""
     return bias_torques(model, q, np.zeros(model.nv))
 

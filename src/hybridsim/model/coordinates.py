@@ -10,13 +10,32 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Q, Qd
+from hybridsim.core.types import AnyArray, Numbers, Q, Qd
 from hybridsim.model import joints
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 
 _SCALAR = (JointType.REVOLUTE, JointType.PRISMATIC)
+
+
+def checked(model: Model, what: str, values: Numbers, *, size: int, names: tuple[str, ...]) -> Float[AnyArray, " n"]:
+    """`values` as an array, if there are as many as the model wants; raises `ValueError` with their names."""
+    array = jnp.asarray(values)
+    if array.shape != (size,):
+        listed = f": {', '.join(names)}" if names else ""
+        raise ValueError(f"{what} has shape {array.shape}, but model {model.name!r} wants {size} numbers{listed}")
+    return array
+
+
+def checked_q(model: Model, q: Numbers) -> Q:
+    """Coordinates of the right length."""
+    return checked(model, "q", q, size=model.nq, names=model.topology.coordinate_names)
+
+
+def checked_v(model: Model, what: str, values: Numbers) -> Qd:
+    """Velocities, accelerations or torques of the right length."""
+    return checked(model, what, values, size=model.nv, names=model.topology.dof_names)
 
 
 def retract(model: Model, q: Q, delta: Qd) -> Q:
