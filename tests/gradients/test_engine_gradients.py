@@ -71,7 +71,7 @@ COMMON = {
 
 @pytest.fixture(scope="module")
 def model():
-    """One mechanism with a free base, a ball joint, hinges, a slider, springs, friction, a limit in use and a mimic."""
+    """One mechanism with a free base, a ball joint, hinges, a slider, springs, friction and a limit in use."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("all", gravity=(0.3, -0.4, -9.0))
     for name, parent, kind, extra in (
@@ -187,6 +187,53 @@ def test_difference_and_retract(model):
         return difference(model, q, target), difference(model, jnp.asarray(target), q)
 
     check_derivatives(both, {"q": np.zeros(model.nv)})
+
+
+MIMIC_PARAMETERS = {"ratio": lambda m: m.joint.mimic_ratio, "offset": lambda m: m.joint.mimic_offset}
+
+
+def test_mimic_joint():
+    """All at once on a gripper whose second finger follows the first: the dynamics on reduced coordinates."""
+    gripper = ModelBuilder("gripper", gravity=(0.3, -0.4, -9.0))
+    gripper.add_body("slide", kind="prismatic", axis=(0.1, 0.2, 1.0), mass=1.0, inertia=(0.1, 0.2, 0.25), **COMMON)
+    for name, extra in (("left", {}), ("right", {"mimic": "left", "mimic_ratio": -0.7, "mimic_offset": 0.2})):
+        gripper.add_body(
+            name,
+            parent="slide",
+            at=(0.2, 0.1, 0.3),
+            rpy=(0.1, 0.2, 0.3),
+            axis=(0.3, 1.0, 0.2),
+            mass=0.7,
+            com=(0.1, 0.2, -0.3),
+            inertia=(0.02, 0.03, 0.04, 0.001, 0.002, 0.003),
+            armature=0.1,
+            **COMMON,
+            **extra,
+        )
+    model = gripper.build()
+    torque, wrench = np.array([0.5, -0.4]), WRENCH[:3]
+
+    def everything(p):
+        changed = model
+        for name, get in (MODEL_PARAMETERS | MIMIC_PARAMETERS).items():
+            changed = eqx.tree_at(get, changed, p[name])
+        q, qd = p["q"], p["qd"]
+        sim = eqx.tree_at(lambda s: s.model, Simulator(model, dt=0.01), changed)
+        state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+        return (
+            _kinematics(changed, q, qd),
+            _energies(changed, q, qd),
+            frame_jacobian(changed, kinematics(changed, q, qd), 2, jnp.array([0.1, 0.2, 0.3])),
+            inverse_dynamics(changed, q, qd, torque, wrench),
+            mass_matrix(changed, q),
+            forward_dynamics(changed, q, qd, torque, wrench),
+            passive_torques(changed, q, qd),
+            rollout(sim, state, np.ones((3, model.nu))).q,
+        )
+
+    parameters = {name: get(model) for name, get in (MODEL_PARAMETERS | MIMIC_PARAMETERS).items()}
+    sizes = check_derivatives(everything, parameters | {"q": np.array([0.1, 0.4]), "qd": np.array([0.5, -0.8])})
+    assert min(sizes.values()) > 0.01, sizes
 
 
 ACTUATION = {

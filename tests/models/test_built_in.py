@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from hybridsim.dynamics.aba import forward_dynamics
-from hybridsim.dynamics.inverse_kinematics import Target, inverse_kinematics
 from hybridsim.dynamics.kinematics import frame_pose, kinematics
 from hybridsim.io.load import load_model
 from hybridsim.models import (
@@ -113,22 +112,6 @@ def test_arm_from_denavit_hartenberg_parameters():
     np.testing.assert_allclose(tool.p, expected[:3, 3], atol=1e-14)
     with pytest.raises(ValueError, match="as many inertials"):
         arm_from_dh(rows, inertials=[])
-
-
-def test_inverse_kinematics_reaches_what_can_be_reached():
-    model = planar_arm()
-    q_goal = np.array([0.4, -0.5, 0.9, -0.3])
-    tool = frame_pose(model, kinematics(model, q_goal, np.zeros(4)), "tool")
-    target = Target("tool", position=tool.p, rotation=tool.R)
-    found = jax.jit(lambda q: inverse_kinematics(model, [target], q))(np.array([0.1, 0.1, 0.1, 0.1]))
-    assert int(found.status) == 0 and float(found.error) < 1e-8
-    np.testing.assert_allclose(found.q, q_goal, atol=1e-6)
-    far = jax.jit(lambda q: inverse_kinematics(model, [Target("tool", position=np.array([9.0, 0, 0]))], q))(q_goal)
-    assert int(far.status) == 2, "out of reach must not be reported as success"
-    with pytest.raises(KeyError, match="no body or frame named 'hand'"):
-        inverse_kinematics(model, [Target("hand", position=np.zeros(3))], q_goal)
-    with pytest.raises(ValueError, match="neither position nor rotation"):
-        inverse_kinematics(model, [Target("tool")], q_goal)
 
 
 def test_wrong_number_of_lengths():

@@ -22,7 +22,7 @@ from support.compare import assert_relative
 from support.exported_models import load
 from support.mujoco_twin import MujocoState
 from support.random_models import random_state
-from support.real_models import ACROBOT, SUITE, URDF, bullet_file, suite_file
+from support.real_models import ACROBOT, BULLET_MJCF, SUITE, URDF, bullet_file, suite_file
 
 
 @jax.jit
@@ -42,15 +42,13 @@ def everything(model, q, qd, tau):
     }
 
 
-MJCF = {name: partial(suite_file, name) for name in SUITE} | {"ant": partial(bullet_file, "mjcf/ant.xml")}
+MJCF = {name: partial(suite_file, name) for name in SUITE}
+MJCF |= {f"bullet_{name}": partial(bullet_file, f"mjcf/{name}.xml") for name in BULLET_MJCF}
 
 # large mechanisms, or near relatives of others: compiled only in the slow run
-SLOW = {"humanoid_CMU", "manipulator", "stacker", "ball_in_cup", "point_mass"} | {
-    "aliengo",
-    "mini_cheetah",
-    "racecar",
-    "r2d2",
-}
+SLOW = {"humanoid_CMU", "manipulator", "stacker", "ball_in_cup", "point_mass"}
+SLOW |= {f"bullet_{name}" for name in BULLET_MJCF if name not in ("ant", "inverted_double_pendulum", "striker", "capsule")}
+SLOW |= {"aliengo", "mini_cheetah", "racecar", "r2d2"}
 
 
 def _cases(names):
@@ -82,7 +80,8 @@ def test_mjcf_against_mujoco(name):
         assert_relative(ours["p"][i], p, what=f"position of {body}")
         assert_relative(ours["V"][i], state.twist(body), what=f"velocity of {body}")
     assert_relative(ours["J"], state.point_jacobian(model.topology.body_names[-1]), what="Jacobian of the last body")
-    _, kinetic = state.energies()
+    potential, kinetic = state.energies()
+    assert_relative(ours["potential energy"], potential, what="potential energy")
     assert_relative(ours["kinetic energy"], kinetic, what="kinetic energy")
     assert_relative(ours["qdd"], state.accelerations(tau), what="qdd")
 

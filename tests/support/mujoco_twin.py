@@ -68,8 +68,7 @@ class MujocoState:
         for name, kind, (q0, q1), (v0, v1) in rows:
             if kind is JointType.FIXED:
                 continue
-            joint = mujoco.mj_name2id(mj, mujoco.mjtObj.mjOBJ_JOINT, name)
-            assert joint >= 0, f"MuJoCo has no joint {name}"
+            joint = _index(mj, mujoco.mjtObj.mjOBJ_JOINT, name)
             qpos, dof = mj.jnt_qposadr[joint], mj.jnt_dofadr[joint]
             self.data.qpos[qpos : qpos + q1 - q0] = q[q0:q1]
             if kind is JointType.FREE:
@@ -101,23 +100,34 @@ class MujocoState:
         return np.linalg.solve(self.T, self.data.qacc - self.drift)
 
     def pose(self, body: str) -> tuple[np.ndarray, np.ndarray]:
-        found = self.data.body(body)
+        found = self.data.body(self._body(body))
         return np.array(found.xmat).reshape(3, 3), np.array(found.xpos)
 
     def twist(self, body: str) -> np.ndarray:
         """Velocity of the body in its own frame, angular first."""
         out = np.zeros(6)
-        mujoco.mj_objectVelocity(self.mj, self.data, mujoco.mjtObj.mjOBJ_XBODY, self.data.body(body).id, out, 1)
+        mujoco.mj_objectVelocity(self.mj, self.data, mujoco.mjtObj.mjOBJ_XBODY, self._body(body), out, 1)
         return out
 
     def point_jacobian(self, body: str) -> np.ndarray:
         """Angular and linear velocity of the body's origin in world axes per unit of our qd."""
         linear, angular = np.zeros((3, self.mj.nv)), np.zeros((3, self.mj.nv))
-        mujoco.mj_jacBody(self.mj, self.data, linear, angular, self.data.body(body).id)
+        mujoco.mj_jacBody(self.mj, self.data, linear, angular, self._body(body))
         return np.concatenate([angular, linear]) @ self.T
 
+    def _body(self, name: str) -> int:
+        return _index(self.mj, mujoco.mjtObj.mjOBJ_BODY, name)
+
     def energies(self) -> tuple[float, float]:
-        """Potential energy of gravity, kinetic energy."""
+        """Potential energy of gravity, bodies fixed to the world left out, and kinetic energy."""
         mujoco.mj_energyPos(self.mj, self.data)
         mujoco.mj_energyVel(self.mj, self.data)
-        return float(self.data.energy[0]), float(self.data.energy[1])
+        fixed = self.mj.body_weldid == 0
+        height = -self.data.xipos[fixed] @ self.mj.opt.gravity
+        return float(self.data.energy[0] - self.mj.body_mass[fixed] @ height), float(self.data.energy[1])
+
+
+def _index(mj: mujoco.MjModel, kind: mujoco.mjtObj, name: str) -> int:
+    """Place of a named element; one without a name in the file is called by its place, such as `joint0`."""
+    found = mujoco.mj_name2id(mj, kind, name)
+    return found if found >= 0 else int(name.removeprefix("joint").removeprefix("body"))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from hybridsim.core.numerics import symmetric_solve_3
 from hybridsim.core.types import AnyArray, Numbers, Qdd, Tau
 from hybridsim.dynamics.crba import tree_mass_matrix
-from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.inertias import armature_bias, bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.rnea import tree_torques
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
@@ -62,7 +62,7 @@ def articulated_body(
         return (Ia.seen_from(X_PB), X_PB.force(pa)), None, (K, k)
 
     own = (jax.vmap(articulated)(inertia), bias)
-    dofs = (kin.S, tau, jnp.asarray(model.joint.armature))
+    dofs = (kin.S, tau - armature_bias(model, kin), jnp.asarray(model.joint.armature))
     _, (K, k) = leaves_to_root(model.topology, gather, own, (kin.X_PB, c), dofs)
 
     # root to leaves: a, qdd; accelerating the world upwards stands for gravity

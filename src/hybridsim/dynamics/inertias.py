@@ -2,10 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray
 from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.model import joints
+from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
 from hybridsim.spatial.motion import cross_force
@@ -19,3 +22,19 @@ def body_inertias(model: Model) -> RigidInertia:
 def bias_forces(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
     """Force that keeps each body moving with its velocity, gravity apart [N·m, N]: V ×* (I V)."""
     return jax.vmap(lambda I, V: cross_force(V, I * V))(inertia, kin.V_WB_B)  # noqa: E741
+
+
+def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:
+    """Force that the armature calls for at zero acceleration [N·m or N].
+
+    It is zero but for free joints: their armature resists changes of the linear velocity in the world, whose components
+    `qd` gives in the turning body frame.
+    """
+    topology = model.topology
+    if JointType.FREE not in topology.joint_types:
+        return np.zeros(topology.mv)
+    parts = [
+        joints.carried_acceleration(kind, kin.V_PB_B[body]) if kind is JointType.FREE else np.zeros(kind.nv)
+        for body, kind in enumerate(topology.joint_types)
+    ]
+    return model.joint.armature * jnp.concatenate(parts)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Numbers, Tau
-from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.inertias import armature_bias, bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
 from hybridsim.model.coordinates import checked_v, expand_v, reduce_tau
@@ -63,7 +63,7 @@ def tree_torques(
         return X_PB.force(total), None, S @ total
 
     _, tau = leaves_to_root(model.topology, collect, F, kin.X_PB, kin.S)
-    return tau + model.joint.armature * qdd
+    return tau + model.joint.armature * qdd + armature_bias(model, kin)
 
 
 def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:

@@ -173,7 +173,7 @@ def carried_acceleration(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[An
     """
     if kind is JointType.FREE:
         return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])
-    return jnp.zeros_like(qd)
+    return np.zeros(qd.shape)
 
 
 def carried_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
