@@ -13,7 +13,6 @@ from hybridsim.models import (
     arm_from_dh,
     double_pendulum,
     n_link_pendulum,
-    planar_arm,
     quadruped,
     swimmer,
 )
