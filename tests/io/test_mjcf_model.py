@@ -74,7 +74,8 @@ def test_contact_pairs_exclusions_sites_and_keyframe(tmp_path):
     )
     model, problems = load(path)
     assert model.geometry.explicit_pairs == (("ga", "gb"),)
-    assert model.geometry.excluded_pairs == (("a", "b"),)
+    assert model.geometry.excluded_pairs == (("a", "fix"),)
+    assert [info.link for info in model.geometry.infos] == ["world", "a", "b", "fix"]
     np.testing.assert_array_equal(model.home, [1, 2])
     np.testing.assert_array_equal(model.gravity, [0, 1, -5])
     assert model.timestep == 0.004

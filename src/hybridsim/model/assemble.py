@@ -1,10 +1,11 @@
-"""From descriptions to a Model: compound joints written out, fixed bodies merged, arrays filled."""
+"""From descriptions to a Model: compound joints written out, arrays filled."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from hybridsim.model.apparent_inertia import apparent_inertias, unit
 from hybridsim.model.coordinates import neutral
 from hybridsim.model.geometry import Geometry, GeomInfo
 from hybridsim.model.inertial import Inertial
@@ -114,7 +115,7 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
     damping = per_dof(lambda j: np.nan if j.limit_damping is None else j.limit_damping)
     return Joints(
         placement=_poses([body.placement for body in bodies]),
-        axis=_rows([_unit(body.joint.axis) for body in bodies], 3),
+        axis=_rows([unit(body.joint.axis) for body in bodies], 3),
         anchor=_rows([body.joint.anchor for body in bodies], 3),
         armature=per_dof(lambda j: j.armature),
         stiffness=per_dof(lambda j: j.stiffness),
@@ -143,46 +144,6 @@ def _rest(joint: JointSpec, kind: JointType) -> np.ndarray:
     return np.full(kind.nq, joint.rest, dtype=float)
 
 
-def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
-    """Inertia that each degree of freedom shows to a force on it alone, all others free, at q = 0: 1/(M⁻¹)ᵢᵢ.
-
-    A chain gives way at its other joints, so this can be a hundred times less than the inertia that a joint carries.
-    """
-    M = np.diag(np.repeat([float(body.joint.armature) for body in bodies], [k.nv for k in topology.joint_types]))
-    poses: list[Pose] = []
-    jacobians: list[np.ndarray] = []
-    for i, body in enumerate(bodies):
-        parent = topology.parents[i]
-        X_WB = body.placement if parent == WORLD else poses[parent] @ body.placement
-        poses.append(X_WB)
-        # angular and linear velocity of the world's origin, carried along with the body, per unit of each velocity
-        J = np.zeros((6, topology.mv)) if parent == WORLD else jacobians[parent].copy()
-        start, stop = topology.tree_v_slices[i]
-        J[:, start:stop] = _world_directions(body, topology.joint_types[i], X_WB)
-        jacobians.append(J)
-        com, R = X_WB.point(body.inertial.com), np.asarray(X_WB.R)
-        velocity = J[3:] - np.cross(com, J[:3], axisa=0, axisb=0, axisc=0)
-        M += body.inertial.mass * velocity.T @ velocity + J[:3].T @ (R @ body.inertial.inertia @ R.T) @ J[:3]
-    if topology.mv == 0:
-        return np.zeros(0)
-    return 1.0 / np.diag(np.linalg.pinv(M, hermitian=True)).clip(min=1e-12)
-
-
-def _world_directions(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:
-    """Columns: motion of the world's origin, carried along with the body, for each velocity of its joint."""
-    R, axis = np.asarray(X_WB.R), _unit(body.joint.axis)
-    if kind is JointType.PRISMATIC:
-        return np.concatenate([np.zeros(3), R @ axis])[:, None]
-    if kind is JointType.FIXED:
-        return np.zeros((6, 0))
-    turns = (R @ axis)[:, None] if kind is JointType.REVOLUTE else R
-    centre = np.asarray(X_WB.p) if kind is JointType.FREE else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
-    turning = np.concatenate([turns, np.cross(centre, turns, axisa=0, axisb=0, axisc=0)])
-    if kind is JointType.FREE:
-        return np.concatenate([turning, np.concatenate([np.zeros((3, 3)), R])], axis=1)
-    return turning
-
-
 def _actuators(
     spec: ModelSpec, bodies: Sequence[BodySpec], topology: Topology, joint_index: dict[str, int]
 ) -> Actuators:
@@ -208,7 +169,9 @@ def _actuators(
 
 
 def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
-    infos = tuple(GeomInfo(g.name, index[g.body], g.shape, g.mesh_file, g.group, g.mask) for g in spec.geoms)
+    infos = tuple(
+        GeomInfo(g.name, index[g.body], g.shape, g.mesh_file, g.group, g.mask, g.link or g.body) for g in spec.geoms
+    )
     return Geometry(
         infos=infos,
         placement=_poses([g.placement for g in spec.geoms]),
@@ -227,11 +190,6 @@ def _home(spec: ModelSpec, topology: Topology, joint_index: dict[str, int]) -> n
         indices = [q for part in parts for q in range(*topology.q_slices[joint_index[part]])]
         home[indices] = value
     return home
-
-
-def _unit(axis) -> np.ndarray:
-    axis = np.asarray(axis, dtype=float)
-    return axis / np.linalg.norm(axis)
 
 
 def _rows(rows, width: int) -> np.ndarray:

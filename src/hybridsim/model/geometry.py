@@ -44,6 +44,8 @@ class GeomInfo:
     """Collision group bits."""
     mask: int = 1
     """Groups that this shape collides with."""
+    link: str = ""
+    """Name of the body that the shape was described with; another one than `body` if that one was merged."""
 
 
 class Geometry(eqx.Module):
@@ -57,7 +59,7 @@ class Geometry(eqx.Module):
     friction: Float[AnyArray, " ng"]
     """Coulomb friction coefficient."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
-    """Pairs of bodies that never collide."""
+    """Pairs of links (see `GeomInfo.link`) whose shapes never collide."""
     explicit_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of shapes that collide whatever their groups say."""
 

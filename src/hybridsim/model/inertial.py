@@ -41,9 +41,20 @@ class Inertial:
         d = self.com - point
         return self.inertia + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
 
+    def spatial(self) -> np.ndarray:
+        """6×6 inertia about the frame's origin, angular part first [kg·m², kg·m, kg]."""
+        mc = self.mass * skew(self.com)
+        return np.block([[self.about(np.zeros(3)), mc], [mc.T, self.mass * np.eye(3)]])
+
     def entries(self) -> np.ndarray:
         """The six entries of the inertia in the order of `SYMMETRIC_ORDER`."""
         return np.array([self.inertia[i] for i in SYMMETRIC_ORDER])
+
+
+def skew(v: np.ndarray) -> np.ndarray:
+    """Matrix of the cross product with `v`."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def inertia_matrix(entries) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Merging bodies on fixed joints into their parents, without losing inertia, shapes or names.
 
-A merged body lives on as a named frame, so that a URDF's `tool0` can still be asked for.
+A merged body lives on as a named frame, so that a URDF's `tool0` can still be asked for, and its shapes remember it as
+their link, so that what must not collide with it still may collide with its carrier.
 """
 
 from dataclasses import replace
@@ -30,17 +31,9 @@ def merge_fixed(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str, Pose]]
             kept.append(replace(body, parent=parent, placement=X_BL))
 
     kept = [replace(b, inertial=b.inertial + extra[b.name]) if b.name in extra else b for b in kept]
-    geoms = [_reattached(g, *carrier(g.body)) for g in spec.geoms]
+    geoms = [replace(_reattached(g, *carrier(g.body)), link=g.link or g.body) for g in spec.geoms]
     frames += [_reattached(f, *carrier(f.body)) for f in spec.frames]
-    carriers = {name: body for name, (body, _) in placements.items()}
-    excluded = {tuple(carriers.get(name, name) for name in pair) for pair in spec.excluded_pairs}
-    merged = replace(
-        spec,
-        bodies=kept,
-        geoms=geoms,
-        frames=frames,
-        excluded_pairs=sorted((a, b) for a, b in excluded if a != b),
-    )
+    merged = replace(spec, bodies=kept, geoms=geoms, frames=frames)
     return merged, placements
 
 

@@ -7,7 +7,7 @@ runs once while a model is read. A joint is singular exactly if SᵀIA S is.
 import numpy as np
 
 from hybridsim.model.assemble import plane_axes
-from hybridsim.model.inertial import Inertial
+from hybridsim.model.inertial import skew
 from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, ModelSpec
 from hybridsim.spatial.transform import Pose
 
@@ -19,7 +19,7 @@ SMALLEST = 1e-60
 
 def singular_joints(spec: ModelSpec) -> list[BodySpec]:
     """Bodies whose joint accelerates without inertia resisting; the description must be free of errors."""
-    IA = {body.name: _spatial_inertia(body.inertial) for body in spec.bodies}
+    IA = {body.name: body.inertial.spatial() for body in spec.bodies}
     singular = []
     for body in reversed(spec.bodies):
         S = _directions(body.joint)
@@ -37,17 +37,11 @@ def singular_joints(spec: ModelSpec) -> list[BodySpec]:
     return singular[::-1]
 
 
-def _spatial_inertia(inertial: Inertial) -> np.ndarray:
-    """6×6 inertia about the body's origin, angular part first."""
-    mc = inertial.mass * _skew(inertial.com)
-    return np.block([[inertial.about(np.zeros(3)), mc], [mc.T, inertial.mass * np.eye(3)]])
-
-
 def _directions(joint: JointSpec) -> np.ndarray:
     """Directions of motion in the body frame at q = 0 as columns; none for a joint that follows another."""
     if joint.kind is JointKind.FIXED or joint.mimic:
         return np.zeros((6, 0))
-    turn = np.vstack([np.eye(3), _skew(np.asarray(joint.anchor, dtype=float))])
+    turn = np.vstack([np.eye(3), skew(np.asarray(joint.anchor, dtype=float))])
     slide = np.vstack([np.zeros((3, 3)), np.eye(3)])
     axis = np.asarray(joint.axis, dtype=float)
     axis = axis / (np.linalg.norm(axis) or 1.0)
@@ -70,9 +64,4 @@ def _directions(joint: JointSpec) -> np.ndarray:
 def _motion_matrix(X_PB: Pose) -> np.ndarray:
     """6×6 matrix that takes motion vectors from P to B."""
     R_BP = np.asarray(X_PB.R).T
-    return np.block([[R_BP, np.zeros((3, 3))], [-R_BP @ _skew(np.asarray(X_PB.p)), R_BP]])
-
-
-def _skew(v: np.ndarray) -> np.ndarray:
-    x, y, z = v
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.block([[R_BP, np.zeros((3, 3))], [-R_BP @ skew(np.asarray(X_PB.p)), R_BP]])

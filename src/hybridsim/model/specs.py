@@ -106,6 +106,8 @@ class GeomSpec:
     group: int = 1
     mask: int = 1
     source: Source = Source()
+    link: str = ""
+    """Body that the shape was described with, if that one was merged into `body`; empty otherwise."""
 
 
 @dataclass
@@ -148,4 +150,6 @@ class ModelSpec:
     """Starting coordinates by joint name; zero (or no rotation) for the joints not named."""
     timestep: float = 0.001
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of links (bodies, merged ones included) whose shapes never collide."""
     explicit_pairs: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of shapes that collide whatever their groups say."""
