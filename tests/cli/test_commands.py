@@ -2,8 +2,12 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +50,7 @@ def broken(tmp_path):
 def test_check_shows_the_model(arm, capsys):
     assert run(["check", arm]) == 0
     out = capsys.readouterr().out
-    assert "arm: 1 body, 1 degree of freedom, 1 actuator, 0 shapes, 1.5 kg, fixed base" in out
+    assert "arm: 1 body, 1 degree of freedom, 1 actuator, 0 shapes, 0 frames, 1.5 kg, fixed base" in out
     assert "shoulder" in out and "revolute" in out and "can be used: 0 errors" in out
 
 
@@ -95,7 +99,7 @@ def test_simulate_writes_the_motion(arm, tmp_path, capsys):
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["time", "q:shoulder", "qd:shoulder"]
     assert len(rows) == 11 and float(rows[0]["q:shoulder"]) == 0.5
-    np.testing.assert_allclose(float(rows[-1]["time"]), 0.1)
+    assert float(rows[-1]["time"]) == 0.1
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert "10 steps" in capsys.readouterr().out
 
@@ -143,12 +147,20 @@ def test_convert_writes_the_other_format(arm, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; the names are joint0"),
+        (["simulate", "pendulum", "--start", "joint0", "nan"], "coordinate 'joint0' must be a finite number"),
         (["simulate", "pendulum", "--command", "motor", "1"], "no actuator is named 'motor'"),
-        (["simulate", "pendulum", "--time", "-1"], "must be positive"),
-        (["simulate", "pendulum", "--dt", "nan"], "must be positive"),
+        (["simulate", "pendulum", "--time", "-1"], "--time must be positive and finite"),
+        (["simulate", "pendulum", "--dt", "nan"], "--dt must be positive and finite"),
+        (["simulate", "pendulum", "--dt", "10"], "longer than the 2 s to simulate"),
+        (["simulate", "pendulum", "--time", "1e12"], "use a larger --dt"),
+        (["simulate", "pendulum", "--every", "0"], "--every 0"),
+        (["simulate", "pendulum", "--base", "free"], "--base: says how to read a file"),
+        (["simulate", "pendulm"], "did you mean 'pendulum'?"),
         (["taps", "/no/such/file.urdf"], "there is no file"),
-        (["simulate", "pendulum", "--time", "0.01", "--out", "/no/such/folder/run.csv"], "/no/such/folder"),
-        (["simulate", "pendulum", "--time", "0.01", "--out", "{tmp}/a.csv", "--plot", "{tmp}/run.xyz"], "xyz"),
+        (["simulate", "pendulum", "--out", "/no/such/folder/run.csv"], "there is no folder /no/such/folder"),
+        (["simulate", "pendulum", "--out", "{tmp}"], "it is a folder"),
+        (["simulate", "pendulum", "--plot", "{tmp}/run.xyz"], ".png"),
+        (["simulate", "pendulum", "--plot", "/no/such/folder/run.png"], "there is no folder"),
     ],
 )
 def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
@@ -157,7 +169,115 @@ def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
         arguments += ["--out", str(tmp_path / "run.csv")]
     assert run(arguments) == 1
     error = capsys.readouterr().err
-    assert message in error and "Traceback" not in error
+    assert message in error and "Traceback" not in error and "Error" not in error
+    assert not (tmp_path / "run.csv").exists(), "nothing is computed before the mistake is found"
+    assert run([*arguments, "--json"]) == 1
+    assert message in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_options_reach_the_reader(tmp_path, capsys):
+    path = tmp_path / "robot.urdf"
+    inertia = '<inertia ixx="0.1" iyy="0.1" izz="{izz}" ixy="0" ixz="0" iyz="0"/>'
+    path.write_text(
+        '<robot name="r"><link name="trunk"><inertial><mass value="2"/>' + inertia.format(izz="0.5") + "</inertial>"
+        '<collision><geometry><mesh filename="package://shapes/trunk.stl"/></geometry></collision></link></robot>'
+    )
+    shapes = tmp_path / "elsewhere"
+    shapes.mkdir()
+    options = ["--base", "free", "--lenient", "inertia.triangle", "--packages", "shapes", str(shapes)]
+    assert run(["check", str(path), *options, "--json"]) == 1
+    codes = {problem["code"] for problem in json.loads(capsys.readouterr().out)["problems"]}
+    assert codes == {"mesh.missing", "inertia.triangle"}
+    import trimesh
+
+    trimesh.creation.box((0.2, 0.2, 0.2)).export(shapes / "trunk.stl")
+    assert run(["check", str(path), *options, "--allowed", str(shapes), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["summary"]["base"] == "free" and report["summary"]["shapes"] == 1
+    assert run(["check", str(path), *options[:2], *options[4:], "--json"]) == 1
+    assert "inertia.triangle" in capsys.readouterr().out
+
+
+def test_the_model_itself_is_never_overwritten(arm, tmp_path, capsys):
+    before = Path(arm).read_text()
+    link = tmp_path / "link.urdf"
+    link.symlink_to(arm)
+    for arguments in (["convert", arm, arm], ["convert", arm, str(link)], ["simulate", arm, "--out", arm]):
+        assert run(arguments) == 1
+        assert "is the model itself" in capsys.readouterr().err
+    assert Path(arm).read_text() == before
+
+
+def test_names_are_printed_as_they_are(tmp_path, capsys):
+    """Neither brackets nor commas in a file's names mean anything to the command line."""
+    path, out = tmp_path / "odd.urdf", tmp_path / "run.csv"
+    text = ARM.format(mass="1.5", lower="-1.5").replace('"shoulder"', '"j,[/]1"').replace('"upper"', '"arm[bold]"')
+    path.write_text(text.replace('name="arm"', 'name="x[/]y"'))
+    assert run(["check", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "x[/]y:" in shown and "arm[bold]" in shown and "j,[/]1" in shown
+    assert run(["taps", str(path)]) == 0
+    assert "dof names: j,[/]1" in capsys.readouterr().out
+    assert run(["simulate", str(path), "--time", "0.002", "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["time", "q:j,[/]1", "qd:j,[/]1"] and {len(row) for row in rows} == {3}
+
+
+def test_simulate_covers_the_time_asked_for_and_says_so(tmp_path, capsys):
+    out = tmp_path / "run.csv"
+    arguments = ["simulate", "pendulum", "--time", "0.1", "--dt", "0.03", "--every", "3", "--out", str(out), "--json"]
+    assert run(arguments) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["steps"] == 4 and np.isclose(report["time_s"], 0.12) and report["problem"] == ""
+    np.testing.assert_allclose(np.loadtxt(out, delimiter=",", skiprows=1)[:, 0], [0.0, 0.09])
+
+
+def test_convert_as_json(arm, tmp_path, capsys):
+    out = tmp_path / "arm.xml"
+    assert run(["convert", arm, str(out), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["out"] == str(out) and isinstance(report["notes"], list)
+
+
+def test_simulate_into_a_pipe_that_is_no_file(tmp_path):
+    """A device or named pipe is written into, not replaced."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "hybridsim", "simulate", "pendulum", "--time", "0.003", "--out", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        lines = pipe.read_text().splitlines()
+        assert process.wait() == 0
+    assert lines[0] == "time,q:joint0,qd:joint0" and len(lines) == 5
+    assert pipe.is_fifo()
+
+
+def test_interrupted_simulations_keep_what_they_have(tmp_path):
+    out = tmp_path / "run.csv"
+    command = [sys.executable, "-m", "hybridsim", "simulate", "pendulum", "--time", "1e5", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not out.exists() or out.stat().st_size < 10_000:
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error and "written to" in output
+    table = np.loadtxt(out, delimiter=",", skiprows=1)
+    assert len(table) >= 501 and np.isfinite(table).all()
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = f"{sys.executable} -m hybridsim taps quadruped | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""
+
+
+def test_version(capsys):
+    import hybridsim
+
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"hybridsim {hybridsim.__version__}\n"
 
 
 @pytest.mark.parametrize("content", ["", "<robot", "not xml at all", "<sdf/>", "\x00\x01"])

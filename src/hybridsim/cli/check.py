@@ -1,14 +1,10 @@
 """`hybridsim check`: what is in a model file, and what is wrong with it."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
-from hybridsim.core.errors import Problem, Severity
+from hybridsim.cli.output import count, print_json, print_problems, print_table, say, verdict
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -32,9 +28,20 @@ def check(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fa
     """
     found, problems = reading.inspect(model)
     if json:
-        _print_json(model, found, problems)
+        print_json(
+            {
+                "model": model,
+                "usable": found is not None,
+                "summary": summary(found) if found is not None else None,
+                "bodies": bodies(found) if found is not None else [],
+                "problems": [asdict(problem) for problem in problems],
+            }
+        )
     else:
-        _print_tables(model, found, problems)
+        if found is not None:
+            _print_model(found)
+        print_problems(problems)
+        say(verdict(model, found is not None, problems))
     return 0 if found is not None else 1
 
 
@@ -54,13 +61,13 @@ def summary(model: "Model") -> dict:
         "mass_kg": float(np.sum(model.body.mass)),
         "gravity": [float(g) for g in model.gravity],
         "timestep_s": model.timestep,
-        "base": "free" if "free" in topology.joint_types else "fixed",
+        "base": "free" if topology.joint_types[0] == "free" else "fixed",
     }
 
 
 def bodies(model: "Model") -> list[dict]:
     """One row per body: its joint, its mass and its limits."""
-    topology, rows = model.topology, []
+    topology, joint, rows = model.topology, model.joint, []
     for i, name in enumerate(topology.body_names):
         start, stop = topology.tree_v_slices[i]
         parent, master = topology.parents[i], topology.mimics[i]
@@ -73,68 +80,42 @@ def bodies(model: "Model") -> list[dict]:
                 "type": str(topology.joint_types[i])
                 + (f", mimics {topology.joint_names[master]}" if master >= 0 else ""),
                 "mass_kg": float(model.body.mass[i]),
-                "lower": float(model.joint.lower[start]) if one else None,
-                "upper": float(model.joint.upper[start]) if one else None,
-                "effort": float(model.joint.effort_limit[start]) if one else None,
+                "lower": float(joint.lower[start]) if one else None,
+                "upper": float(joint.upper[start]) if one else None,
+                "effort": float(joint.effort_limit[start]) if one else None,
+                "damping": float(joint.damping[start]) if stop > start else None,
+                "friction": float(joint.friction[start]) if stop > start else None,
             }
         )
     return rows
 
 
-def _print_json(name: str, model: "Model | None", problems: list[Problem]) -> None:
-    report = {
-        "model": name,
-        "usable": model is not None,
-        "summary": summary(model) if model is not None else None,
-        "bodies": bodies(model) if model is not None else [],
-        "problems": [asdict(problem) for problem in problems],
-    }
-    print(json.dumps(_finite(report), indent=2))
+def _print_model(model: "Model") -> None:
+    facts = summary(model)
+    counts = [
+        count(facts["bodies"], "body", "bodies"),
+        count(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
+        count(facts["actuators"], "actuator"),
+        count(facts["shapes"], "shape"),
+        count(facts["frames"], "frame"),
+    ]
+    gravity = ", ".join(f"{g:g}" for g in facts["gravity"])
+    say(f"{facts['name']}: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base", style="bold")
+    say(f"gravity ({gravity}) m/s², time step {facts['timestep_s']:g} s; units: kg, rad or m, N·m or N", style="dim")
+    print_table(
+        ("body", "parent", "joint", "type", "mass", "limits", "effort", "damping", "friction"),
+        (_cells(row) for row in bodies(model)),
+        right=("mass", "limits", "effort", "damping", "friction"),
+    )
 
 
-def _finite(value):
-    """JSON has no infinity: an absent limit is null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
-
-
-def _print_tables(name: str, model: "Model | None", problems: list[Problem]) -> None:
-    console = Console(highlight=False)
-    if model is not None:
-        facts = summary(model)
-        counts = [
-            _count(facts["bodies"], "body", "bodies"),
-            _count(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
-            _count(facts["actuators"], "actuator"),
-            _count(facts["shapes"], "shape"),
-        ]
-        console.print(f"[bold]{facts['name']}[/]: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base")
-        console.print("mass in kg, limits in rad or m, effort in N·m or N", style="dim")
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for title in ("body", "parent", "joint", "type"):
-            table.add_column(title, no_wrap=True)
-        for title in ("mass", "limits", "effort"):
-            table.add_column(title, justify="right", no_wrap=True)
-        for row in bodies(model):
-            limited = row["lower"] is not None and (row["lower"] > float("-inf") or row["upper"] < float("inf"))
-            limits = f"{row['lower']:.3g}…{row['upper']:.3g}" if limited else ""
-            effort = f"{row['effort']:.3g}" if row["effort"] is not None and row["effort"] < float("inf") else ""
-            table.add_row(
-                row["body"], row["parent"], row["joint"], row["type"], f"{row['mass_kg']:.4g}", limits, effort
-            )
-        console.print(table)
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
-    for problem in problems:
-        color = "red" if problem.severity is Severity.ERROR else "yellow"
-        console.print(str(problem), style=color, markup=False, soft_wrap=True)
-    warnings = len(problems) - errors
-    verdict = "can be used" if model is not None else "cannot be used"
-    counts = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
-    console.print(f"{name} {verdict}: {counts}", markup=False, soft_wrap=True)
-
-
-def _count(n: int, one: str, many: str = "") -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"
+def _cells(row: dict) -> list[str]:
+    infinity = float("inf")
+    limited = row["lower"] is not None and (row["lower"] > -infinity or row["upper"] < infinity)
+    return [
+        *(row[key] for key in ("body", "parent", "joint", "type")),
+        f"{row['mass_kg']:.4g}",
+        f"{row['lower']:.3g}…{row['upper']:.3g}" if limited else "",
+        f"{row['effort']:.3g}" if row["effort"] is not None and row["effort"] < infinity else "",
+        *(f"{row[key]:.3g}" if row[key] else "" for key in ("damping", "friction")),
+    ]

@@ -4,17 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions
+from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.output import print_json, say
 
 
 def convert(
     model: ModelName,
     out: Annotated[Path, tyro.conf.Positional],
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    json: bool = False,
 ) -> int:
     """Write a model as URDF or MJCF; the ending of OUT decides (.urdf, .xml or .mjcf).
+
+    The new file holds what the engine knows: bodies, joints, collision shapes, actuators. Visual shapes, materials,
+    sensors and comments of the original are not carried over.
 
     For example:
       hybridsim convert quadruped quadruped.urdf
@@ -24,12 +28,16 @@ def convert(
         model: file or built-in mechanism.
         out: file to write.
         reading: how to read the model.
+        json: print JSON for other programs.
     """
     from hybridsim.io.convert import convert as write
 
+    refuse_to_overwrite(model, out)
     notes = write(reading.load(model), out)
-    console = Console(highlight=False)
+    if json:
+        print_json({"out": str(out), "notes": notes})
+        return 0
     for note in notes:
-        console.print(f"note: {note}", style="yellow", markup=False)
-    console.print(f"wrote {out}", markup=False)
+        say(f"note: {note}", style="yellow")
+    say(f"wrote {out}")
     return 0

@@ -1,44 +1,39 @@
 """`hybridsim`: the entry point of the command line.
 
 Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation
-diverged, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1.
+diverged, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json` errors are JSON as well.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from hybridsim.core.errors import HybridsimError
+from hybridsim.core.errors import HybridsimError, ModelError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell gives it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    # JAX may swallow a KeyboardInterrupt that comes while it compiles, and crash on one while it computes
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code."""
-    from tyro.extras import SubcommandApp
-
-    from hybridsim.cli.check import check
-    from hybridsim.cli.convert import convert
-    from hybridsim.cli.simulate import simulate
-    from hybridsim.cli.taps import taps
-
-    app = SubcommandApp()
-    for command in (check, taps, simulate, convert):
-        app.command(command)
+    as_json = "--json" in arguments
     try:
-        code = app.cli(
-            prog="hybridsim",
-            description="Robot simulation that fits physics and neural networks to recorded motion.",
-            args=list(arguments),
-        )
-        return int(code or 0)
+        code = _dispatch(list(arguments))
+        sys.stdout.flush()
+        return code
     except HybridsimError as error:
-        return _failed(str(error), 1)
+        return _failed(error, as_json)
     except KeyboardInterrupt:
-        return _failed("interrupted", 130)
+        return INTERRUPTED
     except BrokenPipeError:
         # the reader of our output has gone, as in `hybridsim taps a1.urdf | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -46,9 +41,36 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
-        return _failed(f"{type(error).__name__}: {error}\n(set HYBRIDSIM_DEBUG=1 to see where)", 1)
+        return _failed(HybridsimError(f"{type(error).__name__}: {error} (HYBRIDSIM_DEBUG=1 shows where)"), as_json)
 
 
-def _failed(message: str, code: int) -> int:
-    print(f"hybridsim: {message}", file=sys.stderr)
-    return code
+def _dispatch(arguments: list[str]) -> int:
+    from tyro.extras import SubcommandApp
+
+    import hybridsim
+    from hybridsim.cli.check import check
+    from hybridsim.cli.convert import convert
+    from hybridsim.cli.simulate import simulate
+    from hybridsim.cli.taps import taps
+
+    if arguments == ["--version"]:
+        print(f"hybridsim {hybridsim.__version__}")
+        return 0
+    app = SubcommandApp()
+    for command in (check, taps, simulate, convert):
+        app.command(command)
+    description = "Robot simulation that fits physics and neural networks to recorded motion."
+    return int(app.cli(prog="hybridsim", description=description, args=arguments) or 0)
+
+
+def _failed(error: HybridsimError, as_json: bool) -> int:
+    from hybridsim.cli.output import print_json, print_problems, say
+
+    problems = error.problems if isinstance(error, ModelError) else ()
+    if as_json:
+        print_json({"error": str(error), "problems": [asdict(problem) for problem in problems]})
+    elif problems:
+        print_problems(problems, stderr=True)
+    else:
+        say(f"hybridsim: {error}", stderr=True)
+    return 1

@@ -1,12 +1,13 @@
 """Options that the commands share: which model, and how to read it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hybridsim.core.errors import ModelError, Problem
+from hybridsim.core.errors import HybridsimError, ModelError, Problem
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -38,32 +39,35 @@ class ReadingOptions:
         from hybridsim.io.load import inspect_model
         from hybridsim.models import BUILT_IN
 
+        given = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():
+            if used := [f"--{option}" for option in given if given[option] != getattr(ReadingOptions(), option)]:
+                message = f"{', '.join(used)}: says how to read a file, and {name!r} is a built-in mechanism"
+                return None, [Problem(message, "leave it out, or give a file", code="option.built_in")]
             return BUILT_IN[name](), []
-        if not Path(name).exists():
-            names = ", ".join(BUILT_IN)
-            fix = f"give the path of a URDF or MJCF file, or one of {names}"
+        if not Path(name).exists() and not Path(name).suffix:
+            close = get_close_matches(name, BUILT_IN, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            fix = f"{hint}The built-in mechanisms are {', '.join(BUILT_IN)}"
             return None, [Problem(f"there is no file and no built-in mechanism {name!r}", fix, code="file.missing")]
-        return inspect_model(
-            name,
-            base=self.base,
-            inertia=self.inertia,
-            packages=self.packages,
-            allowed=self.allowed,
-            lenient=self.lenient,
-        )
+        return inspect_model(name, **given)
 
     def load(self, name: str) -> "Model":
         """The model; raises `ModelError` if it cannot be used, prints warnings to standard error."""
-        from rich.console import Console
+        from hybridsim.cli.output import print_problems
 
         model, problems = self.inspect(name)
         if model is None:
             raise ModelError(problems)
-        for problem in problems:
-            Console(stderr=True, highlight=False).print(str(problem), style="yellow", markup=False, soft_wrap=True)
+        print_problems(problems, stderr=True)
         return model
 
 
 Reading = Annotated[ReadingOptions, tyro.conf.OmitArgPrefixes]
 """The options, as flags without a prefix."""
+
+
+def refuse_to_overwrite(model: str, out: Path | None) -> None:
+    """Raise if a command would write over the model that it reads."""
+    if out is not None and out.exists() and Path(model).exists() and out.samefile(model):
+        raise HybridsimError(f"{out} is the model itself, and writing there would destroy it; choose another file")

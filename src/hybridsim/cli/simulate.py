@@ -1,19 +1,26 @@
 """`hybridsim simulate`: let a mechanism move, and write down how."""
 
-import json
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rich.console import Console
-
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions
+from hybridsim.cli.interrupt import StopRequest
+from hybridsim.cli.motion_log import MotionLog
+from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.output import count, print_json, say
 from hybridsim.core.errors import HybridsimError
 
 if TYPE_CHECKING:
-    from hybridsim.model.model import Model
+    from hybridsim.sim.rollout import Trajectory
+    from hybridsim.sim.simulator import Simulator
 
 BLOCK = 500
-"""Steps between two updates of the progress bar; one compiled block serves them all."""
+"""Steps between two updates of the progress bar and the file; one compiled block serves them all."""
+MOST_STEPS = 10**9
+"""More are taken for a slip of the pen."""
+PLOTTED_ROWS = 10_000
+"""Rows of a motion that are kept for its picture."""
+DIVERGED, INTERRUPTED = 3, 130
 
 
 def simulate(
@@ -23,16 +30,17 @@ def simulate(
     plot: Path | None = None,
     dt: float | None = None,
     integrator: Literal["euler", "rk4", "implicit"] = "euler",
-    start: dict[str, float] | None = None,
-    velocity: dict[str, float] | None = None,
-    command: dict[str, float] | None = None,
+    start: dict[str, float] = {},  # noqa: B006 - never changed
+    velocity: dict[str, float] = {},  # noqa: B006
+    command: dict[str, float] = {},  # noqa: B006
     every: int = 1,
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Simulate a mechanism from its home configuration and write the motion to a CSV file.
 
-    Exits with 3 if the simulation diverged; the file then holds the motion up to that point.
+    The file grows with the simulation: after Ctrl-C (exit code 130), or if the simulation diverged (exit code 3), it
+    holds the motion up to that point.
 
     For example:
       hybridsim simulate acrobot --time 2 --out run.csv --plot run.png
@@ -55,113 +63,116 @@ def simulate(
     """
     import numpy as np
 
-    from hybridsim.sim.rollout import failure
     from hybridsim.sim.simulator import Simulator
 
     mechanism = reading.load(model)
-    sim = Simulator(mechanism, dt=dt, integrator=integrator)
-    steps = _steps(time, float(sim.dt))
-    topology = mechanism.topology
+    step = float(mechanism.timestep if dt is None else dt)
+    steps = step_count(time, step)
+    if every < 1:
+        raise HybridsimError(f"--every {every}: every step is 1, every second one is 2, and so on")
+    for path in (out, plot):
+        refuse_to_overwrite(model, path)
+    sim, topology = Simulator(mechanism, dt=step, integrator=integrator), mechanism.topology
     state = sim.initial_state(
         _filled(mechanism.home, topology.coordinate_names, start, "coordinate"),
         _filled(np.zeros(mechanism.nv), topology.dof_names, velocity, "velocity"),
     )
     commands = _filled(np.zeros(mechanism.nu), mechanism.actuator.names, command, "actuator")
-    trajectory = _run(sim, state, commands, steps)
-    _write_csv(out, mechanism, trajectory, every)
     if plot is not None:
-        from hybridsim.viz.plots import plot_trajectory
+        from hybridsim.viz.plots import plot_motion, require_picture_format
 
-        plot_trajectory(mechanism, trajectory, plot)
-    problem = failure(sim, trajectory)
+        require_picture_format(plot)
+    with MotionLog(out, topology, every=every) as log, StopRequest(INTERRUPTED) as stop:
+        done, motion, problem = _run(sim, state, commands, steps, log, stop)
+    if plot is not None:
+        plot_motion(mechanism, motion.t, motion.q, motion.qd, plot)
+
     facts = {
         "model": mechanism.name,
-        "steps": steps,
-        "dt_s": float(sim.dt),
+        "steps": done,
+        "dt_s": step,
+        "time_s": done * step,
         "out": str(out),
+        "plot": str(plot) if plot else None,
+        "interrupted": stop.given,
         "problem": problem,
     }
     if json:
-        _print_json(facts)
+        print_json(facts)
     else:
-        console = Console(highlight=False)
         written = f"{out}" + (f" and {plot}" if plot else "")
-        console.print(f"{mechanism.name}: {steps} steps of {float(sim.dt):g} s, written to {written}", markup=False)
+        say(f"{mechanism.name}: {count(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
         if problem:
-            console.print(problem, style="red", markup=False)
-    return 3 if problem else 0
+            say(problem, style="red")
+    return DIVERGED if problem else INTERRUPTED if stop.given else 0
 
 
-def _steps(time: float, dt: float) -> int:
-    if not (time > 0.0 and dt > 0.0 and time / dt < 1e9):
-        raise HybridsimError(f"cannot simulate {time:g} s in steps of {dt:g} s: both must be positive and finite")
-    return max(1, round(time / dt))
+def step_count(time: float, dt: float) -> int:
+    """Steps of `dt` [s] that reach `time` [s]."""
+    for name, value in (("--time", time), ("--dt", dt)):
+        if not (math.isfinite(value) and value > 0.0):
+            raise HybridsimError(f"{name} must be positive and finite, not {value:g} s")
+    if dt > time * (1.0 + 1e-9):
+        raise HybridsimError(f"a time step of {dt:g} s is longer than the {time:g} s to simulate; use a smaller --dt")
+    if time / dt > MOST_STEPS:
+        raise HybridsimError(f"{time:g} s in steps of {dt:g} s are more than {MOST_STEPS:g} steps; use a larger --dt")
+    return math.ceil(time / dt * (1.0 - 1e-9))
 
 
-def _filled(values, names: tuple[str, ...], given: dict[str, float] | None, what: str):
+def _filled(values, names: tuple[str, ...], given: dict[str, float], what: str):
     """`values` with the entries given by name put in."""
     import numpy as np
 
     values = np.array(values, dtype=float)
-    for name, value in (given or {}).items():
+    for name, value in given.items():
         if name not in names:
             raise HybridsimError(f"no {what} is named {name!r}; the names are {', '.join(names) or 'none'}")
+        if not math.isfinite(value):
+            raise HybridsimError(f"{what} {name!r} must be a finite number, not {value}")
         values[names.index(name)] = value
     return values
 
 
-def _run(sim, state, commands, steps: int):
-    """The trajectory, computed block by block with a progress bar."""
-    import jax
+class Motion(NamedTuple):
+    """Times [s], coordinates and velocities, row by row."""
+
+    t: Any
+    q: Any
+    qd: Any
+
+
+def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: StopRequest) -> tuple[int, Motion, str]:
+    """Simulate block by block into the log.
+
+    Returns:
+        How many steps are done, enough of the motion for a picture, and what went wrong, if anything.
+    """
     import numpy as np
     from rich.progress import Progress
 
-    from hybridsim.core.result import Status
-    from hybridsim.sim import rollout
+    from hybridsim.cli.output import PlainConsole
+    from hybridsim.sim.rollout import failure
+    from hybridsim.sim.rollout import simulate as simulated
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    stride = math.ceil(steps / PLOTTED_ROWS)
+    kept: list[Motion] = []
+    console = PlainConsole(stderr=True)
+    done, problem = 0, ""
+
+    def keep(part: "Trajectory", first: int, last: int) -> None:
+        index = np.arange(done + first, done + last)
+        rows = Motion(index * float(sim.dt), part.q[first:last], part.qd[first:last])
+        log.write(*rows)
+        kept.append(Motion(*(column[-(done + first) % stride :: stride] for column in rows)))
+
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("simulating", total=steps)
-        parts = []
-        done = 0
-        while done < steps:
+        while done < steps and not problem and not stop.given:
             size = min(BLOCK, steps - done)
-            part = rollout.simulate(sim, state, np.tile(commands, (size, 1)))
-            parts.append((done, part))
-            state, done = part.final, done + size
+            part = simulated(sim, state, np.tile(commands, (size, 1)))
+            problem = failure(sim, part, first_step=done)
+            good = int(part.failed_step) if problem else size
+            keep(part, 0 if done == 0 else 1, good + 1)
+            state, done = part.final, done + good
             progress.update(task, completed=done)
-            if int(part.status) != Status.OK:
-                break
-    first, last = parts[0][1], parts[-1][1]
-    joined = {
-        name: np.concatenate([getattr(first, name)[:1], *(getattr(part, name)[1:] for _, part in parts)])
-        for name in ("q", "qd", "t")
-    }
-    failed = int(last.failed_step)
-    rows = parts[-1][0] + failed + 1 if failed >= 0 else len(joined["t"])
-    whole = rollout.Trajectory(
-        **{name: values[:rows] for name, values in joined.items()},
-        final=last.final,
-        status=last.status,
-        failed_step=np.asarray(parts[-1][0] + failed if failed >= 0 else -1),
-        failed_dof=last.failed_dof,
-    )
-    return jax.tree.map(np.asarray, whole)
-
-
-def _write_csv(out: Path, model: "Model", trajectory, every: int) -> None:
-    import numpy as np
-
-    from hybridsim.io.edit import write_atomically
-
-    names = [
-        "time",
-        *(f"q:{n}" for n in model.topology.coordinate_names),
-        *(f"qd:{n}" for n in model.topology.dof_names),
-    ]
-    table = np.column_stack([trajectory.t, trajectory.q, trajectory.qd])[:: max(every, 1)]
-    lines = [",".join(names), *(",".join(repr(float(x)) for x in row) for row in table)]
-    write_atomically(out, ("\n".join(lines) + "\n").encode())
-
-
-def _print_json(facts: dict) -> None:
-    print(json.dumps(facts, indent=2))
+    return done, Motion(*(np.concatenate(column) for column in zip(*kept, strict=True))), problem

@@ -1,11 +1,7 @@
 """`hybridsim taps`: the quantities of a model that a network can read or change."""
 
-import json
-
-from rich.console import Console
-from rich.table import Table
-
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
+from hybridsim.cli.output import print_json, print_table, say
 
 
 def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
@@ -38,14 +34,20 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
         for quantity in CATALOG
     ]
     if json:
-        _print_json(rows)
-    else:
-        _print_table(rows, {str(axis): values for axis, values in names.items() if values})
+        print_json(rows)
+        return 0
+    print_table(("quantity", "shape", "components", "meaning"), (_cells(row) for row in rows))
+    for axis, values in names.items():
+        if values:
+            say(f"{axis} names: {', '.join(values)}")
+    say("Address scalars as joint.tau[NAME], body.twist[NAME].omega.z, or with wildcards: joint.tau[*_knee].")
     return 0
 
 
-def _print_json(rows: list[dict]) -> None:
-    print(json.dumps(rows, indent=2, ensure_ascii=False))
+def _cells(row: dict) -> list[str]:
+    shape = "×".join(str(n) for n in row["shape"]) or "1"
+    meaning = f"{row['meaning']} [{row['unit']}]" + ("" if row["writable"] else " Read only.")
+    return [row["name"], shape, _grouped(row["components"]), meaning]
 
 
 def _grouped(components: list[str]) -> str:
@@ -55,20 +57,3 @@ def _grouped(components: list[str]) -> str:
         name, _, part = component.partition(".")
         groups.setdefault(name, []).append(part)
     return " ".join(f"{name}.{{{','.join(parts)}}}" if parts != [""] else name for name, parts in groups.items())
-
-
-def _print_table(rows: list[dict], names: dict[str, tuple[str, ...]]) -> None:
-    console = Console(highlight=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("quantity", "shape", "components", "meaning"):
-        table.add_column(title, overflow="fold", no_wrap=title == "quantity")
-    for row in rows:
-        shape = "×".join(str(n) for n in row["shape"]) or "1"
-        meaning = f"{row['meaning']} \\[{row['unit']}]" + ("" if row["writable"] else " Read only.")
-        table.add_row(row["name"], shape, _grouped(row["components"]), meaning)
-    console.print(table)
-    for axis, values in names.items():
-        console.print(f"[bold]{axis} names[/]: {', '.join(values)}")
-    console.print(
-        "Address scalars as joint.tau\\[NAME], body.twist\\[NAME].omega.z, or with wildcards: joint.tau\\[*_knee]."
-    )

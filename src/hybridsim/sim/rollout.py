@@ -87,13 +87,19 @@ def simulate(
         return jax.tree.map(np.asarray, _compiled_rollout(sim, state, inputs, steps=steps))
 
 
-def failure(sim: Simulator, trajectory: Trajectory) -> str:
-    """What went wrong in a rollout, in words; empty if nothing did."""
+def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
+    """What went wrong in a rollout, in words; empty if nothing did.
+
+    Args:
+        sim: the simulator.
+        trajectory: what came of it.
+        first_step: number of the rollout's first step, if it continues another one.
+    """
     if int(trajectory.status) == Status.OK:
         return ""
     place, dof = int(trajectory.failed_step), sim.model.topology.dof_names[int(trajectory.failed_dof)]
     return (
-        f"the simulation diverged in step {place} (t = {float(trajectory.t[place]):g} s) at joint {dof!r}: position or "
+        f"the simulation diverged in step {first_step + place} (t = {float(trajectory.t[place]):g} s) at joint {dof!r}: position or "
         f"velocity not finite or beyond {DIVERGENCE_LIMIT:g}. A smaller time step or the implicit integrator may help."
     )
 

@@ -1,66 +1,102 @@
-"""Plots of trajectories."""
+"""Pictures of motions."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
+from hybridsim.core.errors import HybridsimError
+from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
-from hybridsim.sim.rollout import Trajectory
 
 MOST_CURVES = 12
 """Curves in one panel; more are spread over further panels."""
 
+SMALLEST_SPAN = 1e-6
+"""Height of a panel [rad, m] whose curves do not move: rounding is not drawn as if it were motion."""
 
-def plot_trajectory(model: Model, trajectory: Trajectory, path: str | Path) -> Path:
-    """Draw positions and velocities of all joints over time into a file; its ending decides the format."""
-    topology = model.topology
-    t = np.asarray(trajectory.t)
-    rows = [
-        *_panels("position [rad, m]", topology.coordinate_names, np.asarray(trajectory.q)),
-        *_panels("velocity [rad/s, m/s]", topology.dof_names, np.asarray(trajectory.qd)),
-    ]
-    figure = Figure(figsize=(8.0, 2.4 * len(rows) + 0.6), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(len(rows), 1, sharex=True))
-    for ax, (label, names, values) in zip(axes, rows, strict=True):
-        _draw(ax, t, label, names, values)
+
+class _Panel(NamedTuple):
+    label: str
+    names: list[str]
+    values: np.ndarray
+
+
+def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path: str | Path) -> Path:
+    """Draw positions and velocities of all joints over time into a file; its ending decides the format.
+
+    Args:
+        model: the mechanism.
+        t: times [s].
+        q: coordinates, one row per time [rad, m].
+        qd: velocities, one row per time [rad/s, m/s].
+        path: file to write.
+    """
+    require_picture_format(path)
+    panels = _panels(model.topology, np.asarray(q), np.asarray(qd))
+    figure = Figure(figsize=(8.0, 2.4 * len(panels) + 0.6), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(len(panels), 1, sharex=True))
+    for ax, panel in zip(axes, panels, strict=True):
+        _draw(ax, np.asarray(t), panel)
     axes[-1].set_xlabel("time [s]")
-    figure.suptitle(_title(topology))
+    figure.suptitle(model.name)
     path = Path(path)
     figure.savefig(path, dpi=150)
     return path
 
 
-def _panels(label: str, names: Sequence[str], values: np.ndarray) -> list[tuple[str, Sequence[str], np.ndarray]]:
-    """Curves that belong together: those of a joint with several coordinates, and all single ones."""
-    groups: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        joint, _, part = name.rpartition(".")
-        is_quaternion = part.startswith("q") and joint
-        groups.setdefault(f"{joint} quaternion" if is_quaternion else joint, []).append(i)
-    panels = []
-    for group, members in groups.items():
-        title = f"{group}\n{'quaternion' if 'quaternion' in group else label}" if group else label
-        title = title.replace(" quaternion\n", "\n")
-        for start in range(0, len(members), MOST_CURVES):
-            chunk = members[start : start + MOST_CURVES]
-            panels.append((title, [names[i].rpartition(".")[2] for i in chunk], values[:, chunk]))
-    return panels
+def require_picture_format(path: str | Path) -> None:
+    """Raise if the ending of a file names no format for pictures, or its folder is not there."""
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if Path(path).suffix.lstrip(".").lower() not in formats:
+        raise HybridsimError(f"cannot draw {path}: let it end in one of .{', .'.join(sorted(formats))}")
+    if not Path(path).absolute().parent.is_dir():
+        raise HybridsimError(f"cannot draw {path}: there is no folder {Path(path).absolute().parent}")
 
 
-def _draw(ax: Axes, t: np.ndarray, label: str, names: Sequence[str], values: np.ndarray) -> None:
-    palette = matplotlib.colormaps["tab20" if len(names) > 10 else "tab10"]
-    for i, (name, curve) in enumerate(zip(names, values.T, strict=True)):
+def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
+    """Positions, then velocities: all joints with one coordinate together, the others one by one."""
+    positions, velocities = [], []
+    single_q, single_v = [], []
+    own = zip(
+        topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True
+    )
+    for joint, kind, (q0, q1), (v0, v1), master in own:
+        if master >= 0 or q1 == q0:
+            continue
+        if q1 - q0 == 1:
+            single_q.append(q0)
+            single_v.append(v0)
+            continue
+        if kind is JointType.FREE:
+            positions.append(_Panel(f"{joint}\nposition [m]", ["x", "y", "z"], q[:, q0 : q0 + 3]))
+            velocities.append(_Panel(f"{joint}\nvelocity [m/s]", ["vx", "vy", "vz"], qd[:, v0 + 3 : v1]))
+        positions.append(_Panel(f"{joint}\nquaternion", ["w", "x", "y", "z"], q[:, q1 - 4 : q1]))
+        velocities.append(_Panel(f"{joint}\nangular velocity [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3]))
+    names = topology.dof_names
+    for label, panels, values, columns in (
+        ("position [rad, m]", positions, q, single_q),
+        ("velocity [rad/s, m/s]", velocities, qd, single_v),
+    ):
+        for start in range(0, len(columns), MOST_CURVES):
+            chunk = slice(start, start + MOST_CURVES)
+            panels.append(_Panel(label, [names[v] for v in single_v[chunk]], values[:, columns[chunk]]))
+    return positions + velocities
+
+
+def _draw(ax: Axes, t: np.ndarray, panel: _Panel) -> None:
+    palette = matplotlib.colormaps["tab20" if len(panel.names) > 10 else "tab10"]
+    for i, (name, curve) in enumerate(zip(panel.names, panel.values.T, strict=True)):
         ax.plot(t, curve, label=name, color=palette(i), linewidth=1.3)
-    ax.set_ylabel(label)
+    ax.set_ylabel(panel.label)
     ax.grid(alpha=0.3)
     ax.margins(x=0.0)
+    low, high = float(panel.values.min()), float(panel.values.max())
+    if high - low < SMALLEST_SPAN:
+        ax.set_ylim(low - SMALLEST_SPAN, high + SMALLEST_SPAN)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small", frameon=False)
-
-
-def _title(topology: Topology) -> str:
-    return f"{topology.name}: {topology.nb} bodies, {topology.nv} degrees of freedom"

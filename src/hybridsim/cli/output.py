@@ -1,0 +1,82 @@
+"""What all commands print alike: tables that lose nothing, problems in colour, JSON for other programs.
+
+Names come from users' files and are printed as they are: nothing in them is taken for markup.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hybridsim.core.errors import Problem, Severity
+
+WIDE = 10_000
+"""Columns of output that does not go to a terminal: every row of a table stays on its line."""
+
+
+class PlainConsole(Console):
+    """A console that prints text as it is, and tells when its reader has gone."""
+
+    def __init__(self, *, stderr: bool = False):
+        is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+        super().__init__(stderr=stderr, highlight=False, markup=False, width=None if is_terminal else WIDE)
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
+def say(text: str, *, style: str = "", stderr: bool = False) -> None:
+    """Print a text, wrapped by the terminal itself so that it can be copied whole."""
+    PlainConsole(stderr=stderr).print(text, style=style or None, soft_wrap=True)
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    """Print a table; cells too long for the terminal go on in the next line.
+
+    Args:
+        titles: of the columns.
+        rows: of cells.
+        right: titles of the columns to align right.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in titles:
+        side: Literal["left", "right"] = "right" if title in right else "left"
+        table.add_column(title, justify=side, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    PlainConsole().print(table)
+
+
+def print_problems(problems: Sequence[Problem], *, stderr: bool = False) -> None:
+    """Print problems, the errors first."""
+    for problem in sorted(problems, key=lambda p: p.severity is not Severity.ERROR):
+        say(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow", stderr=stderr)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; what JSON cannot hold, infinity, becomes null."""
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """`1 body`, `2 bodies`."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def verdict(name: str, usable: bool, problems: Sequence[Problem]) -> str:
+    """One line on whether a model can be used."""
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    counts = f"{count(errors, 'error')}, {count(len(problems) - errors, 'warning')}"
+    return f"{name} {'can' if usable else 'cannot'} be used: {counts}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not -float("inf") < value < float("inf") else value

@@ -1,0 +1,37 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.models import double_pendulum
+from hybridsim.viz.plots import _panels, plot_motion
+
+
+def test_panels_follow_the_joints_not_their_names():
+    """A hinge called arm.q1 is no quaternion."""
+    solid = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+    robot = ModelBuilder("robot").add_body("base", joint="root", kind="free", **solid)
+    robot.add_body("arm", parent="base", joint="arm.q1", **solid).add_body("hand", parent="arm", joint="slide", **solid)
+    robot.add_body("finger", parent="hand", joint="follower", mimic="slide", **solid)
+    model = robot.build()
+    panels = _panels(model.topology, np.arange(9.0)[None], np.arange(8.0)[None])
+    assert [panel.label.split("\n")[-1] for panel in panels] == [
+        "position [m]",
+        "quaternion",
+        "position [rad, m]",
+        "velocity [m/s]",
+        "angular velocity [rad/s]",
+        "velocity [rad/s, m/s]",
+    ]
+    assert panels[2].names == panels[5].names == ["arm.q1", "slide"]
+    assert panels[2].values.tolist() == [[7.0, 8.0]] and panels[5].values.tolist() == [[6.0, 7.0]]
+    assert panels[3].values.tolist() == [[3.0, 4.0, 5.0]] and panels[4].values.tolist() == [[0.0, 1.0, 2.0]]
+
+
+def test_pictures_are_drawn_and_wrong_names_refused(tmp_path):
+    model, t = double_pendulum(), np.linspace(0.0, 1.0, 20)
+    picture = plot_motion(model, t, np.zeros((20, 2)), np.zeros((20, 2)), tmp_path / "run.png")
+    assert picture.read_bytes().startswith(b"\x89PNG") and not plt.get_fignums()
+    with pytest.raises(HybridsimError, match=r"let it end in one of \..*png"):
+        plot_motion(model, t, np.zeros((20, 2)), np.zeros((20, 2)), tmp_path / "run.docx")
