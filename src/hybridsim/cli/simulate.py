@@ -79,12 +79,14 @@ def simulate(
     )
     commands = _filled(np.zeros(mechanism.nu), mechanism.actuator.names, command, "actuator")
     if plot is not None:
-        from hybridsim.viz.plots import plot_motion, require_picture_format
+        from hybridsim.viz.plots import require_picture_format
 
         require_picture_format(plot)
     with MotionLog(out, topology, every=every) as log, StopRequest(INTERRUPTED) as stop:
         done, motion, problem = _run(sim, state, commands, steps, log, stop)
     if plot is not None:
+        from hybridsim.viz.plots import plot_motion
+
         plot_motion(mechanism, motion.t, motion.q, motion.qd, plot)
 
     facts = {
