@@ -186,3 +186,17 @@ def test_the_random_trees_of_the_tests_have_what_they_promise():
     topology = random_model(**WITH_MIMICS).topology
     followers = {str(kind) for kind, master in zip(topology.joint_types, topology.mimics, strict=True) if master >= 0}
     assert followers == {"revolute", "prismatic"}
+
+
+def test_parts_of_compound_joints_are_driven_by_name():
+    from hybridsim.sim.simulator import Simulator
+    from hybridsim.sim.step import step
+
+    solid = {"mass": 1.0, "inertia": (0.1, 0.1, 0.2)}
+    puck = ModelBuilder("puck", gravity=(0, 0, 0)).add_body("puck", joint="base", kind="planar", **solid)
+    model = puck.add_actuator("base.yaw", name="motor").build()
+    assert model.actuator.names == ("motor",)
+    sim = Simulator(model, dt=0.01)
+    np.testing.assert_allclose(step(sim, sim.initial_state(), [2.0]).qd, [0.0, 0.0, 0.01 * 2.0 / 0.2])
+    with pytest.raises(ModelError, match=r"those that have are base\.x, base\.y, base\.yaw"):
+        ModelBuilder("puck").add_body("puck", joint="base", kind="planar", **solid).add_actuator("base").build()

@@ -8,6 +8,7 @@ import pytest
 
 from hybridsim.core.result import Status
 from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.actuation import Actuation
 from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.models import cartpole, double_pendulum, pendulum
 from hybridsim.sim.rollout import CHAIN, failure, rollout, simulate
@@ -110,6 +111,21 @@ def test_wrong_shapes_are_explained(sim):
     with pytest.raises(ValueError, match="wrenches have shape"):
         step(sim, state, Inputs(np.zeros(1), np.zeros((1, 6))))
     assert np.isfinite(forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0, 0.0])).all(), "lists are good enough"
+
+
+def test_starting_states_are_checked(sim):
+    from hybridsim.dynamics.actuation import FirstOrderLag, ModelLaw
+    from hybridsim.models import cube
+
+    floating = Simulator(cube())
+    turned = floating.initial_state([0, 0, 1, 0.9, 0, 0, 0.9])
+    np.testing.assert_allclose(turned.q[3:], [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], rtol=1e-15)
+    with pytest.raises(ValueError, match=r"quaternion .* has length 0"):
+        floating.initial_state(np.zeros(7))
+    with pytest.raises(ValueError, match=r"joint 'hinge' are .*nan"):
+        sim.initial_state([0.0, np.nan])
+    with pytest.raises(ValueError, match="start from its own initial_state"):
+        step(Simulator(sim.model, actuation=Actuation(FirstOrderLag(0.1), ModelLaw())), sim.initial_state())
 
 
 def test_wrong_inputs_are_explained(sim):

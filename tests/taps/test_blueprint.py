@@ -46,9 +46,10 @@ def _swinging(sim):
     return sim.initial_state([1.0, 0.5], [0.3, -0.2])
 
 
-def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch):
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integrator):
     """The traced program is the one of an engine whose taps are not there at all."""
-    sim = Simulator(model)
+    sim = Simulator(model, integrator=integrator)
     traced = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
 
     class Nothing:
@@ -131,6 +132,17 @@ def test_user_inputs(model):
     np.testing.assert_allclose(seen["joint.tau"] - before["joint.tau"], [1.5, 0.0], atol=1e-14)
     with pytest.raises(TapError, match=r"no user input for 'input\.wind'"):
         observe(sim, _swinging(sim))
+    with pytest.raises(TapError, match=r"'input\.wind' has 2 numbers, but the blueprint was made for 1"):
+        observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.zeros(2)}))
+
+
+@pytest.mark.parametrize("per", ["whole", "element"])
+def test_a_network_with_one_output_may_return_a_plain_number(model, per):
+    where = "joint.tau[joint1]" if per == "whole" else "joint.tau"
+    drag = eqx.Partial(lambda c, x: -c * x[0], jnp.asarray(0.5))
+    sim = Simulator(model, blueprint=Blueprint(Graft(where, [where.replace("tau", "qd")], drag, per=per)))
+    change = observe(sim, _swinging(sim))["joint.tau"] - observe(Simulator(model), _swinging(sim))["joint.tau"]
+    np.testing.assert_allclose(change, [0.0 if per == "whole" else -0.15, 0.1], atol=1e-15)
 
 
 def test_configuration_moves_on_its_manifold(floating):

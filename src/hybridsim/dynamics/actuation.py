@@ -226,6 +226,11 @@ class Actuation(eqx.Module):
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the joints' effort limits."""
+        if len(memory) != len(self.stages):
+            raise ValueError(
+                f"the state remembers {len(memory)} actuator stages, and this simulator has {len(self.stages)}: start "
+                "from its own initial_state"
+            )
         motor = _motors(model, q, qd)
         signal = u
         for stage, own in zip(self.stages, memory, strict=True):

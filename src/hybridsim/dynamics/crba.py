@@ -40,7 +40,7 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
 
     composite, _ = leaves_to_root(topology, collect, inertia, kin.X_PB, jnp.zeros(topology.mv))
     owner = topology.dof_owners
-    F_B = jax.vmap(lambda I, S: I * S)(take(composite, owner), kin.S)  # noqa: E741
+    F_B = jax.vmap(lambda I, S: I * S)(take(composite, owner), kin.S)
     # everything about the first body's origin: far from the world's origin nothing cancels
     reference = kin.X_WB.p[0]
     X_WB = take(kin.X_WB, owner)

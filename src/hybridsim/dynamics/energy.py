@@ -16,7 +16,7 @@ from hybridsim.spatial.transform import Pose
 
 def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, " nv"]) -> Scalar:
     """Kinetic energy of the bodies and of the rotors behind the gears [J]."""
-    momenta = jax.vmap(lambda I, V: I * V)(body_inertias(model), kin.V_WB_B)  # noqa: E741
+    momenta = jax.vmap(lambda I, V: I * V)(body_inertias(model), kin.V_WB_B)
     tree_qd = expand_v(model, qd)
     return 0.5 * jnp.sum(kin.V_WB_B * momenta) + 0.5 * jnp.sum(model.joint.armature * tree_qd**2)
 
@@ -51,7 +51,7 @@ def momentum(model: Model, kin: Kinematics) -> Float[AnyArray, "6"]:
     """Angular momentum about the centre of mass [kg·m²/s], then linear momentum [kg·m/s], in world axes."""
     about = centre_of_mass(model, kin)
 
-    def of_body(I, V, X):  # noqa: E741
+    def of_body(I, V, X):
         return Pose(X.R, X.p - about).force(I * V)
 
     return jnp.sum(jax.vmap(of_body)(body_inertias(model), kin.V_WB_B, kin.X_WB), axis=0)

@@ -21,7 +21,7 @@ def body_inertias(model: Model) -> RigidInertia:
 
 def bias_forces(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
     """Force that keeps each body moving with its velocity, gravity apart [N·m, N]: V ×* (I V)."""
-    return jax.vmap(lambda I, V: cross_force(V, I * V))(inertia, kin.V_WB_B)  # noqa: E741
+    return jax.vmap(lambda I, V: cross_force(V, I * V))(inertia, kin.V_WB_B)
 
 
 def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:

@@ -27,10 +27,13 @@ def world_directions(topology: Topology, kin: Kinematics, reference: Vec3) -> Fl
 
 def body_jacobian(model: Model, kin: Kinematics, body: int) -> Float[AnyArray, "6 nv"]:
     """J with `V_WB_B = J qd`: the body's velocity in its own frame [rad/s, m/s]."""
-    X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
-    about_body = Pose(X_WB.R, np.zeros(3))
-    directions = world_directions(model.topology, kin, X_WB.p) * _moves(model, body)[:, None]
-    return _reduced(model, jax.vmap(about_body.inv_motion)(directions).T)
+    return _in_body(model, kin, jax.tree.map(lambda x: x[body], kin.X_WB), _moves(model, body))
+
+
+def body_jacobians(model: Model, kin: Kinematics) -> Float[AnyArray, "nb 6 nv"]:
+    """`body_jacobian` of every body."""
+    moves = np.asarray(ancestor_mask(model.topology), dtype=float)
+    return jax.vmap(lambda X_WB, moves: _in_body(model, kin, X_WB, moves))(kin.X_WB, moves)
 
 
 def point_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float[AnyArray, "3 nv"]:
@@ -43,6 +46,13 @@ def frame_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float
     X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
     directions = world_directions(model.topology, kin, X_WB.point(p_B)) * _moves(model, body)[:, None]
     return _reduced(model, directions.T)
+
+
+def _in_body(model: Model, kin: Kinematics, X_WB: Pose, moves: Float[AnyArray, " mv"]) -> Float[AnyArray, "6 nv"]:
+    """Jacobian of a body at this pose, in its own frame, from the degrees of freedom that move it."""
+    about_body = Pose(X_WB.R, np.zeros(3))
+    directions = world_directions(model.topology, kin, X_WB.p) * moves[:, None]
+    return _reduced(model, jax.vmap(about_body.inv_motion)(directions).T)
 
 
 def _moves(model: Model, body: int) -> np.ndarray:

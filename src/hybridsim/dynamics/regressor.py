@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Q, Qd, Qdd
 from hybridsim.dynamics.inertias import body_inertias
-from hybridsim.dynamics.jacobian import body_jacobian
+from hybridsim.dynamics.jacobian import body_jacobians
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import body_accelerations
 from hybridsim.model.coordinates import expand_v
@@ -32,8 +32,7 @@ def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, 
     kin = kinematics(model, q, qd)
     A_WB_B = body_accelerations(model, kin, expand_v(model, qdd))
     body_rows = jax.vmap(_body_regressor)(kin.V_WB_B, A_WB_B)
-    jacobians = jnp.stack([body_jacobian(model, kin, body) for body in range(model.nb)])
-    return jnp.einsum("bij,bik->jbk", jacobians, body_rows)
+    return jnp.einsum("bij,bik->jbk", body_jacobians(model, kin), body_rows)
 
 
 def _body_regressor(V: Float[AnyArray, "6"], A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:

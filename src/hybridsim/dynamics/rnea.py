@@ -57,7 +57,7 @@ def tree_torques(
 ) -> Float[AnyArray, " mv"]:
     """Torque at every joint of the tree for accelerations of every joint of the tree."""
     A = body_accelerations(model, kin, qdd)
-    F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)  # noqa: E741
+    F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
 
     def collect(total, X_PB, S):
         return X_PB.force(total), None, S @ total

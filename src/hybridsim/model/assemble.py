@@ -12,6 +12,7 @@ from hybridsim.model.inertial import Inertial
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Actuators, Bodies, Joints, Model
 from hybridsim.model.specs import (
+    PARTS,
     WORLD_NAME,
     ActuatorSpec,
     BodySpec,
@@ -74,16 +75,13 @@ def _elementary_chain(body: BodySpec) -> list[BodySpec]:
     """The body itself, or for a compound joint a chain of massless bodies that ends in it."""
     joint = body.joint
     if joint.kind is JointKind.UNIVERSAL:
-        parts = [("1", JointKind.REVOLUTE, joint.axis), ("2", JointKind.REVOLUTE, joint.axis2)]
+        kinds, axes = (JointKind.REVOLUTE,) * 2, (joint.axis, joint.axis2)
     elif joint.kind is JointKind.PLANAR:
-        e1, e2 = plane_axes(joint.axis)
-        parts = [
-            ("x", JointKind.PRISMATIC, e1),
-            ("y", JointKind.PRISMATIC, e2),
-            ("yaw", JointKind.REVOLUTE, joint.axis),
-        ]
+        kinds = (JointKind.PRISMATIC, JointKind.PRISMATIC, JointKind.REVOLUTE)
+        axes = (*plane_axes(joint.axis), joint.axis)
     else:
         return [body]
+    parts = list(zip(PARTS[joint.kind], kinds, axes, strict=True))
     chain, parent, placement = [], body.parent, body.placement
     for k, (suffix, kind, axis) in enumerate(parts):
         elementary = replace(joint, name=f"{joint.name}.{suffix}", kind=kind, axis=axis)

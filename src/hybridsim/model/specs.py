@@ -40,6 +40,10 @@ class JointKind(StrEnum):
     FREE = "free"
 
 
+PARTS = {JointKind.UNIVERSAL: ("1", "2"), JointKind.PLANAR: ("x", "y", "yaw")}
+"""Endings of the names of the elementary joints that a compound joint consists of: `hinge.1`, `hinge.2`."""
+
+
 def identity_pose() -> Pose:
     """Pose of a frame in itself."""
     return Pose(np.eye(3), np.zeros(3))
@@ -121,7 +125,7 @@ class FrameSpec:
 
 @dataclass
 class ActuatorSpec:
-    """An actuator on a joint with one degree of freedom."""
+    """An actuator on a joint with one degree of freedom, or on such a part of a compound joint: `base.yaw`."""
 
     name: str
     joint: str

@@ -9,7 +9,7 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.mobility import singular_joints
-from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
+from hybridsim.model.specs import PARTS, WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
 from hybridsim.model.validate_settings import settings_problems
 
 TRIANGLE_SLACK = 1e-6
@@ -28,8 +28,8 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
     """Everything that is wrong or doubtful about a description."""
     problems = [*_name_problems(spec), *_tree_problems(spec)]
     for body in spec.bodies:
-        problems += _body_problems(body)
-        problems += _joint_problems(body)
+        problems += (replace(problem, element=body.name) for problem in _body_problems(body))
+        problems += (replace(problem, element=body.joint.name) for problem in _joint_problems(body))
     problems += _mimic_problems(spec)
     problems += _attachment_problems(spec)
     problems += settings_problems(spec)
@@ -54,7 +54,8 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
         elif (what, name) in seen:
             first = seen[what, name]
             also = f" (first at line {first.line})" if first.line else ""
-            yield _problem(source, "name.duplicate", f"two {what}s are named {name!r}{also}", f"rename one {what}")
+            many = {"body": "bodies", "joint": "joints"}[what]
+            yield _problem(source, "name.duplicate", f"two {many} are named {name!r}{also}", f"rename one {what}")
         seen.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
             yield _problem(source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it")
@@ -253,15 +254,16 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"frame {frame.name!r} sits on {frame.body!r}, which does not exist",
                 "name a body",
             )
+    drivable = [name for name, joint in joints.items() if joint.kind in _ONE_DOF and not joint.mimic]
+    drivable += [f"{name}.{part}" for name, joint in joints.items() for part in PARTS.get(joint.kind, ())]
     for actuator in spec.actuators:
-        joint = joints.get(actuator.joint)
-        if joint is None or joint.kind not in _ONE_DOF or joint.mimic:
+        if actuator.joint not in drivable:
             yield _problem(
                 actuator.source,
                 "actuator.joint",
                 f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which does not have "
                 "one degree of freedom of its own",
-                f"the joints are {', '.join(joints)}",
+                f"those that have are {', '.join(drivable) or 'none'}",
             )
 
 
@@ -272,21 +274,17 @@ def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
         if body.parent != WORLD_NAME:
             carried[body.parent] += carried[body.name]
     for body in singular_joints(spec):
-        if carried[body.name] <= 0.0:
-            yield _problem(
-                body.source,
-                "mass.nothing_carried",
-                f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it have none",
-                "give the body a mass and an inertia, or fix its joint",
-            )
-        else:
-            yield _problem(
-                body.source,
-                "joint.singular",
+        code = "mass.nothing_carried"
+        message = f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it have none"
+        fix = "give the body a mass and an inertia, or fix its joint"
+        if carried[body.name] > 0.0:
+            code = "joint.singular"
+            message = (
                 f"joint {body.joint.name!r} can move without moving any mass: body {body.name!r} and what it "
-                "carries have no inertia about or along some axis of the joint",
-                "give the body an inertia, or fix its joint",
+                "carries have no inertia about or along some axis of the joint"
             )
+            fix = "give the body an inertia, or fix its joint"
+        yield replace(_problem(body.source, code, message, fix), element=body.name)
 
 
 def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:

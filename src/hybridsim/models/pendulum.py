@@ -47,7 +47,7 @@ def n_link_pendulum(
     """
     L = np.asarray(np.ones(links) if lengths is None else lengths, dtype=float)
     m = np.asarray(np.ones(links) if masses is None else masses, dtype=float)
-    I = np.asarray(m * L**2 / 12.0 if inertias is None else inertias, dtype=float)  # noqa: E741
+    I = np.asarray(m * L**2 / 12.0 if inertias is None else inertias, dtype=float)
     if not len(L) == len(m) == len(I) == links:
         raise ValueError(f"{links} links need {links} lengths, masses and inertias")
     chain = ModelBuilder(name or f"pendulum{links}", timestep=timestep)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from hybridsim.core.result import DIVERGENCE_LIMIT, Status
-from hybridsim.core.types import AnyArray, StatusCode, require_float64
+from hybridsim.core.types import AnyArray, Numbers, StatusCode, require_float64
 from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State, as_inputs
@@ -40,7 +40,7 @@ class Trajectory(eqx.Module):
 
 
 def rollout(
-    sim: Simulator, state: State, inputs: Inputs | AnyArray | None = None, *, steps: int | None = None
+    sim: Simulator, state: State, inputs: Inputs | Numbers | None = None, *, steps: int | None = None
 ) -> Trajectory:
     """Simulate many steps; a pure function to differentiate, `jit` and `vmap`.
 
@@ -70,7 +70,7 @@ def rollout(
 def simulate(
     sim: Simulator,
     state: State | None = None,
-    inputs: Inputs | AnyArray | None = None,
+    inputs: Inputs | Numbers | None = None,
     *,
     steps: int | None = None,
 ) -> Trajectory:
@@ -98,9 +98,10 @@ def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> s
     if int(trajectory.status) == Status.OK:
         return ""
     place, dof = int(trajectory.failed_step), sim.model.topology.dof_names[int(trajectory.failed_dof)]
+    where = f"step {first_step + place} (t = {float(trajectory.t[place]):g} s) at joint {dof!r}"
     return (
-        f"the simulation diverged in step {first_step + place} (t = {float(trajectory.t[place]):g} s) at joint {dof!r}: position or "
-        f"velocity not finite or beyond {DIVERGENCE_LIMIT:g}. A smaller time step or the implicit integrator may help."
+        f"the simulation diverged in {where}: position or velocity not finite or beyond {DIVERGENCE_LIMIT:g}. "
+        "A smaller time step or the implicit integrator may help."
     )
 
 
@@ -165,7 +166,7 @@ def _block_length(steps: int) -> int:
     return next((n for n in near if steps % n == 0), root)
 
 
-def _per_step(given: Inputs | AnyArray | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
+def _per_step(given: Inputs | Numbers | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
     if given is None:
         if steps is None:
             raise ValueError("rollout needs the number of steps, or inputs that tell it")

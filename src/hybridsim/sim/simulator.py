@@ -6,6 +6,7 @@ from jax.core import Tracer
 
 from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
+from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.sim.state import State
 from hybridsim.taps.address import AxisNames
@@ -72,7 +73,10 @@ class Simulator(eqx.Module):
         return Taps(self.bound_blueprint(), record=record)
 
     def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float = 0.0) -> State:
-        """A state at time `t` [s]; by default the model's home configuration at rest."""
+        """A state at time `t` [s]; by default the model's home configuration at rest.
+
+        Quaternions are brought to unit length.
+        """
         model = self.model
         start = as_floats(model.home if q is None else q)
         speed = as_floats(np.zeros(model.nv) if qd is None else qd)
@@ -81,7 +85,23 @@ class Simulator(eqx.Module):
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
                 f"not {start.shape} and {speed.shape}: {', '.join(model.topology.coordinate_names)}"
             )
+        if not isinstance(start, Tracer):
+            start = _with_unit_quaternions(model, start)
         return State(start, speed, as_floats(t), {"actuation": self.actuation.initial(model, start, speed)})
+
+
+def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
+    """Coordinates with quaternions of unit length, in NumPy whatever JAX is set to; raises for what cannot be one."""
+    topology = model.topology
+    for joint, kind, (start, stop) in zip(topology.joint_names, topology.joint_types, topology.q_slices, strict=True):
+        if not np.isfinite(q[start:stop]).all():
+            raise ValueError(f"the coordinates of joint {joint!r} are {q[start:stop].tolist()}: not finite")
+        if kind in (JointType.SPHERICAL, JointType.FREE):
+            length = float(np.linalg.norm(q[stop - 4 : stop]))
+            if not 0.5 < length < 2.0:
+                raise ValueError(f"the quaternion (w, x, y, z) of joint {joint!r} has length {length:g}, not 1")
+            q[stop - 4 : stop] /= length
+    return q
 
 
 def axis_names(model: Model) -> AxisNames:

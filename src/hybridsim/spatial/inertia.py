@@ -30,7 +30,7 @@ class RigidInertia(eqx.Module):
     """Mass [kg]."""
     h: Float[AnyArray, "*stack 3"]
     """First moment: mass times centre of mass [kg·m]."""
-    I: Float[AnyArray, "*stack 3 3"]  # noqa: E741 - the symbol of the literature
+    I: Float[AnyArray, "*stack 3 3"]
     """Rotational inertia about the frame's origin [kg·m²]."""
 
     def __mul__(self, V: Twist) -> Wrench:
@@ -66,7 +66,7 @@ def _skew_squared(a: Vec3) -> Mat3:
 class ArticulatedInertia(eqx.Module):
     """Symmetric 6×6 inertia [[I, H], [Hᵀ, M]] of a body with the joints below it free to move."""
 
-    I: Float[AnyArray, "*stack 3 3"]  # noqa: E741 - the symbol of the literature
+    I: Float[AnyArray, "*stack 3 3"]
     """Angular block [kg·m²]."""
     H: Float[AnyArray, "*stack 3 3"]
     """Coupling of linear motion to torque [kg·m]."""
@@ -85,9 +85,9 @@ class ArticulatedInertia(eqx.Module):
 
     def without(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
         """This inertia minus Σ U_k V_kᵀ, a sum that is symmetric by the choice of U and V."""
-        I, H, M = self.I, self.H, self.M  # noqa: E741
+        I, H, M = self.I, self.H, self.M
         for u, v in zip(U, V, strict=True):
-            I, H, M = (  # noqa: E741
+            I, H, M = (
                 I - jnp.outer(u[:3], v[:3]),
                 H - jnp.outer(u[:3], v[3:]),
                 M - jnp.outer(u[3:], v[3:]),
@@ -97,7 +97,7 @@ class ArticulatedInertia(eqx.Module):
     def seen_from(self, X_AB: Pose) -> "ArticulatedInertia":
         """The inertia given in B, expressed in A."""
         R, p = X_AB.R, skew(X_AB.p)
-        I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T  # noqa: E741
+        I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T
         H_A = H + p @ M
         pHt = p @ H.T
         return ArticulatedInertia(I + pHt - H_A @ p, H_A, M)

@@ -29,7 +29,7 @@ class Graft(eqx.Module):
     outputs: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
     net: Callable
-    """Maps the concatenated inputs to the concatenated outputs."""
+    """Maps the concatenated inputs, a vector, to the concatenated outputs."""
     mode: str = eqx.field(static=True)
     """`add` the network's output to the quantity, `replace` it, or `scale` it by one plus the output."""
     per: str = eqx.field(static=True)
@@ -134,5 +134,6 @@ def _check_sizes(graft: BoundGraft) -> None:
         shape = jax.eval_shape(graft.net, jax.ShapeDtypeStruct((n_in,), float)).shape
     except Exception as error:
         raise TapError(f"{where} cannot take its {n_in} inputs: {error}") from error
-    if shape != (sum(per_call),):
+    # a network with one output may return a plain number
+    if (shape or (1,)) != (sum(per_call),):
         raise TapError(f"{where} must return {sum(per_call)} numbers for {n_in} inputs, but returns shape {shape}")

@@ -91,8 +91,11 @@ class Taps:
                 raise TapError(f"the step was given no user input for {selection.address!r}, which {outputs} needs")
             raise TapError(f"input {selection.address!r} is not yet computed where output {outputs} is")
         array = _readable(name, self._values[name])
+        width = max(len(selection.quantity.components), 1)
+        if array.size != selection.total_rows * width:
+            raise TapError(f"{name!r} has {array.size} numbers, but the blueprint was made for {width}")
         # (rows, numbers per row), whatever the quantity's own shape
-        array = array.reshape(-1, max(len(selection.quantity.components), 1))
+        array = array.reshape(-1, width)
         array = array[np.asarray(selection.rows)]
         return array[:, np.asarray(selection.components)] if selection.components else array
 
@@ -104,10 +107,10 @@ def _evaluated(graft: BoundGraft, inputs: list[Array]) -> list[Array]:
             x if graft.is_per_row(selection) else jnp.broadcast_to(x.reshape(-1), (rows, x.size))
             for x, selection in zip(inputs, graft.inputs, strict=True)
         ]
-        out = jax.vmap(graft.net)(jnp.concatenate(columns, axis=1))
+        out = jax.vmap(lambda x: jnp.ravel(graft.net(x)))(jnp.concatenate(columns, axis=1))
         bounds = np.cumsum([selection.per_row for selection in graft.outputs])[:-1]
         return jnp.split(out, bounds, axis=1)
-    out = graft.net(jnp.concatenate([x.reshape(-1) for x in inputs]))
+    out = jnp.ravel(graft.net(jnp.concatenate([x.reshape(-1) for x in inputs])))
     parts = jnp.split(out, np.cumsum([selection.size for selection in graft.outputs])[:-1])
     return [part.reshape(len(s.rows), s.per_row) for part, s in zip(parts, graft.outputs, strict=True)]
 
