@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.kinematics import kinematics as kinematics
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
     from hybridsim.io.convert import convert as convert
+    from hybridsim.io.export import export as export
     from hybridsim.io.load import load_model as load_model
     from hybridsim.model.builder import ModelBuilder as ModelBuilder
     from hybridsim.model.model import Model as Model
@@ -47,6 +48,7 @@ _HOME = {
     "ModelBuilder": "model.builder",
     "load_model": "io.load",
     "convert": "io.convert",
+    "export": "io.export",
     "kinematics": "dynamics.kinematics",
     "forward_dynamics": "dynamics.aba",
     "inverse_dynamics": "dynamics.rnea",
@@ -86,6 +88,7 @@ __all__ = [
     "Target",
     "Trajectory",
     "convert",
+    "export",
     "forward_dynamics",
     "inverse_dynamics",
     "inverse_kinematics",

@@ -58,8 +58,8 @@ def test_check_names_every_problem_with_its_line(broken, capsys):
     assert run(["check", broken]) == 1
     out = capsys.readouterr().out
     assert f"{broken}:4: error: mass of body 'upper' is -1 kg" in out
-    assert f"{broken}:10: error: limits of joint 'shoulder' are swapped" in out
-    assert out.count("fix:") == 2 and "cannot be used: 2 errors" in out
+    assert f"{broken}:14: error: limits of joint 'shoulder' are swapped" in out
+    assert out.count("fix:") == 3 and "cannot be used: 2 errors, 0 warnings, 1 note" in out
 
 
 def test_check_as_json(arm, broken, capsys):

@@ -51,6 +51,31 @@ def test_friction_stops_a_wheel_after_the_right_angle():
     assert abs(float(run.qd[-1, 0])) < 1e-3
 
 
+@pytest.mark.parametrize("integrator", ["euler", "implicit"])
+def test_light_links_with_strong_friction_come_to_rest_instead_of_chattering(integrator):
+    """Two gram-scale links: at a width of 0.01 rad/s friction would throw them back and forth for ever."""
+    finger, parent = ModelBuilder("finger", gravity=(0, 0, 0)), "world"
+    for name in ("proximal", "distal"):
+        finger.add_body(
+            name,
+            parent=parent,
+            at=(0.05, 0, 0),
+            mass=0.01,
+            com=(0.02, 0, 0),
+            inertia=(1e-6, 3e-6, 3e-6),
+            friction=0.05,
+        )
+        parent = name
+    model = finger.build()
+    assert model.joint.friction_width.min() > 1.0
+    sim = Simulator(model, integrator=integrator)
+    speed = simulate(sim, sim.initial_state(qd=[20.0, -30.0]), steps=300).qd
+    late = speed[-50:]
+    assert np.abs(late).max() < 0.05
+    assert (np.diff(np.sign(late), axis=0) == 0).all(), "the sign of a joint that comes to rest does not alternate"
+    assert _joint(friction=0.01).joint.friction_width == pytest.approx(0.01), "heavy joints keep a narrow width"
+
+
 def test_limit_stops_push_back_and_never_pull():
     model = _joint(lower=-1.0, upper=1.0, limit_stiffness=100.0, limit_damping=10.0)
     assert _torque(model, 1.5, 0.0) == pytest.approx(-50.0)

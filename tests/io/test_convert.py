@@ -1,7 +1,9 @@
 """The format of a written file follows from its ending, and a failed attempt leaves no trace."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from hybridsim.core.errors import ModelError
@@ -45,3 +47,12 @@ def test_an_existing_file_is_replaced(tmp_path):
     convert(acrobot(), out)
     assert out.read_text().startswith("<?xml")
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("ending", ["urdf", "xml"])
+def test_swapped_limits_are_noted(ending, tmp_path):
+    model = acrobot()
+    swapped = (np.full(2, 1.0), np.full(2, -1.0))
+    model = eqx.tree_at(lambda m: (m.joint.lower, m.joint.upper), model, swapped)
+    notes = [note for note in convert(model, tmp_path / f"m.{ending}") if "lower limit is above the upper" in note]
+    assert len(notes) == 1 and all(repr(name) in notes[0] for name in model.topology.joint_names)

@@ -1,7 +1,12 @@
+import os
+import stat
+import threading
+from pathlib import Path
+
 import pytest
 
 from hybridsim.core.errors import ModelError
-from hybridsim.io.edit import Change, Edits, number_text, numbers_text, write_atomically
+from hybridsim.io.edit import Change, Changes, Edits, number_text, numbers_text, write_atomically
 from hybridsim.io.xml import parse
 
 SOURCE = b"""<?xml version="1.0"?>\r
@@ -114,6 +119,42 @@ class TestWriting:
         assert path.stat().st_mode & 0o777 == 0o640
         assert [p.name for p in tmp_path.iterdir()] == ["a.urdf"]
 
+    def test_a_new_file_has_the_permissions_of_new_files(self, tmp_path):
+        old = os.umask(0o027)
+        try:
+            write_atomically(tmp_path / "a.urdf", b"one")
+        finally:
+            os.umask(old)
+        assert stat.S_IMODE((tmp_path / "a.urdf").stat().st_mode) == 0o640
+
+    def test_a_link_stays_a_link(self, tmp_path):
+        (tmp_path / "folder").mkdir()
+        target, link = tmp_path / "folder" / "a.urdf", tmp_path / "link.urdf"
+        target.write_bytes(b"old")
+        link.symlink_to("folder/a.urdf")
+        write_atomically(link, b"new")
+        assert link.is_symlink() and target.read_bytes() == b"new"
+        target.unlink()
+        write_atomically(link, b"newer")
+        assert link.is_symlink() and target.read_bytes() == b"newer"
+
+    def test_a_pipe_is_written_into(self, tmp_path):
+        pipe, received = tmp_path / "pipe", []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+        reader.start()
+        write_atomically(pipe, b"data")
+        reader.join(timeout=10.0)
+        assert received == [b"data"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+    def test_a_device_stays_a_device(self):
+        write_atomically(os.devnull, b"data")
+        assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+    def test_a_folder_is_refused(self, tmp_path):
+        with pytest.raises(ModelError, match="Is a directory"):
+            write_atomically(tmp_path, b"data")
+
     def test_failure_keeps_the_old_content(self, tmp_path, monkeypatch):
         path = tmp_path / "a.urdf"
         path.write_bytes(b"old")
@@ -136,3 +177,21 @@ def test_a_change_reads_as_a_sentence():
     assert str(Change("link 'a'", 3, "mass [kg]", 1.0, 1.5)) == "link 'a': mass [kg] 1 → 1.5"
     change = Change("joint 'j'", 3, "axis", None, (0.0, 1.0), "not expressible in URDF")
     assert str(change) == "joint 'j': axis – → (0, 1) (not expressible in URDF)"
+
+
+def test_changes_are_a_table():
+    changes = Changes(
+        [
+            Change("link 'trunk'", 12, "mass [kg]", 1.0, 1.5),
+            Change("joint 'j'", 0, "axis", None, (0.0, 1.0, 0.0), "not expressible in URDF"),
+        ]
+    )
+    assert str(changes).splitlines() == [
+        "element       line  parameter  before  after      note",
+        "link 'trunk'  12    mass [kg]  1       1.5",
+        "joint 'j'           axis       –       (0, 1, 0)  not expressible in URDF",
+    ]
+    assert str(Changes()) == "nothing changed"
+    assert len(changes) == 2 and changes[0].line == 12
+    with pytest.raises(TypeError):
+        changes[0] = changes[1]  # type: ignore[index]

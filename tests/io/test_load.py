@@ -1,5 +1,8 @@
 """Choosing the importer by the root element, errors in one exception, warnings in one warning."""
 
+import gzip
+import os
+import threading
 import warnings
 
 import pytest
@@ -61,9 +64,68 @@ def test_a_free_base(urdf):
 def test_unknown_formats_are_named(tmp_path):
     path = tmp_path / "model.sdf"
     path.write_text("<sdf/>")
-    with pytest.raises(ModelError, match=r"its root element is <sdf>") as caught:
+    with pytest.raises(ModelError, match="SDF is not supported") as caught:
         load_model(path)
     assert caught.value.problems[0].code == "xml.format"
+    path.write_text("<html/>")
+    with pytest.raises(ModelError, match="its root element is <html>"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("text", [MJCF.format(extra=""), URDF.format(ixx=".1")], ids=["mjcf", "urdf"])
+def test_a_pipe_is_read_once(tmp_path, text):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(text))
+    writer.start()
+    model, problems = inspect_model(pipe)
+    writer.join(timeout=10.0)
+    assert model is not None and problems == []
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"<robot/>"), b"PK\x03\x04..."])
+def test_compressed_files_are_named_so(tmp_path, content):
+    path = tmp_path / "arm.urdf.gz"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="the file is compressed\n    fix: unpack it first"):
+        load_model(path)
+
+
+def test_an_empty_name():
+    _, (problem,) = inspect_model("")
+    assert problem.code == "file.missing" and "empty" in problem.message
+
+
+def test_misspelt_options_are_refused(urdf):
+    with pytest.raises(TypeError, match="bse"):
+        load_model(urdf, bse="free")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="base is one of fixed, free"):
+        inspect_model(urdf, base="floating")  # type: ignore[arg-type]
+    model, problems = inspect_model(urdf, lenient=["inertia.trianlge"])
+    assert model is None and [p.code for p in problems] == ["option.lenient"]
+
+
+def test_many_problems_alike_are_counted(tmp_path):
+    path = tmp_path / "loose.urdf"
+    path.write_text('<robot name="r">' + "\n".join(f'<link name="link{i}"/>' for i in range(1000)) + "</robot>")
+    _, problems = inspect_model(path)
+    assert len(problems) == 21
+    assert problems[-1].message == "and 979 more problems like the 20 before"
+    assert (problems[-1].code, problems[-1].line, problems[-1].fix) == (
+        "tree.roots",
+        22,
+        "mend those, then check again",
+    )
+
+
+def test_notes_are_not_warned_about(urdf):
+    limit = '<limit effort="3" velocity="5"/></joint>'
+    urdf.write_text(urdf.read_text().replace("</joint>", limit))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_model(urdf)
+    _, (note,) = inspect_model(urdf)
+    assert note.severity is Severity.NOTE and "velocity limits" in note.message
 
 
 def test_missing_and_unreadable_files_are_problems_not_exceptions(tmp_path):

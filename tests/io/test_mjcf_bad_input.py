@@ -14,8 +14,8 @@ def inertial(attributes: str) -> str:
 
 REPLICATE = '<replicate count="1000">'
 BAD = {
-    "unknown element": ('<body>\n<jont/><geom size=".1"/></body>', "mjcf.refused", 5, "unrecognized element"),
-    "unknown joint type": ('<body>\n<joint type="foo"/><geom size=".1"/></body>', "mjcf.refused", 5, "foo"),
+    "unknown element": ('<body>\n<jont/><geom size=".1"/></body>', "mjcf.element", 5, "<jont>"),
+    "unknown joint type": ('<body>\n<joint type="foo"/><geom size=".1"/></body>', "mjcf.keyword", 5, "foo"),
     "zero axis": ('<body>\n<joint name="j" axis="0 0 0"/><geom size=".1"/></body>', "axis.zero", 5, "'j'"),
     "massless": ('<body name="x">\n<joint/></body>', "mjcf.refused", 4, "'x'"),
     "negative mass": (inertial('mass="-1" diaginertia="1 1 1"'), "mass.negative", 5, "'x'"),
@@ -24,7 +24,7 @@ BAD = {
     "decimal comma": (inertial('mass="1,5" diaginertia="1 1 1"'), "number.invalid", 5, "1,5"),
     "infinite mass": (inertial('mass="inf" diaginertia="1 1 1"'), "number.nonfinite", 5, "mass"),
     "nan": ('<body pos="0 nan 0">\n<joint/><geom size=".1"/></body>', "number.nonfinite", 4, "pos"),
-    "duplicate body": ('<body name="x"/>\n<body name="x"/>', "mjcf.refused", 5, "repeated name 'x'"),
+    "duplicate body": ('<body name="x"/>\n<body name="x"/>', "name.duplicate", 5, "'x' (first at line 4)"),
     "free inside": (
         '<body><body>\n<freejoint/><geom size="1"/></body></body>',
         "mjcf.refused",
@@ -32,7 +32,7 @@ BAD = {
         "top level",
     ),
     "plugin": ('<body><joint/><geom size="1"/>\n<plugin plugin="x"/></body>', "mjcf.plugin", 5, "plugin"),
-    "bomb": (f"{REPLICATE * 2}\n{REPLICATE}<geom/>{'</replicate>' * 3}", "mjcf.too_large", 4, "100000"),
+    "bomb": (f"{REPLICATE * 2}\n{REPLICATE}<geom/>{'</replicate>' * 3}", "mjcf.too_large", 4, "50000 elements"),
 }
 
 
@@ -75,15 +75,48 @@ def test_all_problems_in_one_pass(tmp_path):
         ('<!DOCTYPE mujoco [<!ENTITY a "b">]><mujoco/>', "xml.doctype"),
         ("<mujoco><worldbody></mujoco>", "xml.syntax"),
         ("<mujoco>" + "<a>" * 300 + "</a>" * 300 + "</mujoco>", "xml.size"),
-        (
-            '<mujoco><asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset></mujoco>',
-            "mjcf.too_large",
-        ),
         ('<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>', "mjcf.plugin"),
     ],
 )
 def test_hostile_files_are_refused(tmp_path, text, code):
     assert code in {p.code for p in refused(write(tmp_path, text))}
+
+
+def test_a_plugin_is_told_once(tmp_path):
+    path = write(tmp_path, '<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>')
+    assert [(p.code, "<extension>" in p.message) for p in refused(path)] == [("mjcf.plugin", True)]
+
+
+def test_nameless_joints_and_bodies_are_called_by_their_place(tmp_path):
+    text = world('<body name="a"><joint axis="0 0 0"/><geom size=".1"/></body>')
+    assert refused(write(tmp_path, text))[0].message.startswith("axis of <joint> of body 'a' is (0, 0, 0)")
+    text = world('<body><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>')
+    assert refused(write(tmp_path, text))[0].message.startswith("mass of the nameless body of <inertial> is -1 kg")
+
+
+def test_values_that_mujoco_mends_are_no_problems(tmp_path):
+    """A misspelt attribute must not bring up an inertia that `balanceinertia` takes care of."""
+    body = '<body name="a" nme="b"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'
+    path = write(tmp_path, world(body, '<compiler balanceinertia="true"/>'))
+    assert [p.code for p in refused(path)] == ["mjcf.attribute"]
+
+
+def test_refusals_of_mujoco_are_one_line_with_a_fix(tmp_path):
+    path = write(
+        tmp_path, world('<body><joint range="-1 1"/><geom size=".1"/></body>', '<compiler autolimits="false"/>')
+    )
+    (problem,) = refused(path)
+    assert (problem.code, problem.line) == ("mjcf.refused", 4)
+    assert "\n" not in problem.message and problem.fix.startswith("write limited=")
+
+
+def test_warnings_of_mujoco_have_a_fix(tmp_path):
+    path = write(tmp_path, world('<body><joint/><geom size=".1"/></body>', '<compiler settotalmass="3"/>'))
+    _, (problem,) = read_mjcf(path)
+    assert (problem.code, problem.line) == ("mjcf.warning", 2)
+    assert problem.message.endswith("will be removed in a future release") and problem.fix.startswith(
+        "scale the masses"
+    )
 
 
 def test_nan_in_any_number_is_refused_and_leaves_no_log(tmp_path, monkeypatch):

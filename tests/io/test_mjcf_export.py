@@ -1,14 +1,19 @@
 """MJCF export: exactly the change comes back, and everything else in the file stays byte for byte."""
 
+import re
+import warnings
+
 import equinox as eqx
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import ModelError, ModelWarning
+from hybridsim.core.errors import ModelWarning
 from hybridsim.io.mjcf_export import export_mjcf
 from support.arm_files import line_of
 from support.exported_models import assert_same, body_index, changed, load, only_difference, through_mjcf
-from support.real_models import suite_file
+from support.real_models import bullet_file, suite_file
+
+INERTIAL = (".body.mass", ".body.com", ".body.inertia")
 
 
 def test_an_unchanged_model_gives_the_same_bytes(arm_mjcf):
@@ -57,14 +62,33 @@ def test_inertia_from_geometry_becomes_an_inertial(arm_mjcf):
 def test_a_body_takes_the_whole_change_of_what_was_merged_into_it(arm_mjcf):
     model = load(arm_mjcf)
     new = changed(model, lambda m: m.body.mass, body_index(model, "wrist"), 2.0)
-    changes, *lines = through_mjcf(arm_mjcf, new, 1e-14, (".body.mass", ".body.com", ".body.inertia"))
+    changes, *lines = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
     _, after = only_difference(*lines)
     assert 'mass="1.7"' in after and "quat" not in after
-    assert [c.parameter for c in changes] == ["mass [kg]"]
-    impossible = changed(model, lambda m: m.body.mass, body_index(model, "wrist"), 0.1)
-    with pytest.raises(ModelError, match=r"mass of body 'wrist' is -0\.2 kg"):
-        export_mjcf(arm_mjcf, impossible, arm_mjcf.with_name("no.xml"))
-    assert not arm_mjcf.with_name("no.xml").exists()
+    assert [(c.element, c.parameter) for c in changes] == [
+        ("body 'wrist'", f"{row}]") for row in ("mass [kg", "com [m", "inertia [kg·m²")
+    ]
+    assert (changes[0].before, changes[0].after) == (1.0, 1.7)
+
+
+def test_a_fixed_body_takes_a_change_that_its_carrier_cannot(arm_mjcf):
+    text = arm_mjcf.read_text().replace('mass="1" quat', 'mass=".01" quat').replace('mass=".3"', 'mass="3"')
+    arm_mjcf.write_bytes(text.replace("\n", "\r\n").encode())
+    model = load(arm_mjcf)
+    wrist = body_index(model, "wrist")
+    new = changed(model, lambda m: m.body.mass, wrist, 0.9 * model.body.mass[wrist])
+    changes, *_ = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
+    assert {c.element for c in changes} == {"body 'tool'"}
+
+
+def test_bodies_share_a_change_that_none_of_them_can_take(arm_mjcf):
+    model = load(arm_mjcf)
+    wrist = body_index(model, "wrist")
+    new = changed(model, lambda m: m.body.mass, wrist, 0.1)
+    new = changed(new, lambda m: m.body.inertia, wrist, model.body.inertia[wrist] / 13.0)
+    changes, *_ = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
+    masses = {c.element: (c.before, c.after) for c in changes if c.parameter == "mass [kg]"}
+    assert masses == {"body 'wrist'": (1.0, pytest.approx(1 / 13)), "body 'tool'": (0.3, pytest.approx(0.3 / 13))}
 
 
 def test_friction_keeps_the_other_coefficients(arm_mjcf):
@@ -110,6 +134,68 @@ def test_without_merging(arm_mjcf):
     assert_same(load(out, merge=False), new)
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('inertiafromgeom="true"', 'inertiafromgeom="auto"'),
+        ('settotalmass="7"', 'settotalmass="7.5"'),
+        ('inertiafromgeom="true" settotalmass="7"', 'inertiafromgeom="auto" settotalmass="7.5"'),
+    ],
+)
+def test_compiler_settings_that_would_override_the_change_give_way(tmp_path, settings, expected):
+    ignored = '<inertial pos="1 2 3" mass="9" diaginertia="8 8 8"/>' if "geom" in settings else ""
+    path = tmp_path / "a.xml"
+    path.write_text(
+        f"""<mujoco model="m"><compiler angle="radian" {settings}/><worldbody>
+<body name="a"><joint name="j" springdamper=".1 1"/><geom type="box" size=".1 .2 .3"/>
+<body name="b" pos="1 0 0"><joint name="k"/>{ignored}<geom size=".1"/>
+<body name="c"><geom size=".2" pos="0 1 0"/></body></body></body>
+</worldbody></mujoco>"""
+    )
+    model = load(path)
+    new = changed(model, lambda m: m.body.mass, 0, model.body.mass[0] + 0.5)
+    changes = export_mjcf(path, new, tmp_path / "out.xml")
+    text = (tmp_path / "out.xml").read_text()
+    if "settotalmass" in expected:
+        text = re.sub(r'settotalmass="7\.(5|4999)\d*"', 'settotalmass="7.5"', text)
+    assert f'<compiler angle="radian" {expected}/>' in text and text.count("<inertial") == 1 + bool(ignored)
+    assert_same(load(tmp_path / "out.xml"), new, rtol=1e-14, atol=1e-15)
+    assert "compiler" in {c.element for c in changes}
+
+
+def test_compiler_settings_in_another_file_are_overruled(tmp_path):
+    (tmp_path / "settings.xml").write_text('<mujoco><compiler inertiafromgeom="true"/></mujoco>')
+    path = tmp_path / "a.xml"
+    body = '<body name="a"><joint/><geom size=".1"/></body>'
+    path.write_text(f'<mujoco model="m"><include file="settings.xml"/><worldbody>{body}</worldbody></mujoco>')
+    new = changed(load(path), lambda m: m.body.mass, 0, 2.0)
+    export_mjcf(path, new, tmp_path / "out.xml")
+    assert '<compiler inertiafromgeom="auto"/>' in (tmp_path / "out.xml").read_text()
+    assert_same(load(tmp_path / "out.xml"), new)
+
+
+GYM = ["ant", "humanoid", "inverted_double_pendulum", "pusher", "reacher", "striker", "thrower"]
+
+
+@pytest.mark.parametrize("file", [f"bullet/{name}" for name in GYM] + ["suite/cheetah", "suite/dog"])
+def test_models_with_inertias_from_shapes_or_a_total_mass(file, tmp_path):
+    name = file.partition("/")[2]
+    path = bullet_file(f"mjcf/{name}.xml") if file.startswith("bullet") else suite_file(name)
+    model = load(path)
+    new = model
+    for i in (i for i in (1, model.nb // 2, model.nb - 1) if model.body.mass[i] > 0.0):
+        new = changed(new, lambda m: m.body.mass, i, model.body.mass[i] * 0.3)
+    out = tmp_path / path.name
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        changes = export_mjcf(path, new, out)
+    assert changes
+    for part in ("common", "dog_assets", "skins"):
+        if path.with_name(part).exists():
+            (tmp_path / part).symlink_to(path.with_name(part))
+    assert_same(load(out, allowed=[path.parent]), new, rtol=1e-11, atol=1e-14, rounded=None)
+
+
 @pytest.mark.parametrize("name", ["humanoid", "walker", "quadruped", "stacker"])
 def test_real_models(name, tmp_path):
     path = suite_file(name)
@@ -121,10 +207,9 @@ def test_real_models(name, tmp_path):
     new = changed(new, lambda m: m.joint.damping, driven, 1 / 7)
     with pytest.warns(ModelWarning, match="copy them along"):
         changes = export_mjcf(path, new, out)
-    assert len(changes) == 2
+    assert len({change.element for change in changes}) == 2
     (tmp_path / "common").symlink_to(path.with_name("common"))
     again = load(out, allowed=[path.parent])
-    but = (".body.mass", ".body.com", ".body.inertia")
-    assert_same(again, new, rtol=1e-14, atol=1e-14, rounded=but)
+    assert_same(again, new, rtol=1e-14, atol=1e-14, rounded=INERTIAL)
     kept = set(out.read_bytes().splitlines())
     assert sum(line not in kept for line in path.read_bytes().splitlines()) == 1

@@ -142,9 +142,25 @@ def test_damping_ratios_become_numbers_when_the_inertia_changes(tmp_path):
     model = load(path)
     new = changed(model, lambda m: m.body.mass, 0, 1.5)
     changes = export_mjcf(path, new, out)
-    assert [c.parameter for c in changes] == ["mass [kg]", "kv in place of dampratio"]
+    assert [c.parameter for c in changes] == [
+        "mass [kg]",
+        "stiffness and damping in place of springdamper",
+        "kv in place of dampratio",
+    ]
     assert_same(load(out), new)
     new = changed(model, lambda m: m.joint.damping, 0, 0.25)
     export_mjcf(path, new, out)
     assert_same(load(out), new)
     assert 'damping="0.25"' in out.read_text() and "dampratio" in out.read_text()
+
+
+def test_damping_ratios_of_a_default_class_become_numbers_too(tmp_path):
+    path, out = tmp_path / "a.xml", tmp_path / "b.xml"
+    default = '<default><joint springdamper="1 .5"/><position kp="7" dampratio="1"/></default>'
+    body = '<body name="b"><joint name="j"/><geom size=".1" pos="1 0 0"/></body>'
+    servo = '<actuator><position name="p" joint="j"/></actuator>'
+    path.write_text(f'<mujoco model="m">{default}<worldbody>{body}</worldbody>{servo}</mujoco>')
+    model = load(path)
+    new = changed(changed(model, lambda m: m.body.mass, 0, 1.5), lambda m: m.joint.damping, 0, 0.25)
+    export_mjcf(path, new, out)
+    assert_same(load(out), new)

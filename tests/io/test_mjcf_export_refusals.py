@@ -33,32 +33,58 @@ def test_copies_and_other_files_are_refused_by_name(tmp_path, arm_mjcf):
         export_mjcf(main, changed(model, lambda m: m.body.mass, 0, 9.0), tmp_path / "no.xml")
 
 
-@pytest.mark.parametrize("setting", ['inertiafromgeom="true"', 'settotalmass="7"', 'boundmass="5"'])
-def test_compiler_settings_that_override_the_change_are_refused(tmp_path, setting):
+def test_a_compiler_setting_that_overrides_the_change_is_found_by_reading_back(tmp_path):
     path = tmp_path / "a.xml"
-    path.write_text(
-        f'<mujoco><compiler {setting}/><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>'
-    )
+    body = '<body><joint/><geom size=".1"/></body>'
+    path.write_text(f'<mujoco><compiler boundmass="5"/><worldbody>{body}</worldbody></mujoco>')
     model = load(path)
-    with pytest.raises(ModelError, match=r"overrides|rescales|would be read back"):
+    with pytest.raises(ModelError, match="would be read back as 5"):
         export_mjcf(path, changed(model, lambda m: m.body.mass, 0, 1.0), tmp_path / "no.xml")
     assert not (tmp_path / "no.xml").exists()
 
 
-def test_a_default_that_wins_is_found_by_reading_back(tmp_path):
+def test_an_inertial_in_another_file_that_would_begin_to_count(tmp_path):
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    (tmp_path / "part.xml").write_text(f'<mujoco><body name="b"><joint/>{inertial}<geom size=".1"/></body></mujoco>')
     path = tmp_path / "a.xml"
-    default = '<default><joint springdamper="1 1"/></default>'
+    body = '<body name="a"><joint/><geom size=".1"/></body><include file="part.xml"/>'
+    path.write_text(f'<mujoco><compiler inertiafromgeom="true"/><worldbody>{body}</worldbody></mujoco>')
+    new = changed(load(path), lambda m: m.body.mass, 0, 1.0)
+    with pytest.raises(ModelError, match=r"part.xml:1: .*<inertial> of body 'b' in another file would count"):
+        export_mjcf(path, new, tmp_path / "no.xml")
+
+
+def test_impossible_mass_properties(arm_mjcf, tmp_path):
+    model = load(arm_mjcf)
+    new = changed(model, lambda m: m.body.mass, body_index(model, "wrist"), -0.1)
+    with pytest.raises(ModelError, match=r"mass of body 'wrist' is -0\.1 kg") as caught:
+        export_mjcf(arm_mjcf, new, tmp_path / "no.xml")
+    assert caught.value.problems[0].line == line_of('<body name="wrist"')
+
+
+def test_bodies_that_cannot_share_a_change(arm_mjcf, tmp_path):
+    text = arm_mjcf.read_text().replace('diaginertia=".01 .02 .025"', 'diaginertia=".01 .01 .0199"')
+    arm_mjcf.write_text(text.replace('<body name="tool" pos="0 0 .1">', '<body name="tool">'))
+    model = load(arm_mjcf)
+    flat = changed(model, lambda m: m.body.inertia, body_index(model, "wrist"), [1, 1, 2 + 1e-7, 0, 0, 0])
+    with pytest.raises(ModelError, match=r"'wrist' has changed, and neither it nor those fixed to it, 'tool', can"):
+        export_mjcf(arm_mjcf, flat, tmp_path / "no.xml")
+
+
+def test_a_switch_that_wins_is_found_by_reading_back(tmp_path):
+    path = tmp_path / "a.xml"
+    flag = '<option><flag damper="disable"/></option>'
     body = '<body><joint name="j"/><geom size=".1"/></body>'
-    path.write_text(f"<mujoco>{default}<worldbody>{body}</worldbody></mujoco>")
+    path.write_text(f"<mujoco>{flag}<worldbody>{body}</worldbody></mujoco>")
     model = load(path)
-    with pytest.raises(ModelError, match="damping of 'j' would be read back"):
+    with pytest.raises(ModelError, match="damping of joint 'j' would be read back"):
         export_mjcf(path, changed(model, lambda m: m.joint.damping, 0, 1.0), tmp_path / "no.xml")
 
 
 def test_another_model_is_refused(arm_mjcf, tmp_path):
     path = tmp_path / "a.xml"
     path.write_text('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>')
-    with pytest.raises(ModelError, match="does not have the bodies"):
+    with pytest.raises(ModelError, match="the model is not this file's: its body names differ"):
         export_mjcf(arm_mjcf, load(path), tmp_path / "no.xml")
 
 

@@ -50,6 +50,23 @@ def test_attached_models_keep_their_lines(tmp_path):
     assert [(p.code, Path(p.file).name, p.line) for p in problems] == [("unsupported.joint.contact", "hand.xml", 4)]
 
 
+def test_a_keyframe_of_an_attached_model_is_told_to_be_unused(tmp_path):
+    body = '<body name="b"><joint name="j"/><geom size=".1"/></body>'
+    write(tmp_path, world(body, after='<keyframe><key name="home" qpos="1"/></keyframe>'), "part.xml")
+    for prefix in ("x_", ""):
+        attach = f'<attach model="p" body="b" prefix="{prefix}"/>'
+        path = write(tmp_path, world(attach, '<asset><model name="p" file="part.xml"/></asset>'))
+        model, problems = load(path)
+        unused = [(Path(p.file).name, p.line) for p in problems if p.code == "unsupported.key"]
+        assert model.home.tolist() == [0.0] and unused == [("part.xml", 6)]
+
+
+def test_attached_files_that_are_no_models(tmp_path):
+    write(tmp_path, "<robot/>", "robot.urdf")
+    path = write(tmp_path, world("", '<asset><model name="p" file="robot.urdf"/></asset>'))
+    assert [(p.code, Path(p.file).name) for p in refused(path)] == [("xml.format", "robot.urdf")]
+
+
 def test_attached_models_count_with_all_their_elements(tmp_path):
     write(
         tmp_path,

@@ -2,9 +2,14 @@
 
 import numpy as np
 
+from hybridsim.dynamics.aba import forward_dynamics
+from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.model.joints import JointType
+from support.compare import assert_relative
 from support.mjcf_files import load, world, write
 from support.mujoco_reading import assert_same_kinematics, both_readings
+from support.mujoco_twin import MujocoState
+from support.random_models import random_state
 
 
 def test_ref_is_absorbed_so_that_q_is_qpos(tmp_path):
@@ -111,3 +116,41 @@ def test_defaults_friction_limits_and_effort(tmp_path):
     np.testing.assert_array_equal(model.joint.effort_limit, [np.inf, np.inf, 5])
     info = model.geometry.infos[0]
     assert (info.group, info.mask, model.geometry.friction[0]) == (2, 5, 0.7)
+
+
+def test_armature_of_a_free_joint_acts_as_in_mujoco(tmp_path):
+    body = """<body name="a" pos="1 2 3"><joint name="root" type="free" armature=".5"/>
+      <geom type="box" size=".1 .2 .3" pos=".1 .2 0"/>
+      <body name="b" pos="0 0 .5"><joint name="j" axis="0 1 0" armature=".1"/><geom size=".1" pos=".3 0 0"/></body>
+      </body>"""
+    path = write(tmp_path, world(body))
+    model, problems = load(path)
+    assert not problems
+    q, qd, _ = random_state(model, seed=3)
+    tau = np.linspace(-1.0, 1.0, model.nv)
+    qdd = MujocoState(model, both_readings(path).mujoco, q, qd).accelerations(tau)
+    assert_relative(inverse_dynamics(model, q, qd, qdd), tau, 1e-11, "torques")
+    assert_relative(forward_dynamics(model, q, qd, tau), qdd, 1e-11, "accelerations")
+
+
+def test_what_a_free_joint_does_otherwise_than_in_mujoco_is_told(tmp_path):
+    body = '<body><joint name="root" type="free" stiffness="1" frictionloss="2" damping="3"/><geom size=".1"/></body>'
+    _, problems = load(write(tmp_path, world(body)))
+    assert [(p.code, p.message.split()[0]) for p in problems] == [
+        ("unsupported.joint.free", "stiffness"),
+        ("unsupported.joint.free", "frictionloss"),
+    ]
+    assert "without it" in problems[0].fix and "without it" not in problems[1].fix
+
+
+def test_a_body_with_the_name_of_a_massless_part(tmp_path):
+    path = write(
+        tmp_path,
+        world(
+            """<body name="a"><joint name="x"/><joint name="y" axis="0 1 0"/><geom size=".1"/>
+            <body name="a:x"><joint name="z"/><geom size=".1"/></body></body>"""
+        ),
+    )
+    model, problems = load(path)
+    assert not problems and model.topology.body_names == ("a:x_", "a", "a:x")
+    assert_same_kinematics(both_readings(path))

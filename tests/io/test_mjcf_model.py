@@ -82,7 +82,7 @@ def test_contact_pairs_exclusions_sites_and_keyframe(tmp_path):
     assert model.topology.frame_names == ("fix", "tip", "fix_site", "tool")
     np.testing.assert_array_equal(model.frame_placement.p, [[0, 1, 0], [0, 0, 1], [0, 0, 0], [1, 1, 0]])
     assert [i.shape for i in model.geometry.infos][:2] == [Shape.PLANE, Shape.SPHERE]
-    assert [p.code for p in problems] == ["unsupported.key"]
+    assert [(p.code, p.message) for p in problems] == [("unsupported.key", "1 keyframe is not used: 'other'")]
 
 
 def test_flags_act_on_the_values(tmp_path):
@@ -158,3 +158,20 @@ def test_what_is_not_modelled_is_listed_by_name_and_line(tmp_path):
     text = "\n".join(map(str, problems))
     for fragment in ("<connect> 'loop'", "solver='CG', iterations='5'", "also on lines 8", "2 sensors"):
         assert fragment in text
+    composite = next(p for p in problems if p.code == "unsupported.composite")
+    assert "only in part" in composite.message and "without it" not in composite.fix
+
+
+def test_a_site_beside_a_fixed_body_of_its_name_gets_a_name_of_its_own(tmp_path):
+    path = write(
+        tmp_path, world('<body name="f"/><site name="f"/><site name="f_site"/><body><joint/><geom size=".1"/></body>')
+    )
+    assert load(path)[0].topology.frame_names == ("f", "f_site_", "f_site")
+
+
+def test_muscles_are_left_out_without_simulating_them(tmp_path):
+    """MuJoCo would look for the range of lengths of this muscle, and fail."""
+    body = '<body><joint name="j"/><geom size=".1" pos="1 0 0"/></body>'
+    path = write(tmp_path, world(body, after='<actuator>\n<muscle name="m" joint="j"/></actuator>'))
+    _, problems = load(path)
+    assert [(p.code, p.line) for p in problems] == [("unsupported.actuator", 7)]

@@ -103,6 +103,17 @@ def test_a_folder_can_be_allowed(package):
     assert path == package.parent / "secret.stl"
 
 
+def test_only_parts_of_models_are_worth_opening_a_folder_for(package):
+    model = package / "urdf" / "arm.urdf"
+    problem = resolve_mesh("../../secret.stl", model)
+    assert isinstance(problem, Problem)
+    folder = str(package.parent)
+    assert problem.fix.endswith(f"or allow its folder: allowed=[{folder!r}] (--allowed {folder})")
+    for uri in ("/etc/passwd", "../../nothing.stl"):
+        problem = resolve_mesh(uri, model)
+        assert isinstance(problem, Problem) and problem.fix == "copy the file into the model's folder"
+
+
 def test_links_do_not_lead_out(package):
     model = package / "urdf" / "arm.urdf"
     (package / "meshes" / "link2.stl").symlink_to(package.parent / "secret.stl")

@@ -3,18 +3,23 @@
 import pytest
 
 from hybridsim.core.errors import Severity
-from hybridsim.io.urdf import read_urdf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed
-from support.urdf_changes import END, GOOD, INERTIAL, LINE_OF_END, LOWER_INERTIA, Case, changed, check, collision, write
+from support.urdf_changes import (
+    END,
+    GOOD,
+    INERTIAL,
+    LINE_OF_END,
+    LOWER_INERTIA,
+    Case,
+    changed,
+    check,
+    collision,
+    read_urdf,
+    write,
+)
 
 WARNINGS = {
-    "lengths in millimetres": Case(
-        [('xyz="0 0 0.5"', 'xyz="0 0 500"')],
-        [
-            ("units.length", 10, "millimetres"),
-        ],
-    ),
     "mass in grams": Case(
         [
             (
@@ -29,10 +34,6 @@ WARNINGS = {
     "inertia in other units": Case(
         [(LOWER_INERTIA, 'inertia ixx="2000" iyy="2000" izz="2000"')],
         [("units.inertia", 24, "check both units")],
-    ),
-    "revolute without limit": Case(
-        [('<limit lower="-1" upper="2" effort="10" velocity="5"/>', "")],
-        [("limit.missing", 3, 'type="continuous"')],
     ),
     "limit without range": Case([('lower="-1" upper="2" ', "")], [("limit.missing", 8, "moves freely")]),
     "limits that lock the joint": Case(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import ModelError, ModelWarning
-from hybridsim.io.urdf_export import export_urdf, rpy
+from hybridsim.io.export import export
+from hybridsim.io.urdf_elements import rpy
 from hybridsim.model.builder import pose
 from support.arm_files import ARM_URDF, HAND, LEFT, RIGHT, UPPER
 from support.exported_models import assert_same, changed, load, through_urdf
@@ -16,7 +17,7 @@ def test_nothing_changed(arm_urdf):
     model = load(arm_urdf)
     assert model.topology.body_names == ("upper", "hand", "left", "right")
     again, changes, text = through_urdf(arm_urdf, model)
-    assert changes == [] and text == ARM_URDF
+    assert changes == () and text == ARM_URDF
     assert_same(again, model)
 
 
@@ -140,9 +141,18 @@ def test_a_revolute_joint_without_bounds_becomes_continuous(arm_urdf):
     assert '<joint name="shoulder" type="continuous">' in text and len(changes) == 2
 
 
+def test_no_limit_is_written_without_inf(arm_urdf):
+    model = changed(load(arm_urdf), lambda m: m.joint.upper, 0, np.inf)
+    model = changed(model, lambda m: m.joint.effort_limit, 0, np.inf)
+    again, changes, text = through_urdf(arm_urdf, model)
+    assert_same(again, model)
+    assert text == ARM_URDF.replace('upper="2"', 'upper="1e+30"').replace('effort="10"', 'effort="1e+30"')
+    assert [c.after for c in changes] == [np.inf, np.inf]
+
+
 def test_overwriting_the_original(arm_urdf):
     model = changed(load(arm_urdf), lambda m: m.body.mass, HAND, 0.75)
-    export_urdf(arm_urdf, model, arm_urdf)
+    export(arm_urdf, model, arm_urdf)
     assert arm_urdf.read_bytes().decode() == ARM_URDF.replace('"0.5"/>', '"0.75"/>')
 
 
@@ -156,7 +166,7 @@ def test_an_inertia_from_geometry_is_written_whole(tmp_path):
     file.write_text(text)
     model = load(file, inertia="from_geometry")
     again, changes, written = through_urdf(file, model, inertia="from_geometry")
-    assert changes == [] and written == text
+    assert changes == () and written == text
     model = changed(model, lambda m: m.body.mass, 0, 7.0)
     again, (change,), written = through_urdf(file, model, inertia="from_geometry")
     assert_same(again, model)
@@ -217,11 +227,23 @@ class TestMergedLinks:
         assert {c.element for c in changes} == {"joint 'wrist'"}
         assert ARM_URDF[: ARM_URDF.index('<joint name="wrist"')] in text
 
-    def test_impossible_remainder(self, arm_urdf):
+    def test_all_links_change_alike_where_one_cannot_take_it(self, arm_urdf):
         model = changed(load(arm_urdf), lambda m: m.body.mass, UPPER, 0.1)
-        with pytest.raises(ModelError, match=r"0\.2 kg belong to links fixed to it \(tool\)") as caught:
+        model = changed(model, lambda m: m.body.inertia, UPPER, np.asarray(model.body.inertia[UPPER]) * (0.1 / 1.7))
+        again, changes, _ = through_urdf(arm_urdf, model)
+        assert_same(again, model, rtol=1e-13, atol=1e-15)
+        assert {(c.element, c.parameter.split()[0]) for c in changes} == {
+            (f"link {name!r}", parameter) for name in ("upper", "tool") for parameter in ("mass", "inertia")
+        }
+        mass, inertia = next(c.after for c in changes if c.element == "link 'tool'"), changes[-1].after
+        np.testing.assert_allclose(mass, 0.2 * 0.1 / 1.7)
+        np.testing.assert_allclose(inertia, np.array([1, 1, 1, 0, 0, 0]) * 1e-3 * 0.1 / 1.7, atol=1e-18)
+
+    def test_impossible_sums(self, arm_urdf):
+        model = changed(load(arm_urdf), lambda m: m.body.inertia, UPPER, (1, 1, 5, 0, 0, 0))
+        with pytest.raises(ModelError, match="body 'upper' is impossible") as caught:
             through_urdf(arm_urdf, model)
-        assert caught.value.problems[0].line == 13
+        assert (caught.value.problems[0].code, caught.value.problems[0].line) == ("export.inertial", 13)
         assert not arm_urdf.with_name("out.urdf").exists()
 
     def test_unmerged_model(self, arm_urdf):
@@ -229,7 +251,7 @@ class TestMergedLinks:
         tool = model.topology.body_index("tool")
         model = changed(model, lambda m: m.body.mass, tool, 0.25)
         out = arm_urdf.with_name("out.urdf")
-        changes = export_urdf(arm_urdf, model, out, merge=False)
+        changes = export(arm_urdf, model, out, merge=False)
         assert [str(c) for c in changes] == ["link 'tool': mass [kg] 0.2 → 0.25"]
         assert_same(load(out, merge=False), model)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import ModelError, ModelWarning
-from hybridsim.io.urdf_export import export_urdf
-from support.arm_files import ARM_URDF, HAND
-from support.exported_models import changed, load, through_urdf
+from hybridsim.io.export import export
+from support.arm_files import ARM_URDF, HAND, LEFT
+from support.exported_models import assert_same, changed, load, through_urdf
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_model_of_another_file(arm_urdf, tmp_path):
     other = tmp_path / "other.urdf"
     other.write_bytes(ARM_URDF.replace('"hand"', '"paw"').encode())
     with pytest.raises(ModelError, match="not this file's"):
-        export_urdf(arm_urdf, load(other), tmp_path / "out.urdf")
+        export(arm_urdf, load(other), tmp_path / "out.urdf")
 
 
 def test_file_with_errors(arm_urdf):
@@ -57,8 +57,45 @@ def test_what_urdf_cannot_hold_is_listed(arm_urdf):
         ("joint 'wrist'", "mimic ratio"),
         ("joint 'shoulder'", "armature"),
         ("actuator 'wrist'", "gear"),
-        ("model 'z'", "gravity"),
+        ("model 'arm'", "gravity [m/s²]"),
     }
+
+
+class TestLenience:
+    """An inertia that breaks the triangle inequality, in the file and passed over when it is read."""
+
+    ODD = ARM_URDF.replace('ixx="0.01" ixy="0" ixz="0" iyy="0.012" iyz="0" izz="0.005"', 'ixx="1" iyy="1" izz="2.5"')
+
+    @pytest.fixture
+    def odd(self, arm_urdf):
+        assert self.ODD != ARM_URDF
+        arm_urdf.write_bytes(self.ODD.encode())
+        return arm_urdf
+
+    @pytest.mark.parametrize("factor", [1.01, 0.5])
+    def test_what_is_no_worse_than_the_file_is_written(self, odd, factor):
+        model = load(odd, lenient=["inertia.triangle"])
+        model = changed(model, lambda m: m.body.mass, HAND, 0.7)
+        model = changed(model, lambda m: m.body.inertia, HAND, np.asarray(model.body.inertia[HAND]) * factor)
+        again, changes, _ = through_urdf(odd, model, lenient=["inertia.triangle"])
+        assert_same(again, model, rtol=1e-14, atol=1e-15)
+        assert len(changes) == 2
+
+    @pytest.mark.parametrize("row", [HAND, LEFT], ids=["worse", "another link"])
+    def test_what_is_worse_is_not(self, odd, row):
+        model = load(odd, lenient="all")
+        model = changed(model, lambda m: m.body.inertia, row, (1, 1, 2.6, 0, 0, 0))
+        with pytest.raises(ModelError, match="impossible") as caught:
+            through_urdf(odd, model, lenient="all")
+        assert caught.value.problems[0].code == "export.inertial"
+
+    def test_without_it_the_file_itself_is_refused(self, odd):
+        with pytest.raises(ModelError, match="I3 ≤ I1"):
+            through_urdf(odd, load(odd, lenient="all"))
+
+    def test_codes_are_checked(self, odd):
+        with pytest.raises(ModelError, match=r"did you mean 'inertia\.triangle'"):
+            through_urdf(odd, load(odd, lenient="all"), lenient=["inertia.trinagle"])
 
 
 def test_relative_meshes_are_warned_about(arm_urdf, tmp_path):
@@ -67,4 +104,4 @@ def test_relative_meshes_are_warned_about(arm_urdf, tmp_path):
     arm_urdf.write_bytes(ARM_URDF.replace('<link name="base"/>', mesh).encode())
     (tmp_path / "elsewhere").mkdir()
     with pytest.warns(ModelWarning, match="relative to its folder"):
-        export_urdf(arm_urdf, load(arm_urdf), tmp_path / "elsewhere" / "arm.urdf")
+        export(arm_urdf, load(arm_urdf), tmp_path / "elsewhere" / "arm.urdf")

@@ -7,13 +7,13 @@ import pinocchio as pin
 import pytest
 
 from hybridsim.core.errors import Severity
-from hybridsim.io.urdf import read_urdf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 from support.real_models import bullet_file
+from support.urdf_changes import read_urdf
 
 
 def model_of(spec: ModelSpec) -> Model:
@@ -56,7 +56,7 @@ def test_good_files_raise_no_alarm(name):
     [
         ("mini_cheetah/mini_cheetah.urdf", {"inertia.triangle"}),
         ("xarm/xarm6_with_gripper.urdf", {"inertia.triangle"}),
-        ("husky/husky.urdf", {"number.invalid"}),
+        ("xarm/xarm6_robot.urdf", {"inertia.triangle"}),
         ("cube_no_rotation.urdf", {"limit.order"}),
         ("bicycle/bike.urdf", {"number.invalid"}),
     ],

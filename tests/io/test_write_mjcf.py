@@ -4,14 +4,11 @@ import equinox as eqx
 import mujoco
 import numpy as np
 import pytest
-import trimesh
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.load import inspect_model
 from hybridsim.io.write_mjcf import write_mjcf
 from hybridsim.model.builder import ModelBuilder, pose
-from hybridsim.model.geometry import Shape
-from hybridsim.model.specs import GeomSpec
 from hybridsim.models import BUILT_IN
 from support.compare import assert_relative
 from support.mujoco_twin import MujocoState
@@ -181,6 +178,14 @@ class TestJoints:
         assert notes == []
         assert np.array_equal(read.joint.damping, np.full(6, 0.4))
 
+    def test_friction_of_a_free_joint_is_noted_and_armature_is_not(self, tmp_path):
+        builder = ModelBuilder("m").add_body("b", kind="free", mass=1.0, inertia=(1, 1, 1), armature=0.4)
+        read, notes = round_trip(builder.build(), tmp_path / "m.xml")
+        assert notes == [] and np.array_equal(read.joint.armature, np.full(6, 0.4))
+        builder = ModelBuilder("m").add_body("b", kind="free", mass=1.0, inertia=(1, 1, 1), friction=0.4)
+        notes = write_mjcf(builder.build(), tmp_path / "m.xml")
+        assert notes == ["friction of free joints acts along the axes of the world in MuJoCo: 'b'"]
+
     def test_mimic_joints_become_equalities(self, tmp_path):
         builder = box_on_a_hinge(home=0.2)
         builder.add_body("b", mass=1.0, inertia=(1, 1, 1), mimic="hinge", mimic_ratio=-2.0, mimic_offset=0.1)
@@ -281,81 +286,6 @@ class TestActuators:
     def test_a_passive_model_stays_passive(self, tmp_path):
         read, _ = round_trip(box_on_a_hinge().passive().build(), tmp_path / "m.xml")
         assert read.nu == 0
-
-
-class TestShapes:
-    def test_groups_pairs_and_friction(self, tmp_path):
-        builder = box_on_a_hinge().add_body("b", mass=1.0, inertia=(1, 1, 1))
-        builder.add_geom("box", "ellipsoid", (0.1, 0.2, 0.3), name="g", at=(1, 0, 0), rpy=(0.1, 0.2, 0.3), friction=0.3)
-        builder.add_geom("b", "capsule", (0.1, 0.2), name="h")
-        builder.add_geom("world", "plane", (), name="floor")
-        builder.spec.geoms[0].group, builder.spec.geoms[0].mask = 4, 2
-        builder.spec.excluded_pairs = [("box", "b")]
-        builder.spec.explicit_pairs = [("g", "h")]
-        builder.add_frame("origin", "world", at=(1, 2, 3))
-        model = builder.build()
-        read, notes = round_trip(model, tmp_path / "m.xml")
-        assert notes == []
-        order = [[i.name for i in read.geometry.infos].index(i.name) for i in model.geometry.infos]
-        assert [read.geometry.infos[k] for k in order] == list(model.geometry.infos)
-        assert np.array_equal(read.geometry.friction[order], model.geometry.friction)
-        assert np.array_equal(read.geometry.size[order][:2], model.geometry.size[:2])
-        np.testing.assert_allclose(read.geometry.placement.R[order], model.geometry.placement.R, atol=1e-15)
-        assert read.geometry.excluded_pairs == (("box", "b"),)
-        assert read.geometry.explicit_pairs == (("g", "h"),)
-        assert read.topology.frame_names == ("origin",)
-
-    def test_shapes_that_mujoco_refuses_are_left_out(self, tmp_path):
-        builder = (
-            box_on_a_hinge().add_geom("box", "plane", (), name="floor").add_geom("box", "box", (1, 1, 0), name="flat")
-        )
-        builder.spec.explicit_pairs = [("floor", "flat")]
-        read, notes = round_trip(builder.build(), tmp_path / "m.xml")
-        assert read.geometry.infos == ()
-        assert notes == [
-            "planes are left out, since MuJoCo allows none on moving bodies: 'floor'",
-            "shapes without extent are left out: 'flat'",
-            "pairs of shapes are left out with a shape: 'floor and flat'",
-        ]
-
-    def test_shapes_with_one_name_get_two(self, tmp_path):
-        builder = box_on_a_hinge()
-        for _ in range(2):
-            builder.add_geom("box", "sphere", (0.1,), name="g")
-        read, notes = round_trip(builder.build(), tmp_path / "m.xml")
-        assert [info.name for info in read.geometry.infos] == ["g", "g_2"]
-        assert notes == ["shapes get another name, because theirs is taken: 'g → g_2'"]
-
-    def test_meshes_are_named_relative_to_the_file(self, tmp_path):
-        (tmp_path / "meshes").mkdir()
-        stl = tmp_path / "meshes" / "part.stl"
-        trimesh.creation.box((0.1, 0.2, 0.3)).export(stl)
-        builder = box_on_a_hinge()
-        half = np.full(3, 0.5)
-        for name, size in (("a", np.ones(3)), ("b", half), ("c", half)):
-            builder.spec.geoms.append(GeomSpec(name, "box", Shape.MESH, size, mesh_file=str(stl)))
-        builder.spec.geoms.append(GeomSpec("d", "box", Shape.MESH, half, mesh_file=str(tmp_path / "part.dae")))
-        builder.spec.geoms.append(GeomSpec("e", "box", Shape.MESH, half, mesh_file=str(tmp_path / "gone.stl")))
-        read, notes = round_trip(builder.build(), tmp_path / "m.xml")
-        assert (tmp_path / "m.xml").read_text().count('file="meshes/part.stl"') == 2
-        assert [info.mesh_file for info in read.geometry.infos] == [str(stl.resolve())] * 3
-        assert np.array_equal(read.geometry.size, [np.ones(3), half, half])
-        np.testing.assert_allclose(read.geometry.placement.p, 0.0, atol=1e-15)
-        assert notes == [
-            "meshes are left out, since MuJoCo reads only .stl, .obj, .msh: 'd'",
-            "shapes are left out, because their mesh file is missing: 'e'",
-        ]
-
-    def test_meshes_elsewhere_are_noted(self, tmp_path):
-        stl = tmp_path / "part.stl"
-        trimesh.creation.box((0.1, 0.2, 0.3)).export(stl)
-        (tmp_path / "out").mkdir()
-        builder = box_on_a_hinge()
-        builder.spec.geoms.append(GeomSpec("a", "box", Shape.MESH, np.ones(3), mesh_file=str(stl)))
-        notes = write_mjcf(builder.build(), tmp_path / "out" / "m.xml")
-        assert len(notes) == 1 and notes[0].endswith("`allowed` folders: 'part.stl'")
-        assert inspect_model(tmp_path / "out" / "m.xml")[0] is None
-        assert inspect_model(tmp_path / "out" / "m.xml", allowed=[tmp_path])[0] is not None
 
 
 def test_numbers_that_no_file_can_hold_are_refused(tmp_path):

@@ -70,7 +70,7 @@ class TestRefusals:
         monkeypatch.setattr(xml, "MAX_BYTES", 100)
         assert problem_of(b"<a>" + b" " * 200 + b"</a>").code == "xml.size"
         monkeypatch.setattr(xml, "MAX_BYTES", 1000)
-        monkeypatch.setattr(xml, "MAX_ELEMENTS", 10)
+        monkeypatch.setattr(xml, "MAX_TAGS", 10)
         assert problem_of(b"<a>" + b"<b/>" * 10 + b"</a>").code == "xml.size"
 
     @pytest.mark.parametrize(
@@ -136,3 +136,12 @@ class TestFiles:
 
     def test_impossible_name(self):
         assert self.code_of("a" * 5000) == "file.unreadable"
+
+    def test_empty_name(self):
+        assert self.code_of("") == "file.missing"
+
+
+def test_text_is_remembered_up_to_a_length():
+    root = parse(b"<a>" + b" x<b>50</b>" * 100 + b"</a>", "f")
+    assert root.children[0].text == "50"
+    assert root.text == " x" * (xml.MAX_TEXT // 2)

@@ -9,13 +9,13 @@ import jax
 import numpy as np
 
 from hybridsim.core.errors import ModelWarning
-from hybridsim.io.edit import Change
+from hybridsim.io.edit import Change, Changes
+from hybridsim.io.export import export
 from hybridsim.io.load import load_model
 from hybridsim.io.mjcf_export import export_mjcf
-from hybridsim.io.urdf_export import export_urdf
 from hybridsim.model.model import Model
 
-DERIVED = (".joint.limit_stiffness", ".joint.limit_damping")
+DERIVED = (".joint.friction_width", ".joint.limit_stiffness", ".joint.limit_damping")
 """The stops' default stiffness follows from the inertia that a joint carries, which files do not hold."""
 
 
@@ -64,10 +64,10 @@ def _arrays(model: Model) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in flat}
 
 
-def through_urdf(file: Path, model: Model, **options) -> tuple[Model, list[Change], str]:
+def through_urdf(file: Path, model: Model, **options) -> tuple[Model, Changes, str]:
     """The model after export and import, the changes that the export tells of, and the new text."""
     out = file.with_name("out.urdf")
-    changes = export_urdf(file, model, out, **options)
+    changes = export(file, model, out, **options)
     return load(out, **options), changes, out.read_bytes().decode()
 
 

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.io.urdf import read_urdf
+from hybridsim.io import xml
+from hybridsim.io.reading import Options, Reading
+from hybridsim.io.urdf import read_urdf as read_parsed_urdf
+from hybridsim.model.specs import ModelSpec
 
 GOOD = """<robot name="arm">
   <link name="base"/>
@@ -73,6 +77,12 @@ def changed(changes: list[tuple[str, str]]) -> str:
         assert old in text, f"{old!r} is not in the file"
         text = text.replace(old, new, 1) if old != END else new.join(text.rsplit(old, 1))
     return text
+
+
+def read_urdf(path: Path, **options: Unpack[Reading]) -> tuple[ModelSpec, list[Problem]]:
+    """The description in a file, and its problems, without what is only noted."""
+    spec, problems = read_parsed_urdf(path, xml.read(path)[1], Options(**options))
+    return spec, [problem for problem in problems if problem.severity is not Severity.NOTE]
 
 
 def check(problems: list[Problem], expected: list[tuple[str, int, str]], path: Path) -> None:

@@ -40,12 +40,17 @@ def round_trip(model: Model, out: Path) -> tuple[Model, list[str]]:
 
 
 def mass_matrix_and_bias(model: Model, q, qd) -> tuple[np.ndarray, np.ndarray]:
-    """Computed by Pinocchio, which needs no compilation."""
+    """Computed by Pinocchio, which needs no compilation; its armature of a free joint acts in the body frame."""
     twin = PinocchioTwin(model)
     M = pin.crba(twin.pin, twin.data, twin.q(q))
     M = np.triu(M) + np.triu(M, 1).T
     bias = pin.nonLinearEffects(twin.pin, twin.data, twin.q(q), twin.v(qd))
-    return twin.ours(twin.ours(M, 0), 1), twin.ours(bias)
+    in_world = np.zeros(model.nv)
+    for kind, (start, stop) in zip(model.topology.joint_types, model.topology.v_slices, strict=True):
+        if kind is JointType.FREE:
+            in_world[start + 3 : stop] = np.cross(qd[start : start + 3], qd[start + 3 : stop])
+    armature = np.asarray(model.joint.armature) if model.topology.mv == model.nv else 0.0
+    return twin.ours(twin.ours(M, 0), 1), twin.ours(bias) + armature * in_world
 
 
 def assert_same_dynamics(model: Model, other: Model, tolerance: float = 1e-12) -> None:

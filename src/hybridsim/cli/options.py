@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hybridsim.core.errors import HybridsimError, ModelError, Problem
+from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
+from hybridsim.io.reading import Base, InertiaPolicy
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -23,9 +24,9 @@ ModelName = Annotated[
 class ReadingOptions:
     """How to read a model file."""
 
-    base: Literal["fixed", "free"] = "fixed"
+    base: Base = "fixed"
     """Whether a URDF's root link is fixed to the world or free to move."""
-    inertia: Literal["file", "from_geometry", "error"] = "file"
+    inertia: InertiaPolicy = "file"
     """Missing inertias of a URDF: take the file as it is, compute them from the shapes, or refuse."""
     packages: dict[str, Path] = field(default_factory=dict)
     """Folders of the ROS packages that package:// paths name: --packages my_robot /path/to/my_robot."""
@@ -59,7 +60,7 @@ class ReadingOptions:
         model, problems = self.inspect(name)
         if model is None:
             raise ModelError(problems)
-        print_problems(problems, stderr=True)
+        print_problems([p for p in problems if p.severity is not Severity.NOTE], stderr=True)
         return model
 
 

@@ -5,6 +5,7 @@ Names come from users' files and are printed as they are: nothing in them is tak
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn
 
@@ -51,10 +52,15 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
     PlainConsole().print(table)
 
 
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
 def print_problems(problems: Sequence[Problem], *, stderr: bool = False) -> None:
     """Print problems, the errors first."""
-    for problem in sorted(problems, key=lambda p: p.severity is not Severity.ERROR):
-        say(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow", stderr=stderr)
+    for severity, style in _STYLES.items():
+        for problem in problems:
+            if problem.severity is severity:
+                say(str(problem), style=style, stderr=stderr)
 
 
 def print_json(value: Any) -> None:
@@ -67,11 +73,13 @@ def count(n: int, one: str, many: str = "") -> str:
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
-def verdict(name: str, usable: bool, problems: Sequence[Problem]) -> str:
+def verdict(name: str, usable: bool, problems: Iterable[Problem]) -> str:
     """One line on whether a model can be used."""
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
-    counts = f"{count(errors, 'error')}, {count(len(problems) - errors, 'warning')}"
-    return f"{name} {'can' if usable else 'cannot'} be used: {counts}"
+    numbers = Counter(problem.severity for problem in problems)
+    counts = [count(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
+    if numbers[Severity.NOTE]:
+        counts.append(count(numbers[Severity.NOTE], "note"))
+    return f"{name} {'can' if usable else 'cannot'} be used: {', '.join(counts)}"
 
 
 def _finite(value: Any) -> Any:

@@ -18,10 +18,14 @@ class TapError(HybridsimError):
 
 
 class Severity(StrEnum):
-    """How bad a problem is: an error stops the import, a warning is only reported."""
+    """How bad a problem is."""
 
     ERROR = "error"
+    """The model cannot be used."""
     WARNING = "warning"
+    """The model can be used, but probably not as its author meant it."""
+    NOTE = "note"
+    """Nothing to worry about; told only to who asks what is in a file."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Problem:
     """Line in the file, counted from 1; 0 where there is none."""
     severity: Severity = Severity.ERROR
     code: str = ""
-    """Short stable identifier, e.g. `mass.nonpositive`, for scripts and for `--lenient`."""
+    """Short stable identifier, e.g. `mass.negative`, for scripts and for `--lenient`; all are in `core.codes`."""
+    element: str = ""
+    """Name of the body, joint or other element at fault, for programs; the message names it too."""
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""

@@ -47,13 +47,15 @@ def articulated_body(
     if model.topology.is_coupled:
         return _coupled(model, kin, inertia, bias, tau)
     c = jax.vmap(cross_motion)(kin.V_WB_B, kin.V_PB_B)
+    # accelerating the world upwards stands for gravity
+    a_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)])
 
     # leaves to root: IA, pA
     def gather(total, body, dofs):
         (IA, pA), (X_PB, c), (S, tau, armature) = total, body, dofs
         if S.shape[0] == 6:
-            # a free body hangs on the world: nothing to pass up
-            k = _free_solve(IA, armature, tau - pA)
+            # a free body hangs on the world: nothing to pass up; its armature does not feel gravity
+            k = _free_solve(IA, armature, tau - pA + armature * X_PB.inv_motion(a_world))
             return (IA, pA), None, (np.eye(6), k)
         U = jax.vmap(lambda s: IA * s)(S)
         K, k = _joint_solve(U @ S.T, armature, U, tau - S @ pA)
@@ -65,14 +67,13 @@ def articulated_body(
     dofs = (kin.S, tau - armature_bias(model, kin), jnp.asarray(model.joint.armature))
     _, (K, k) = leaves_to_root(model.topology, gather, own, (kin.X_PB, c), dofs)
 
-    # root to leaves: a, qdd; accelerating the world upwards stands for gravity
+    # root to leaves: a, qdd
     def accelerate(a_parent, body, dofs):
         (X_PB, c), (S, K, k) = body, dofs
         a = X_PB.inv_motion(a_parent) + c
         qdd = k - K @ a
         return a + qdd @ S, qdd
 
-    a_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)])
     _, qdd = root_to_leaves(model.topology, accelerate, a_world, (kin.X_PB, c), (kin.S, K, k))
     return qdd
 

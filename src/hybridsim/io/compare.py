@@ -1,6 +1,8 @@
-"""What differs between two models of the same mechanism."""
+"""What differs between two models of the same mechanism: every number of a model, by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -8,20 +10,108 @@ from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.edit import Change, Value
 from hybridsim.model.model import Model
 
+ROUNDING = 1e-12
+"""Relative difference that angles, quaternions and sums of inertias pick up between a model and its file."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number, or a few, that every element of a kind has."""
+
+    owner: str
+    """What the rows are: `body`, `joint`, `dof`, `coordinate`, `start`, `actuator`, `shape`, `frame` or `model`."""
+    path: str
+    """Where it stands in a model, such as `joint.placement.p`."""
+    unit: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name and unit, for a table."""
+        name = self.path.partition(".")[2] or self.path
+        return f"{name} [{self.unit}]" if self.unit else name
+
+    def values(self, model: Model) -> np.ndarray:
+        """One row per element."""
+        array = np.asarray(attrgetter(self.path)(model), dtype=float)
+        return array[None] if self.owner == "model" else array
+
+    def names(self, model: Model) -> Sequence[str]:
+        """Names of the elements, row by row."""
+        topology = model.topology
+        match self.owner:
+            case "body":
+                return topology.body_names
+            case "joint":
+                return topology.joint_names
+            case "dof":
+                return topology.tree_dof_names
+            case "coordinate":
+                pairs = zip(topology.joint_names, topology.joint_types, strict=True)
+                return [name for name, kind in pairs for _ in range(kind.nq)]
+            case "start":
+                return topology.coordinate_names
+            case "actuator":
+                return model.actuator.names
+            case "shape":
+                return [info.name for info in model.geometry.infos]
+            case "frame":
+                return topology.frame_names
+            case _:
+                return [model.name]
+
+    def element(self, name: str) -> str:
+        """How tables call a row."""
+        what = {"dof": "joint", "coordinate": "joint", "start": "joint"}.get(self.owner, self.owner)
+        return f"{what} {name!r}"
+
+
+PARAMETERS = (
+    Parameter("body", "body.mass", "kg"),
+    Parameter("body", "body.com", "m"),
+    Parameter("body", "body.inertia", "kg·m²"),
+    Parameter("joint", "joint.placement.p", "m"),
+    Parameter("joint", "joint.placement.R"),
+    Parameter("joint", "joint.axis"),
+    Parameter("joint", "joint.anchor", "m"),
+    Parameter("joint", "joint.mimic_ratio"),
+    Parameter("joint", "joint.mimic_offset"),
+    *(Parameter("dof", f"joint.{name}") for name in ("armature", "stiffness", "damping", "friction", "breakaway")),
+    *(Parameter("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
+    *(Parameter("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
+    Parameter("coordinate", "joint.rest"),
+    *(Parameter("actuator", f"actuator.{name}") for name in ("gear", "gain", "bias", "control_lower", "control_upper")),
+    *(Parameter("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
+    Parameter("shape", "geometry.size", "m"),
+    Parameter("shape", "geometry.friction"),
+    Parameter("shape", "geometry.placement.p", "m"),
+    Parameter("shape", "geometry.placement.R"),
+    Parameter("frame", "frame_placement.p", "m"),
+    Parameter("frame", "frame_placement.R"),
+    Parameter("model", "gravity", "m/s²"),
+    Parameter("start", "home"),
+    Parameter("model", "timestep", "s"),
+)
+"""Every number of a model."""
+
 
 def require_same_structure(old: Model, new: Model, file: str) -> None:
     """Make sure that `new` is `old` with other numbers.
 
     Raises:
-        ModelError: bodies, joints or their connections differ.
+        ModelError: bodies, joints or their connections, actuators or shapes differ.
     """
-    for what in ("body_names", "joint_names", "joint_types", "parents", "mimics"):
-        before, after = getattr(old.topology, what), getattr(new.topology, what)
+    parts = {
+        **{name.replace("_", " "): attrgetter(f"topology.{name}") for name in _STRUCTURE},
+        "actuators": lambda model: tuple(zip(model.actuator.names, model.actuator.joints, strict=True)),
+        "shapes": lambda model: tuple(info.name for info in model.geometry.infos),
+    }
+    for what, part in parts.items():
+        before, after = part(old), part(new)
         if before != after:
             k = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
             first = f"{before[k]!r} is {after[k]!r}" if k is not None else f"{len(before)} are {len(after)}"
             problem = Problem(
-                f"the model is not this file's: its {what.replace('_', ' ')} differ, {first}",
+                f"the model is not this file's: its {what} differ, {first}",
                 "export into the file that the model was loaded from, with the same options",
                 file,
                 code="export.structure",
@@ -29,51 +119,73 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
             raise ModelError([problem])
 
 
-def rows(old, new, names: Sequence[str]) -> Iterator[tuple[str, Value, Value]]:
-    """Name, old and new value of each row that differs, whatever its size."""
-    old, new = np.asarray(old, dtype=float), np.asarray(new, dtype=float)
-    if old.shape != new.shape:
-        yield "all", tuple(map(float, old.ravel())), tuple(map(float, new.ravel()))
-        return
-    for name, before, after in zip(names, old, new, strict=True):
+_STRUCTURE = ("body_names", "joint_names", "joint_types", "parents", "mimics", "frame_names")
+
+
+def unwritten_changes(old: Model, new: Model, held: Collection[str], note: str) -> Iterator[Change]:
+    """Differences in parameters that a format has no place for.
+
+    Args:
+        old: the model as its file has it.
+        new: the model as it shall be.
+        held: paths of the parameters that the format holds.
+        note: why the others are not written.
+    """
+    for parameter in PARAMETERS:
+        if parameter.path not in held:
+            for name, before, after in _differing_rows(parameter, old, new):
+                yield Change(parameter.element(name), 0, parameter.title, value(before), value(after), note)
+
+
+def require_read_back(
+    written: Model,
+    wanted: Model,
+    held: Collection[str],
+    file: str,
+    skipped: Collection[tuple[str, str]] = (),
+) -> None:
+    """Make sure that a new text means what it shall mean.
+
+    Args:
+        written: the model that the new text gives.
+        wanted: the model that it should give.
+        held: paths of the parameters that the format holds.
+        file: the file that the text is for.
+        skipped: paths and names of rows that could not be written.
+
+    Raises:
+        ModelError: they differ by more than rounding.
+    """
+    problems = [
+        Problem(
+            f"{parameter.title} of {parameter.element(name)} would be read back as {value(got)}, not {value(asked)}",
+            "something else in the file overrides it; write it out in the file first",
+            file,
+            code="export.verify",
+            element=name,
+        )
+        for parameter in PARAMETERS
+        if parameter.path in held
+        for name, got, asked in _differing_rows(parameter, written, wanted)
+        if (parameter.path, name) not in skipped and not _nearly_equal(got, asked)
+    ]
+    if problems:
+        raise ModelError(problems)
+
+
+def _differing_rows(parameter: Parameter, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, old and new values of each row that differs, however little."""
+    for name, before, after in zip(parameter.names(old), parameter.values(old), parameter.values(new), strict=True):
         if not np.array_equal(before, after):
-            yield name, value(before), value(after)
+            yield name, before, after
+
+
+def _nearly_equal(got: np.ndarray, wanted: np.ndarray) -> bool:
+    scale = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
+    return np.allclose(got, wanted, rtol=ROUNDING, atol=ROUNDING * max(scale, 1e-3))
 
 
 def value(array) -> Value:
     """A number or a tuple of numbers, for a `Change`."""
     array = np.asarray(array, dtype=float)
     return float(array) if array.ndim == 0 else tuple(float(entry) for entry in array.ravel())
-
-
-def changes_outside_urdf(old: Model, new: Model, note: str) -> Iterator[Change]:
-    """Differences in parameters that a URDF file has no place for."""
-    topology = old.topology
-    coordinates = [
-        joint for joint, kind in zip(topology.joint_names, topology.joint_types, strict=True) for _ in range(kind.nq)
-    ]
-    per_dof = (
-        *("armature", "stiffness", "breakaway", "stribeck_velocity", "friction_width"),
-        *("limit_stiffness", "limit_damping"),
-    )
-    shapes = [info.name for info in old.geometry.infos]
-    tables = [
-        *(("joint", f, old.joint, new.joint, topology.tree_dof_names) for f in per_dof),
-        ("joint", "rest", old.joint, new.joint, coordinates),
-        ("joint", "anchor", old.joint, new.joint, topology.joint_names),
-        *(
-            ("actuator", f, old.actuator, new.actuator, old.actuator.names)
-            for f in ("gear", "gain", "bias", "control_lower", "control_upper", "force_lower", "force_upper")
-        ),
-        *(("shape", f, old.geometry, new.geometry, shapes) for f in ("size", "friction")),
-        *(("shape", f"placement.{f}", old.geometry.placement, new.geometry.placement, shapes) for f in "pR"),
-        *(("frame", f"placement.{f}", old.frame_placement, new.frame_placement, topology.frame_names) for f in "pR"),
-        ("model", "gravity", old, new, "xyz"),
-        ("model", "home", old, new, topology.coordinate_names),
-    ]
-    for what, parameter, before, after, names in tables:
-        attribute = parameter.split(".")[-1]
-        for name, was, now in rows(getattr(before, attribute), getattr(after, attribute), names):
-            yield Change(f"{what} {name!r}", 0, parameter, was, now, note)
-    if old.timestep != new.timestep:
-        yield Change("model", 0, "timestep [s]", float(old.timestep), float(new.timestep), note)

@@ -6,7 +6,8 @@ name is not touched: comments, unknown tags, blanks, the order and quotes of att
 
 import os
 import re
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,6 +42,23 @@ class Change:
     def __str__(self) -> str:
         note = f" ({self.note})" if self.note else ""
         return f"{self.element}: {self.parameter} {_shown(self.before)} → {_shown(self.after)}{note}"
+
+
+class Changes(tuple[Change, ...]):
+    """What an export changed: an immutable sequence, printed as a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if not self:
+            return "nothing changed"
+        titles = ("element", "line", "parameter", "before", "after", "note")
+        rows = [(c.element, str(c.line or ""), c.parameter, _shown(c.before), _shown(c.after), c.note) for c in self]
+        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
+        ]
+        return "\n".join(line.rstrip() for line in lines)
 
 
 @dataclass
@@ -159,29 +177,43 @@ def numbers_text(values: Iterable[float]) -> str:
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Write a file so that it holds either its old or its new content, whatever happens.
 
+    A link stays a link, and the file that it leads to is written; an existing file keeps its permissions. A pipe or a
+    device has no content to keep, so the data just go there.
+
     Raises:
         ModelError: the file cannot be written.
     """
     path = Path(path)
-    temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp makes private files; keep the permissions of the file that is replaced, or the usual ones
-        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        Path(temporary).replace(path)
-        _sync_folder(path.parent)
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:  # refused for a folder
+                stream.write(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         reason = error.strerror or str(error)
         problem = Problem(
             f"cannot write {str(path)!r}: {reason}", "choose another place", str(path), code="file.unwritable"
         )
         raise ModelError([problem]) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    try:
+        # made by open(2), so that a new file has the permissions that the user's umask gives to new files
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

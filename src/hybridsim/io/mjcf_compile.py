@@ -8,15 +8,10 @@ import re
 import warnings
 from typing import Any
 
-import numpy as np
-
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.mjcf_check import in_order, value_problems
 from hybridsim.io.mjcf_document import Document
-from hybridsim.io.mjcf_node import Node
-from hybridsim.io.numbers import Reader
-from hybridsim.model.inertial import Inertial, inertia_matrix
-from hybridsim.model.specs import BodySpec, JointKind, JointSpec, ModelSpec, Source
-from hybridsim.model.validate import problems_of
+from hybridsim.io.mjcf_node import Node, mujoco_module
 
 _FIXES = {
     "larger than mjMINVAL": "give the body an <inertial> with mass, or a <geom> with volume",
@@ -24,6 +19,7 @@ _FIXES = {
     "positive eigenvalues": "check signs and off-diagonal entries; an inertia is a positive definite matrix",
     "axis too small": 'give a vector of non-zero length, such as axis="0 0 1"',
     "attribute missing": "add the attribute",
+    "autolimits": 'write limited="true" on the joint, or remove its range',
     "repeated name": "rename one of the two",
     "free joint can only": "a free joint must hang on the world; move the body out of its parent",
     "more than 6 dofs": "remove joints: a free joint needs no others",
@@ -31,18 +27,12 @@ _FIXES = {
     "unrecognized attribute": "check the spelling against the MJCF reference, or remove the attribute",
     "unrecognized element": "check the spelling against the MJCF reference, or remove the element",
     "invalid keyword": "check the spelling against the MJCF reference",
+    "allocate memory": "the model is too large; lower the counts",
     "not found": "check the spelling; the name must exist in the file",
     "unknown": "check the spelling; the name must exist in the file",
 }
-_WRAPPING = re.compile(r"^(XML )?(Error: )*|\s*Element (name )?'[^']*'(, id -?\d+)?, line \d+\s*$")
-_CHECKED = ("mass.", "inertia.", "inertial.", "limit.", "axis.")
-
-
-def mujoco_module() -> Any:
-    """The package mujoco, imported only when it is needed; type checkers do not know its names."""
-    import mujoco
-
-    return mujoco
+_WRAPPING = re.compile(r"^(XML )?(Error: )*|\s*Element (name )?'[^']*'(, id -?\d+)?(, line \d+)?\s*$")
+_ADVICE = re.compile(r"(.*\bdeprecated\b[^:]*):\s*(.*)", re.DOTALL)
 
 
 def compiled_by_mujoco(document: Document) -> tuple[Any, Any]:
@@ -60,13 +50,23 @@ def compiled_by_mujoco(document: Document) -> tuple[Any, Any]:
             # our own merging keeps the names of fixed bodies, and what is only seen may still be drawn
             mjspec.compiler.fusestatic = False
             mjspec.compiler.discardvisual = False
+            # muscles are not modelled; simulating them to find their lengths could take any time, and fail
+            mjspec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
             compiled = mjspec.compile()
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise ModelError(_refusal(document, str(error))) from None
     for text in dict.fromkeys(str(warning.message).strip() for warning in caught):
         place = document.node(text) or _holder_of_attribute(document, text) or document.root
-        document.problems.append(place.problem("mjcf.warning", f"MuJoCo: {text}", "", Severity.WARNING))
+        message, fix = _bare(text), "the model can be used as it is; see MuJoCo's XML reference"
+        if advice := _ADVICE.fullmatch(message):
+            message, fix = advice.groups()
+        document.problems.append(place.problem("mjcf.warning", f"MuJoCo: {message}", fix, Severity.WARNING))
     return mjspec, compiled
+
+
+def _bare(text: str) -> str:
+    """A message of MuJoCo in one line, without the element that it names in its own way."""
+    return " ".join(_WRAPPING.sub("", text).split()).rstrip(".")
 
 
 def _holder_of_attribute(document: Document, text: str) -> Node | None:
@@ -78,16 +78,16 @@ def _holder_of_attribute(document: Document, text: str) -> Node | None:
 def _refusal(document: Document, text: str) -> list[Problem]:
     """Everything that is known to be wrong with a document that MuJoCo refused with the message `text`."""
     node = document.node(text)
-    message = _WRAPPING.sub("", text).strip().rstrip(".")
-    fix = next((fix for hint, fix in _FIXES.items() if hint in text), "")
-    others = _inertial_and_joint_problems(document)
+    message = _bare(text)
+    fix = next((fix for hint, fix in _FIXES.items() if hint in text), "see MuJoCo's XML reference for this element")
+    others = value_problems(document)
     culprits = [problem for problem in others if _is_about(problem, node)]
     problems = [*document.problems, *others]
     if not culprits:
         place = node or document.root
         what = f"{place.title}: {message}" if node else message
         problems.append(place.problem("mjcf.refused", f"MuJoCo refuses this: {what}", fix))
-    return sorted(problems, key=lambda problem: problem.line)
+    return in_order(problems, document)
 
 
 def _is_about(problem: Problem, node: Node | None) -> bool:
@@ -96,30 +96,3 @@ def _is_about(problem: Problem, node: Node | None) -> bool:
         return False
     lines = {node.element.line, *(child.line for child in node.element.children if child.tag == "inertial")}
     return problem.file == node.element.file and problem.line in lines
-
-
-def _inertial_and_joint_problems(document: Document) -> list[Problem]:
-    """Impossible mass properties, zero axes and swapped limits that the text shows by itself."""
-    reader, bodies = Reader(), []
-    for k, node in enumerate(document.root.walk()):
-        element = node.element
-        source = Source(element.file, element.line)
-        owner = node.parent.get("name") if node.parent else ""
-        if node.tag == "inertial":
-            entries = reader.vector(element, "diaginertia", 3, (1.0, 1.0, 1.0))
-            if "fullinertia" in element.attributes:
-                entries = reader.vector(element, "fullinertia", 6, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
-            inertial = Inertial(reader.number(element, "mass", 1.0), np.zeros(3), inertia_matrix(entries))
-            joint = JointSpec(f"joint{k}", JointKind.FIXED)
-            bodies.append(BodySpec(owner or f"body{k}", "world", joint, inertial=inertial, inertial_source=source))
-        elif node.tag == "joint" and node.get("type", "hinge") in ("hinge", "slide") and _in_body(node):
-            joint = JointSpec(node.get("name") or f"of body {owner!r}", armature=1.0, source=source)
-            joint.axis = reader.vector(element, "axis", 3, (0.0, 0.0, 1.0))
-            if len(node.get("range").split()) == 2:
-                joint.lower, joint.upper = reader.vector(element, "range", 2)
-            bodies.append(BodySpec(f"body{k}", "world", joint))
-    return [p for p in [*reader.problems, *problems_of(ModelSpec("", bodies))] if p.code.startswith(_CHECKED)]
-
-
-def _in_body(node: Node) -> bool:
-    return node.parent is not None and node.parent.tag in ("body", "frame", "replicate")

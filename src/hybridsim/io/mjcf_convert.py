@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.io.mjcf_compile import mujoco_module
 from hybridsim.io.mjcf_document import Document
-from hybridsim.io.mjcf_node import Node
+from hybridsim.io.mjcf_node import Node, mujoco_module
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
 from hybridsim.model.geometry import Shape
@@ -81,6 +80,7 @@ class Converter:
         self.sites = self._names("site", self.m.nsite, self.mjspec.sites)
         self.actuators = self._names("actuator", self.m.nactuator, self.mjspec.actuators)
         self.bodies[0] = WORLD_NAME
+        self.taken = set(self.bodies)
         self._place_free_joints()
         self.full_inertias = {body.id: inertia_matrix(body.fullinertia) for body in self.mjspec.bodies}
         self.mesh_files = {mesh.id: mesh.file for mesh in self.mjspec.meshes}
@@ -148,7 +148,7 @@ class Converter:
 
     def _warn(self, kind: str, name: str, code: str, message: str, fix: str) -> None:
         source = self._source(kind, name)
-        self.problems.append(Problem(message, fix, source.file, source.line, Severity.WARNING, code))
+        self.problems.append(Problem(message, fix, source.file, source.line, Severity.WARNING, code, name))
 
     def _chain(self, body: int) -> list[BodySpec]:
         """The body with its joint, or a chain of massless bodies, one per joint, that ends in it."""
@@ -175,7 +175,7 @@ class Converter:
         chain, parent = [], self.bodies[m.body_parentid[body]]
         for k, (joint, X_ref) in enumerate(joints):
             last = k == len(joints) - 1
-            part = name if last else f"{name}:{joint.name}"
+            part = name if last else _free_name(f"{name}:{joint.name}", self.taken)
             inertial = self._inertial(body) if last else Inertial()
             # a free joint's coordinates are the pose in the world, so it has no placement of its own
             X_PJ = identity_pose() if joint.kind is JointKind.FREE else placement @ X_ref
@@ -226,9 +226,12 @@ class Converter:
         if joint.kind is JointKind.SPHERICAL and m.jnt_limited[j]:
             message = f"range of ball joint {name!r} is not supported"
             self._warn("joint", name, "unsupported.joint.range", message, without)
-        if joint.kind is JointKind.FREE and (joint.stiffness or joint.friction or joint.armature):
-            message = f"free joint {name!r} has no stiffness here; its friction and armature act along body axes"
+        if joint.kind is JointKind.FREE and joint.stiffness:
+            message = f"stiffness of free joint {name!r} is not supported"
             self._warn("joint", name, "unsupported.joint.free", message, without)
+        if joint.kind is JointKind.FREE and joint.friction:
+            message = f"frictionloss of free joint {name!r} acts along the axes of the body, not of the world"
+            self._warn("joint", name, "unsupported.joint.free", message, "leave friction to the contacts of the body")
         low, high = m.jnt_actfrcrange[j]
         if m.jnt_actfrclimited[j] and low != -high:
             message = f"actuatorfrcrange of joint {name!r} is not symmetric; ±{max(-low, high):g} is used"
@@ -292,9 +295,9 @@ class Converter:
         """Sites; one with the name of a fixed body, which becomes a frame too, is called `name_site`."""
         m = self.m
         fixed = {self.bodies[b] for b in range(m.nbody) if m.body_jntnum[b] == 0}
-        frames = []
+        frames, taken = [], fixed.union(self.sites)
         for s, name in enumerate(self.sites):
-            name = f"{name}_site" if name in fixed else name
+            name = _free_name(f"{name}_site", taken) if name in fixed else name
             placement = Pose(matrix_of(m.site_quat[s]), m.site_pos[s].copy())
             frames.append(FrameSpec(name, self.bodies[m.site_bodyid[s]], placement))
         return frames
@@ -329,7 +332,8 @@ class Converter:
             source = self._source("actuator", name)
             message = f"{attribute} of actuator {name!r} is swapped: {values[0]:g} > {values[1]:g}"
             fix = "exchange the two numbers"
-            self.problems.append(Problem(message, fix, source.file, source.line, code="limit.order"))
+            problem = Problem(message, fix, source.file, source.line, code="limit.order", element=name)
+            self.problems.append(problem)
 
     def _home(self) -> dict[str, np.ndarray | float]:
         m = self.m

@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
-from hybridsim.core.errors import ModelError, Problem, Severity
-from hybridsim.io.mjcf_guard import check_numbers, expanded_size
+from hybridsim.core.errors import ModelError, Problem
+from hybridsim.io.mjcf_guard import Growth, check_numbers
 from hybridsim.io.mjcf_node import Node
 from hybridsim.io.paths import resolve_mesh
 from hybridsim.io.xml import MAX_DEPTH, Element, parse, read
 
-MAX_ASSET_BYTES = 500_000_000
+MAX_ASSET_BYTES = 200_000_000
+"""Size of all files together that a model names."""
+MAX_ATTACHED = 100
+"""Attached models; each may attach others, so that their number could double with every file."""
 
-LOOKS = ("texture", "material", "skin")
-"""Elements that only change the looks. MuJoCo does not see them: a missing picture stops no import."""
 _LOOK_ATTRIBUTES = ("texture", "material")
+_PLUGINS = ("extension", "plugin")
 _ASSET_TAGS = ("mesh", "hfield", "flexcomp", "model")
 _LINE = re.compile(r"\bline\D{0,3}(\d+)")
 
@@ -46,11 +48,12 @@ class Document:
     """Attached models by the names that `text` gives them."""
     mesh_paths: dict[str, Path] = field(default_factory=dict)
     """Real path of each asset in `assets`."""
-    attached: dict[str, Node] = field(default_factory=dict)
-    """Root elements of attached models by name."""
-    sizes: dict[str, float] = field(default_factory=dict)
-    """Number of elements of attached models, all written out."""
+    attached: list[Node] = field(default_factory=list)
+    """Root elements of attached models."""
+    is_complete: bool = True
+    """Whether every included file could be spliced in."""
     problems: list[Problem] = field(default_factory=list)
+    """What is wrong with the files; the model must not be compiled if there is an error."""
 
     def node(self, text: str) -> Node | None:
         """The node that a message of MuJoCo (`... line 12`) speaks of, if it names one."""
@@ -67,44 +70,49 @@ def open_document(path: str | Path, allowed: Sequence[str | Path] = (), source: 
         allowed: folders outside the model's own that included files and assets may lie in.
         source: bytes to use in place of the main file's, as if it held them.
 
+    Returns:
+        The document. What is wrong with the files that it names, and with its numbers, is among its problems.
+
     Raises:
-        ModelError: the file or one that it names cannot be used; carries all such problems.
+        ModelError: the main file cannot be read as MJCF, or includes nest without end.
     """
     file = str(path)
     if source is None:
         source, root = read(path)
     else:
         root = parse(source, file)
-    if root.tag != "mujoco":
-        problem = Problem(
-            f"the root element is <{root.tag}>, not <mujoco>",
-            "MJCF files start with <mujoco>",
-            file,
-            root.line,
-        )
-        raise ModelError([problem])
+    if foreign := _format_problem(root):
+        raise ModelError([foreign])
     document = Document(file, source, Node(root))
-    files = _Files(Path(path), allowed, document.problems)
+    files = _Files(Path(path), allowed, document.problems, {})
     document.root = files.expanded(root, Path(path))
-    if not document.problems:
-        document.text = _Writer(document, files, Path(path)).written(document.root)
-    if any(problem.severity is Severity.ERROR for problem in document.problems):
-        raise ModelError(document.problems)
+    document.text = _Writer(document, files, Path(path), Growth(document.problems)).written(document.root)
+    document.is_complete = files.are_complete
     return document
+
+
+def _format_problem(root: Element) -> Problem | None:
+    if root.tag == "mujoco":
+        return None
+    message, fix = f"the root element is <{root.tag}>, not <mujoco>", "MJCF files start with <mujoco>"
+    return Problem(message, fix, root.file, root.line, code="xml.format")
 
 
 class _Files:
     """Finds included files and assets, and splices the former in."""
 
-    def __init__(self, main: Path, allowed: Sequence[str | Path], problems: list[Problem]):
+    def __init__(self, main: Path, allowed: Sequence[str | Path], problems: list[Problem], contents: dict[Path, bytes]):
         self.main, self.allowed, self.problems = main, allowed, problems
+        self.contents = contents
+        """What has been read, over the main model and attached ones."""
         self.included = {main.resolve()}
+        self.are_complete = True
 
     def expanded(self, element: Element, file: Path, parent: Node | None = None, depth: int = 0) -> Node:
         """The element with every `<include>` below it replaced by what the file holds."""
         node = Node(element, parent)
         self._check_depth(node, depth)
-        if element.tag in ("extension", "plugin"):
+        if element.tag in _PLUGINS and not any(above.tag in _PLUGINS for above in node.ancestors()):
             fix = "remove it; plugins run code of their own, which a model file may not ask for"
             self.problems.append(node.problem("mjcf.plugin", f"{node.title} asks for a plugin", fix))
         check_numbers(element, self.problems)
@@ -125,6 +133,7 @@ class _Files:
             found = beside if isinstance(beside, Path) else found
         if isinstance(found, Problem):
             self._note(node, found)
+            self.are_complete = False
             return []
         if found in self.included:
             self.problems.append(
@@ -136,6 +145,7 @@ class _Files:
             _, root = read(found)
         except ModelError as error:
             self.problems += error.problems
+            self.are_complete = False
             return []
         parent = node.parent
         return [
@@ -155,13 +165,15 @@ class _Files:
             self._note(node, found)
             return None
         try:
-            if found.stat().st_size > MAX_ASSET_BYTES:
-                raise OSError(0, f"it is larger than {MAX_ASSET_BYTES // 10**6} MB")
-            return found, found.read_bytes()
+            if found not in self.contents:
+                if found.stat().st_size + sum(map(len, self.contents.values())) > MAX_ASSET_BYTES:
+                    raise OSError(0, f"the model's files are larger than {MAX_ASSET_BYTES // 10**6} MB")
+                self.contents[found] = found.read_bytes()
         except OSError as error:
             message = f"cannot read {str(name)!r} of {node.title}: {error.strerror}"
             self.problems.append(node.problem("file.unreadable", message, "check the file and its permissions"))
             return None
+        return found, self.contents[found]
 
     def _note(self, node: Node, problem: Problem) -> None:
         self.problems.append(node.problem(problem.code, f"{node.title}: {problem.message}", problem.fix))
@@ -175,11 +187,10 @@ class _Files:
 class _Writer:
     """Writes a tree of nodes as text with one start tag per line, its files replaced by names in memory."""
 
-    def __init__(self, document: Document, files: _Files, file: Path, above: tuple[Path, ...] = ()):
-        self.document, self.files, self.file = document, files, file
+    def __init__(self, document: Document, files: _Files, file: Path, growth: Growth, above: tuple[Path, ...] = ()):
+        self.document, self.files, self.file, self.growth = document, files, file, growth
         self.above = (*above, file.resolve())
         self.compiler: dict[str, str] = {}
-        self.size = 0.0
 
     def written(self, root: Node) -> str:
         for node in root.children:
@@ -188,7 +199,7 @@ class _Writer:
         # an attached model continues the numbering of the lines, so that a line belongs to one element only
         lines = [""] * len(self.document.lines)
         self._write(root, lines)
-        self.size = expanded_size(root, self.document.sizes)
+        self.growth.add_model(root)
         return "\n".join(lines)
 
     def _write(self, node: Node, lines: list[str]) -> None:
@@ -202,7 +213,8 @@ class _Writer:
         pairs = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
         lines.append(f"<{node.tag}{pairs}>")
         for child in node.children:
-            if child.tag not in LOOKS:
+            is_foreign_home = child.tag == "keyframe" and len(self.above) > 1
+            if child.is_used and not is_foreign_home:
                 self._write(child, lines)
         lines[-1] += f"</{node.tag}>"
 
@@ -221,6 +233,7 @@ class _Writer:
         if is_model:
             self._attach(node, path, key)
         else:
+            self.growth.add_file(node, content)
             self.document.assets[key] = content
             self.document.mesh_paths[key] = path
         # MuJoCo calls a nameless asset after its file
@@ -232,16 +245,22 @@ class _Writer:
             message = f"{node.title} attaches {path.name!r}, which is part of itself"
             self.files.problems.append(node.problem("mjcf.attach", message, "remove one of the attachments"))
             return
+        if len(self.document.attached) == MAX_ATTACHED:
+            message = f"{node.title}: the model attaches more than {MAX_ATTACHED} others"
+            problem = node.problem("mjcf.too_large", message, "attach fewer models")
+            raise ModelError([*self.files.problems, problem])
         try:
             _, element = read(path)
         except ModelError as error:
             self.files.problems += error.problems
             return
-        files = _Files(path, [self.files.main.parent, *self.files.allowed], self.files.problems)
+        if foreign := _format_problem(element):
+            self.files.problems.append(foreign)
+            return
+        allowed = [self.files.main.parent, *self.files.allowed]
+        files = _Files(path, allowed, self.files.problems, self.files.contents)
         root = files.expanded(element, path)
-        if not files.problems:
-            writer = _Writer(self.document, files, path, self.above)
-            self.document.models[key] = writer.written(root).encode()
-            name = node.get("name") or root.get("model")
-            self.document.attached[name] = root
-            self.document.sizes[name] = writer.size
+        self.document.attached.append(root)
+        growth = self.growth.attached[node.get("name") or root.get("model")] = Growth(self.files.problems)
+        text = _Writer(self.document, files, path, growth, self.above).written(root)
+        self.document.models[key] = text.encode()

@@ -2,20 +2,37 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.errors import Problem
 from hybridsim.io.compare import value
 from hybridsim.io.edit import Change, Edits, number_text, numbers_text
 from hybridsim.io.mjcf_convert import ImportedMjcf
 from hybridsim.io.mjcf_node import Node
 from hybridsim.io.xml import Element
+from hybridsim.model.model import Model
+from hybridsim.model.specs import ModelSpec
+from hybridsim.spatial.transform import Pose
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 """Attributes that give an orientation; an element has at most one of them."""
 _EXPANSIONS = ("replicate", "composite", "flexcomp")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a file holds, in the form of the model that was loaded from it."""
+
+    model: Model
+    spec: ModelSpec
+    """Description that `model` was assembled from, body by body."""
+    carriers: dict[str, tuple[str, Pose]]
+    """Carrier and pose in it of every body that was merged into another."""
+    is_merged: bool
+    """Whether bodies on fixed joints were merged."""
 
 
 class Pen:
@@ -36,17 +53,23 @@ class Pen:
             name: our name of the element.
             what: the changed parameter, for the message.
         """
+        obstacle = self.obstacle(kind, name)
         node = self.imported.nodes.get((kind, name))
-        changed = f"{what} of {kind} {name!r} has changed"
+        if obstacle:
+            self.refuse(node, f"{what} of {kind} {name!r} has changed, but {obstacle}")
+            return None
+        return node
+
+    def obstacle(self, kind: str, name: str) -> str:
+        """Why an element cannot be written to; empty if it can."""
+        node = self.imported.nodes.get((kind, name))
         if node is None:
-            self.refuse(None, f"{changed}, but the file has no element for it")
-        elif not self.is_main(node):
-            self.refuse(node, f"{changed}, but it stands in another file")
-        elif self._uses[id(node)] > 1 or any(above.tag in _EXPANSIONS for above in node.ancestors()):
-            self.refuse(node, f"{changed}, but its element stands for several copies")
-        else:
-            return node
-        return None
+            return "the file has no element for it"
+        if not self.is_main(node):
+            return "it stands in another file"
+        if self._uses[id(node)] > 1 or any(above.tag in _EXPANSIONS for above in node.ancestors()):
+            return "its element stands for several copies"
+        return ""
 
     def is_main(self, node: Node) -> bool:
         """Whether a node stands in the main file, not in an included or attached one."""
@@ -54,8 +77,11 @@ class Pen:
 
     def refuse(self, node: Node | None, message: str, fix: str = "write it out in the main file") -> None:
         """Note that a change cannot be written."""
-        file, line = (node.element.file, node.element.line) if node else (self.imported.document.file, 0)
-        self.problems.append(Problem(message, fix, file, line, Severity.ERROR, "export.place"))
+        file = self.imported.document.file
+        problem = (
+            node.problem("export.place", message, fix) if node else Problem(message, fix, file, code="export.place")
+        )
+        self.problems.append(problem)
 
     def note(self, element: Element, name: str, parameter: str, before: Any, after: Any) -> None:
         """Add a row to the table of changes."""
@@ -65,6 +91,19 @@ class Pen:
     def set(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
         """Write numbers."""
         self.edits.set_attribute(element, attribute, numbers_text(np.atleast_1d(np.asarray(values)).tolist()))
+
+    def set_compiler(self, attribute: str, text: str, parameter: str, before: Any = None, after: Any = None) -> None:
+        """Change a setting of `<compiler>` that the model has, and add it to the table of changes as `parameter`."""
+        root = self.imported.document.root
+        nodes = [node for node in root.children if node.tag == "compiler" and attribute in node.element.attributes]
+        # the last one counts; that in another file is overruled by a new one
+        if nodes and self.is_main(nodes[-1]):
+            element = nodes[-1].element
+            self.edits.set_attribute(element, attribute, text)
+        else:
+            element = root.element
+            self.edits.insert_child(element, f'<compiler {attribute}="{text}"/>')
+        self.changes.append(Change("compiler", element.line, parameter, before, after))
 
     def set_first(self, element: Element, attribute: str, first: float) -> None:
         """Replace the first of several numbers and keep the spelling of the others."""

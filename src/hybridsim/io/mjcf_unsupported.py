@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.io.mjcf_compile import mujoco_module
 from hybridsim.io.mjcf_document import Document
-from hybridsim.io.mjcf_node import Node, words
+from hybridsim.io.mjcf_node import Node, mujoco_module, words
+from hybridsim.io.words import counted, listed
 
 _ORIENTATION = "pos quat axisangle xyaxes zaxis euler"
 _ACTUATOR = (
@@ -91,13 +91,18 @@ _REASONS = {
     "connect": "loops are not modelled",
     "weld": "loops are not modelled",
     "joint": "joints are not coupled by constraints",
-    "composite": "it is read as plain bodies and joints, without its elasticity",
-    "flexcomp": "it is read as plain bodies, without its elasticity and contact",
+    "composite": "its bodies and joints are simulated, its elasticity is not",
+    "flexcomp": "its points are simulated as bodies of their own, its elasticity and contact are not",
     "flex": "deformable bodies are not modelled",
     "skin": "it only changes the looks",
     "spatial": "tendons are not modelled",
     "fixed": "tendons are not modelled",
     "tendon": "tendons are not modelled",
+}
+_WITHOUT_IT = "the model is simulated without it"
+_FIXES = {
+    "composite": "write the bodies out, with springs in their joints",
+    "flexcomp": "write bodies and joints in its place, with springs in the joints",
 }
 _TOPICS = {
     "contact": (
@@ -130,15 +135,17 @@ def unsupported(document: Document) -> list[Problem]:
     """
     problems: list[Problem] = []
     attributes: _Findings = {}
-    roots = [document.root, *document.attached.values()]
+    roots = [document.root, *document.attached]
     for section in (section for root in roots for section in root.children):
         if section.tag in ("equality", "tendon", "deformable"):
             problems += [_element_problem(node) for node in section.children]
         elif section.tag == "sensor":
             problems += _sensor_problem(section)
         elif section.tag == "keyframe":
-            problems += _keyframe_problem(section)
-            _collect([key for key in section.children if key.get("name") == "home"], attributes)
+            # the starting configuration is the main model's
+            home = [key for key in section.children if key.get("name") == "home" and section.parent is document.root]
+            problems += _keyframe_problem(section, home)
+            _collect(home, attributes)
         elif section.tag == "default":
             _collect_defaults(section, attributes)
         elif section.tag == "actuator":
@@ -232,8 +239,9 @@ def _is_neutral(name: str, value: str) -> bool:
 
 def _element_problem(node: Node) -> Problem:
     reason = _REASONS.get(node.tag, "it has no counterpart in this engine")
-    fix = "the model is simulated without it; remove it if that is what you want"
-    return node.problem(f"unsupported.{node.tag}", f"{node.title} is not supported: {reason}", fix, Severity.WARNING)
+    fix = _FIXES.get(node.tag, f"{_WITHOUT_IT}; remove it if that is what you want")
+    how = "supported only in part" if node.tag in _FIXES else "not supported"
+    return node.problem(f"unsupported.{node.tag}", f"{node.title} is {how}: {reason}", fix, Severity.WARNING)
 
 
 def _attribute_problem(tag: str, topic: str, found: dict[str, list[Node]]) -> Problem:
@@ -245,26 +253,25 @@ def _attribute_problem(tag: str, topic: str, found: dict[str, list[Node]]) -> Pr
     what = f"{', '.join(shown)} of {first.title}"
     reason = _TOPICS[topic][1] if topic in _TOPICS else "it has no counterpart in this engine"
     message = f"{what} {'is' if len(shown) == 1 else 'are'} not supported: {reason}{also}"
-    return first.problem(f"unsupported.{tag}.{topic}", message, "the model is simulated without it", Severity.WARNING)
+    return first.problem(f"unsupported.{tag}.{topic}", message, _WITHOUT_IT, Severity.WARNING)
 
 
 def _sensor_problem(section: Node) -> Iterator[Problem]:
     if section.children:
-        count = len(section.children)
-        message = f"{count} {'sensor is' if count == 1 else 'sensors are'} not used"
+        message = f"{counted(len(section.children), 'sensor is', 'sensors are')} not used"
         yield section.problem(
             "unsupported.sensor", message, "every quantity can be read from the simulation", Severity.WARNING
         )
 
 
-def _keyframe_problem(section: Node) -> Iterator[Problem]:
-    others = [node for node in section.children if node.get("name") != "home"]
+def _keyframe_problem(section: Node, home: list[Node]) -> Iterator[Problem]:
+    others = [node for node in section.children if node not in home]
     if others:
-        names = ", ".join(repr(node.get("name")) for node in others[:5])
+        count = counted(len(others), "keyframe is", "keyframes are")
         yield others[0].problem(
             "unsupported.key",
-            f"{len(others)} keyframe(s) are not used ({names}{', …' if len(others) > 5 else ''})",
-            "the model starts in the keyframe named 'home', if there is one",
+            f"{count} not used: {listed([node.get('name') for node in others])}",
+            "the model starts in the keyframe 'home' of the main model, if it has one",
             Severity.WARNING,
         )
 

@@ -45,19 +45,36 @@ class JointWriter:
 
     def _pin_damping(self) -> None:
         """Replace damping ratios, which MuJoCo turns into numbers with the inertia that is to change."""
-        pen = self.pen
+        pen, models = self.pen, (self.before.joint, self.after.joint)
         for i, name in enumerate(self.before.topology.joint_names):
-            node = pen.imported.nodes.get(("joint", name))
-            if node is not None and pen.is_main(node) and "springdamper" in node.element.attributes:
-                self._write_spring(i, node.element)
+            if self._has_spring_damper(name) and not pen.obstacle("joint", name):
+                element = pen.imported.nodes["joint", name].element
+                self._write_spring(i, element)
+                dof = self.before.topology.tree_v_slices[i][0]
+                values = [(float(joint.stiffness[dof]), float(joint.damping[dof])) for joint in models]
+                pen.note(element, name, "stiffness and damping in place of springdamper", *values)
         for a, name in enumerate(self.before.actuator.names):
-            node = pen.imported.nodes.get(("actuator", name))
-            if node is not None and pen.is_main(node) and "dampratio" in node.element.attributes:
-                self._write_position_damping(node.element, name, *self._gains(a))
+            if self._has_ratio(name) and not pen.obstacle("actuator", name):
+                element = pen.imported.nodes["actuator", name].element
+                self._write_position_damping(element, name, *self._gains(a))
+
+    def _has_spring_damper(self, name: str) -> bool:
+        """Whether a joint or its default has `springdamper`, which overrides stiffness and damping."""
+        imported = self.pen.imported
+        index = imported.ids.get(("joint", name))
+        return any(joint.id == index and min(joint.springdamper) > 0.0 for joint in imported.mjspec.joints)
+
+    def _has_ratio(self, name: str) -> bool:
+        """Whether a `<position>` or its default has `dampratio`; MjSpec keeps it as a positive damping."""
+        imported = self.pen.imported
+        node, index = imported.nodes.get(("actuator", name)), imported.ids["actuator", name]
+        is_position = node is not None and node.tag == "position"
+        return is_position and any(a.id == index and a.biasprm[2] > 0.0 for a in imported.mjspec.actuators)
 
     def _write_spring(self, i: int, element: Element) -> None:
         """Stiffness and damping in place of `springdamper`, which would override them."""
-        self.pen.remove(element, ["springdamper"])
+        # not just removed: it may stand in a default
+        self.pen.edits.set_attribute(element, "springdamper", "0 0")
         dof = self.before.topology.tree_v_slices[i][0]
         for field in ("stiffness", "damping"):
             self.pen.set(element, field, float(getattr(self.after.joint, field)[dof]))
@@ -71,7 +88,7 @@ class JointWriter:
             name = self.before.topology.joint_names[i]
             if np.any(new != new[0]):
                 self.pen.refuse(None, f"{field} of joint {name!r} differs between directions", "make it equal")
-            if "springdamper" in element.attributes and field in ("stiffness", "damping"):
+            if field in ("stiffness", "damping") and self._has_spring_damper(name):
                 self._write_spring(i, element)
             else:
                 self.pen.set_first(element, attribute, new[0])
@@ -166,7 +183,7 @@ class JointWriter:
 
     def _write_position_damping(self, element: Element, name: str, old: np.ndarray, new: np.ndarray) -> None:
         """The damping of a `<position>` as a number: a ratio would follow kp and the inertia."""
-        label = "kv in place of dampratio" if "dampratio" in element.attributes else "kv"
+        label = "kv in place of dampratio" if self._has_ratio(name) else "kv"
         self.pen.remove(element, ["dampratio"])
         self.pen.set(element, "kv", 0.0 - float(new[3]))
         self.pen.note(element, name, label, -old[3], -new[3])
@@ -188,7 +205,7 @@ class JointWriter:
             if gain != old[0]:
                 pen.set(element, "kp", gain)
                 pen.note(element, name, "kp", old[0], gain)
-            has_ratio = "dampratio" in element.attributes
+            has_ratio = self._has_ratio(name)
             was_pinned = has_ratio and _changes_inertia(self.before, self.after)
             if (has_ratio or per_speed != old[3]) and not was_pinned:
                 self._write_position_damping(element, name, old, new)

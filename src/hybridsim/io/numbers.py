@@ -28,7 +28,9 @@ class Reader:
         self, element: Element, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR
     ) -> None:
         """Note a problem at an element."""
-        self.problems.append(Problem(message, fix, element.file, element.line, severity, code))
+        named = element.named
+        name = named.get("name") if named is not None else ""
+        self.problems.append(Problem(message, fix, element.file, element.line, severity, code, name))
 
     def warn(self, element: Element, code: str, message: str, fix: str = "") -> None:
         """Note something doubtful at an element."""
@@ -117,8 +119,6 @@ def _count(size: int) -> str:
 
 def _number_fix(text: str, size: int) -> str:
     stripped = text.strip()
-    if "${" in text or "$(" in text:
-        return "this is a xacro expression; expand the file first: xacro model.xacro > model.urdf"
     if size == 1 and _DECIMAL_COMMA.fullmatch(stripped):
         return f"write {stripped.replace(',', '.')} with a decimal point"
     if "," in text:

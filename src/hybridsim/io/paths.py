@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.errors import Problem
+from hybridsim.io.reading import setting
 
 SEARCH_LEVELS = 5
 """How many folders above the model file are searched for a package."""
 MODEL_FOLDERS = ("urdf", "robots", "mjcf")
 """Folders of a package that hold model files: their parent is the package."""
+MODEL_PARTS = (".stl", ".obj", ".ply", ".off", ".dae", ".glb", ".msh", ".png", ".xml", ".mjcf")
+"""Endings of files that models consist of; nothing else is worth opening another folder for."""
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+)://(.*)", re.DOTALL)
 
@@ -48,7 +51,7 @@ def resolve_mesh(
             return _problem(
                 "mesh.package",
                 f"package {name!r} of {uri!r} is neither given nor found above the model file",
-                f"say where it is: packages={{{name!r}: 'path/to/{name}'}}",
+                f"say where it is: {setting('packages', {name: f'path/to/{name}'})}",
             )
         return resolve_inside(package / inner, [*roots, package], uri)
     if scheme not in ("", "file"):
@@ -67,16 +70,11 @@ def resolve_inside(path: Path, roots: Sequence[str | Path], uri: str = "") -> Pa
     uri = uri or str(path)
     real = Path(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        return _problem(
-            "mesh.outside",
-            f"{uri!r} leads out of the model's folder, to {str(real)!r}",
-            f"copy the file into the model's folder, or allow its folder: allowed=[{str(real.parent)!r}]",
-        )
-    try:
-        found = real.is_file()
-    except OSError:
-        found = False
-    if not found:
+        fix = "copy the file into the model's folder"
+        if real.suffix.lower() in MODEL_PARTS and _is_file(real):
+            fix += f", or allow its folder: {setting('allowed', [str(real.parent)])}"
+        return _problem("mesh.outside", f"{uri!r} leads out of the model's folder, to {str(real)!r}", fix)
+    if not _is_file(real):
         return _problem("mesh.missing", f"{uri!r} is not there: no file {str(real)!r}", _nearest_file(real))
     return real
 
@@ -131,5 +129,12 @@ def _nearest_file(path: Path) -> str:
     return f"did you mean {by_lower[close[0]]!r}?" if close else f"put the file into {str(path.parent)!r}"
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def _problem(code: str, message: str, fix: str) -> Problem:
-    return Problem(message, fix, severity=Severity.ERROR, code=code)
+    return Problem(message, fix, code=code)

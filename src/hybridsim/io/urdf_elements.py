@@ -1,12 +1,13 @@
 """What single URDF elements say: origins, inertials and joints."""
 
-import difflib
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.io.urdf_lint import INERTIA_ENTRIES, lint
+from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, inertia_matrix
@@ -24,49 +25,6 @@ KINDS = {
     "universal": JointKind.UNIVERSAL,
 }
 """Joint types by their name in the file; the last two are extensions of the standard."""
-
-INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-
-_KNOWN_TAGS = {
-    "robot": {
-        "link",
-        "joint",
-        "material",
-        "transmission",
-        "gazebo",
-        "sensor",
-        "mujoco",
-        "ros2_control",
-        "deformable",
-    },
-    "link": {"inertial", "visual", "collision", "contact", "gazebo", "sensor", "material", "verbose"},
-    "joint": {
-        *("origin", "parent", "child", "axis", "axis2", "limit", "dynamics", "mimic"),
-        *("calibration", "safety_controller", "joint_properties", "gazebo", "hardwareInterface"),
-    },
-    "inertial": {"origin", "mass", "inertia"},
-}
-_KNOWN_ATTRIBUTES = {
-    "origin": {"xyz", "rpy"},
-    "mass": {"value"},
-    "inertia": set(INERTIA_ENTRIES),
-    "axis": {"xyz"},
-    "limit": {"lower", "upper", "effort", "velocity"},
-    "dynamics": {"damping", "friction"},
-    "mimic": {"joint", "multiplier", "offset"},
-}
-_SINGLE_TAGS = {
-    "inertial",
-    "origin",
-    "parent",
-    "child",
-    "axis",
-    "limit",
-    "dynamics",
-    "mimic",
-    "mass",
-    "inertia",
-}
 
 
 @dataclass
@@ -110,6 +68,17 @@ def read_origin(reader: Reader, owner: Element) -> Pose:
     """Pose given by the `<origin>` of an element; identity without one."""
     origin = owner.child("origin")
     return pose(reader.vector(origin, "xyz", 3, (0, 0, 0)), reader.vector(origin, "rpy", 3, (0, 0, 0)))
+
+
+def rpy(R) -> np.ndarray:
+    """Roll, pitch and yaw [rad] of a rotation matrix; the roll is 0 where they are not unique."""
+    R = np.asarray(R, dtype=float)
+    level = math.hypot(R[0, 0], R[1, 0])
+    pitch = math.atan2(-R[2, 0], level)
+    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-15 else 0.0
+    # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
+    s, c = math.sin(roll), math.cos(roll)
+    return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])
 
 
 def read_link(reader: Reader, element: Element) -> Link:
@@ -236,48 +205,3 @@ def _end_link(reader: Reader, element: Element, tag: str) -> str:
         )
         return ""
     return reader.required(child, "link")
-
-
-def lint(reader: Reader, element: Element) -> None:
-    """Warn about unknown tags and attributes, which are mostly misspelt ones, and about repeated elements."""
-    known = _KNOWN_TAGS[element.tag]
-    seen: dict[str, Element] = {}
-    for child in element.children:
-        first = seen.setdefault(child.tag, child)
-        if first is not child and child.tag in _SINGLE_TAGS:
-            reader.warn(
-                child,
-                "element.repeated",
-                f"{element.title} has a second <{child.tag}>; only the one of line {first.line} counts",
-                "remove one of them",
-            )
-        # tags with a prefix are other tools' extensions
-        if child.tag not in known and ":" not in child.tag:
-            reader.warn(
-                child,
-                "element.unknown",
-                f"<{child.tag}> in {element.title} is not known and is ignored",
-                nearest(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
-            )
-        elif child.tag in _KNOWN_ATTRIBUTES:
-            attributes = _KNOWN_ATTRIBUTES[child.tag]
-            for attribute in child.attributes.keys() - attributes:
-                reader.warn(
-                    child,
-                    "attribute.unknown",
-                    f"attribute {attribute!r} of {child.title} is not known and is ignored",
-                    nearest(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
-                )
-
-
-def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Advice naming the candidate most like `name`; empty if none is."""
-    best, score = "", 0.55
-    matcher = difflib.SequenceMatcher(b=name[:100])
-    # bounded, since the text may be hostile and the comparison is slow; sorted, since some candidates are sets
-    for candidate in sorted([c for c in candidates if len(c) <= 100][:200]):
-        matcher.set_seq1(candidate)
-        # the quick ratios are upper bounds: most candidates cannot beat the best one so far
-        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) > score and matcher.ratio() > score:
-            best, score = candidate, matcher.ratio()
-    return f"did you mean {best!r}?" if best else ""

@@ -1,169 +1,154 @@
-"""Writing changed parameters back into the user's own URDF file, and nothing else.
+"""Writing changed parameters into the text of the user's own URDF file, and nothing else.
 
-The file is read once more, giving the model as it was. Where the given model differs, the attribute that
-holds the value is changed in the text; a number that did not change keeps its spelling.
+Where the model differs from the file, the attribute that holds the value is changed; a number that did not change keeps
+its spelling.
 """
-
-import math
-import warnings
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
-from hybridsim.io import xml
-from hybridsim.io.compare import changes_outside_urdf, require_same_structure, value
-from hybridsim.io.edit import Change, write_atomically
-from hybridsim.io.urdf import Base, describe
-from hybridsim.io.urdf_export_inertial import ROUNDING, InertialWriter
-from hybridsim.io.urdf_inertia import InertiaPolicy
+from hybridsim.core.errors import ModelError, Problem
+from hybridsim.io.compare import unwritten_changes, value
+from hybridsim.io.edit import Change
+from hybridsim.io.numbers import MAX_NUMBER
+from hybridsim.io.rows import inertial_of, is_rotation, number, pose_of, row
+from hybridsim.io.urdf_elements import rpy
+from hybridsim.io.urdf_export_inertial import FRAME_ROUNDING, InertialWriter
 from hybridsim.io.urdf_text import UrdfText
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
-from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
-from hybridsim.spatial.transform import Pose
 
 NOT_IN_URDF = "not expressible in URDF"
 
-
-def export_urdf(
-    original: str | Path,
-    model: Model,
-    out: str | Path,
-    *,
-    base: Base = "fixed",
-    inertia: InertiaPolicy = "file",
-    packages: Mapping[str, str | Path] | None = None,
-    allowed: Sequence[str | Path] = (),
-    merge: bool = True,
-    lenient: Collection[str] | str = (),
-) -> list[Change]:
-    """Write the original file with the model's parameters; all else in it stays as it is, byte for byte.
-
-    A body that absorbed links on fixed joints gets its whole change in the main link's own `<inertial>`.
-
-    Args:
-        original: the URDF file that the model was loaded from.
-        model: the model with changed numbers.
-        out: file to write; may be the original.
-        base: as when the model was loaded, like all that follow; see `read_urdf`.
-        inertia: see `read_urdf`.
-        packages: see `read_urdf`.
-        allowed: see `read_urdf`.
-        merge: whether fixed links were merged.
-        lenient: codes of errors to pass over, or `all`.
-
-    Returns:
-        What changed, in the order of the file. Changes that URDF cannot hold come last, with a note; they are
-        also named in a `ModelWarning`.
-
-    Raises:
-        ModelError: the model is not this file's, its new values are impossible, or a file cannot be used.
-    """
-    passed_over = {lenient} if isinstance(lenient, str) else set(lenient)
-
-    def described(root: Element) -> ModelSpec:
-        spec, problems = describe(root, Path(original), base, inertia, packages, allowed)
-        errors = [p for p in problems if p.severity is Severity.ERROR and not passed_over & {p.code, "all"}]
-        if errors:
-            raise ModelError(errors)
-        return spec
-
-    source, robot = xml.read(original)
-    comparison = _Comparison(UrdfText(source, robot), described(robot), merge)
-    require_same_structure(comparison.old, model, str(original))
-    changes = comparison.changes(model)
-    edited = comparison.text.edited()
-    described(xml.parse(edited, str(out)))  # impossible values must not reach the disk
-    write_atomically(out, edited)
-    _warn(changes, robot, Path(original), Path(out))
-    return changes
+URDF_HOLDS = (
+    *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
+    *("joint.damping", "joint.friction", "joint.lower", "joint.upper", "joint.effort_limit"),
+    *("joint.mimic_ratio", "joint.mimic_offset"),
+)
+"""Paths of the parameters that a URDF file has a place for."""
 
 
-class _Comparison:
+class UrdfEditor:
     """Finds where a model differs from its file and edits the text there."""
 
-    def __init__(self, text: UrdfText, spec: ModelSpec, merge: bool):
-        self.text = text
+    def __init__(self, source: bytes, robot: Element, spec: ModelSpec, merge: bool):
+        """Take a file that has been read.
+
+        Args:
+            source: its bytes.
+            robot: its root element.
+            spec: what it describes.
+            merge: whether links on fixed joints were merged when the model was loaded.
+        """
         merged, self.placements = merge_fixed(spec) if merge else (spec, {})
         self.bodies = merged.bodies
-        self.inertials = InertialWriter(text, spec, self.placements)
+        self.text = UrdfText(source, robot)
+        self.inertials = InertialWriter(self.text, spec, self.placements)
         self.old = assemble(merged)
-        self._changes: list[Change] = []
+        """The model as the file has it."""
+        self.changes: list[Change] = []
+        """What has been found to differ."""
+        self.unwritten: set[tuple[str, str]] = set()
+        """Path and row of each parameter that usually has a place, but not with this value or in this joint."""
 
-    def changes(self, new: Model) -> list[Change]:
-        """Edit everything in which `new` differs; what cannot be written comes last."""
-        row = 0
+    def edited(self, new: Model) -> bytes:
+        """The file with everything in which `new` differs from it.
+
+        Raises:
+            ModelError: a value is impossible.
+        """
+        start = 0
         for body in self.bodies:
             # compound joints are chains of elementary ones in the model
             count = {JointKind.UNIVERSAL: 2, JointKind.PLANAR: 3}.get(body.joint.kind, 1)
-            rows = range(row, row + count)
-            row += count
-            self._changes += self.inertials.write(body, _inertial(self.old, rows[-1]), _inertial(new, rows[-1]))
+            rows = range(start, start + count)
+            start += count
+            self.changes += self.inertials.write(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
             self._placement(body, rows, new)
             self._axes(body, rows, new)
             self._dynamics(body, rows, new)
             self._limits(body, rows, new)
             self._mimic(body, rows[0], new)
-        self._changes += changes_outside_urdf(self.old, new, NOT_IN_URDF)
-        return sorted(self._changes, key=lambda change: (bool(change.note), change.line))
+        self.changes += unwritten_changes(self.old, new, URDF_HOLDS, NOT_IN_URDF)
+        # in the order of the file, and last what is not in it
+        self.changes.sort(key=lambda change: (bool(change.note), change.line))
+        return self.text.edited()
 
-    def _note(self, body: BodySpec, parameter: str, before, after, element: Element | None, note: str = "") -> None:
-        line = element.line if element is not None else 0
-        self._changes.append(Change(f"joint {body.joint.name!r}", line, parameter, value(before), value(after), note))
+    def _joint(self, body: BodySpec) -> Element | None:
+        """The element of a joint; a root link has none."""
+        return self.text.joints.get(body.joint.name)
+
+    def _note(self, body: BodySpec, parameter: str, before, after, note: str = "") -> None:
+        joint = self._joint(body)
+        line = joint.line if joint is not None else 0
+        self.changes.append(Change(f"joint {body.joint.name!r}", line, parameter, value(before), value(after), note))
+
+    def _skip(self, path: str, rows: range, per_dof: bool = False) -> str:
+        """Remember that rows of a parameter cannot be written; returns the note that says so."""
+        topology = self.old.topology
+        names = topology.joint_names[rows[0] : rows[-1] + 1]
+        if per_dof:
+            slices = topology.tree_v_slices
+            names = topology.tree_dof_names[slices[rows[0]][0] : slices[rows[-1]][1]]
+        self.unwritten |= {(path, name) for name in names}
+        return NOT_IN_URDF
 
     def _placement(self, body: BodySpec, rows: range, new: Model) -> None:
-        for row in rows:
-            before, after = _pose(self.old, row), _pose(new, row)
+        for k in rows:
+            before, after = pose_of(self.old.joint.placement, k), pose_of(new.joint.placement, k)
             moved, turned = not np.array_equal(before.p, after.p), not np.array_equal(before.R, after.R)
             if not (moved or turned):
                 continue
-            joint = self.text.joints.get(body.joint.name)
-            note = "" if joint is not None and row == rows[0] else NOT_IN_URDF
-            if joint is not None and not note:
+            joint = self._joint(body)
+            note = ""
+            if joint is None or k != rows[0]:
+                note = self._skip("joint.placement.p", range(k, k + 1))
+                self._skip("joint.placement.R", range(k, k + 1))
+            else:
                 parent = joint.child("parent")
                 _, X_BL = self.placements.get(parent.get("link") if parent is not None else "", ("", None))
                 # in the file the origin is in the link's frame, in the model in that of the link's carrier
                 X_LJ = after if X_BL is None else X_BL.inverse() @ after
                 size = 0.0 if X_BL is None else float(np.abs(after.p).max() + np.abs(X_BL.p).max())
                 if moved:
-                    self.text.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), ROUNDING * size)
+                    self.text.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), FRAME_ROUNDING * size)
                 if turned:
                     _require_rotation(after.R, joint)
-                    self.text.set_numbers(joint, "origin", "rpy", rpy(X_LJ.R), ROUNDING)
+                    self.text.set_numbers(joint, "origin", "rpy", rpy(X_LJ.R), FRAME_ROUNDING)
             if moved:
-                self._note(body, "origin [m]", before.p, after.p, joint, note)
+                self._note(body, "origin [m]", before.p, after.p, note)
             if turned:
-                self._note(body, "origin rpy [rad]", rpy(before.R), rpy(after.R), joint, note)
+                self._note(body, "origin rpy [rad]", rpy(before.R), rpy(after.R), note)
 
     def _axes(self, body: BodySpec, rows: range, new: Model) -> None:
-        for row, tag in zip(rows, ("axis", "axis2", ""), strict=False):
-            before, after = _row(self.old.joint.axis, row), _row(new.joint.axis, row)
+        for k, tag in zip(rows, ("axis", "axis2", ""), strict=False):
+            before, after = row(self.old.joint.axis, k), row(new.joint.axis, k)
             if np.array_equal(before, after):
                 continue
-            joint = self.text.joints.get(body.joint.name)
-            note = NOT_IN_URDF if joint is None or body.joint.kind is JointKind.PLANAR else ""
-            if joint is not None and not note:
+            joint, note = self._joint(body), ""
+            if joint is None or body.joint.kind is JointKind.PLANAR:
+                note = self._skip("joint.axis", range(k, k + 1))
+            else:
                 self.text.set_numbers(joint, tag, "xyz", after)
-            self._note(body, "axis", before, after, joint, note)
+            self._note(body, "axis", before, after, note)
 
     def _dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
-        places = {"damping": ("dynamics", "damping"), "friction": ("dynamics", "friction")}
-        places["effort_limit"] = ("limit", "effort")
-        for parameter, (tag, attribute) in places.items():
+        places = {"damping": "dynamics", "friction": "dynamics", "effort_limit": "limit"}
+        for parameter, tag in places.items():
             before, after = self._per_dof(parameter, rows, self.old), self._per_dof(parameter, rows, new)
             if np.array_equal(before, after):
                 continue
-            joint = self.text.joints.get(body.joint.name)
+            joint, note = self._joint(body), ""
             # one number in the file stands for all degrees of freedom of the joint
-            note = NOT_IN_URDF if joint is None or np.unique(after).size > 1 else ""
-            if joint is not None and not note:
-                self.text.set_numbers(joint, tag, attribute, after[:1])
-            self._note(body, parameter.replace("_", " "), _scalar(before), _scalar(after), joint, note)
+            if joint is None or np.unique(after).size > 1:
+                note = self._skip(f"joint.{parameter}", rows, per_dof=True)
+            elif parameter == "effort_limit":
+                self.text.set_numbers(joint, tag, "effort", _bounded(after[:1]))
+            else:
+                self.text.set_numbers(joint, tag, parameter, after[:1])
+            self._note(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
 
     def _limits(self, body: BodySpec, rows: range, new: Model) -> None:
         before = {end: self._per_dof(end, rows, self.old) for end in ("lower", "upper")}
@@ -171,86 +156,67 @@ class _Comparison:
         changed = [end for end in before if not np.array_equal(before[end], after[end])]
         if not changed:
             return
-        joint = self.text.joints.get(body.joint.name)
-        kind = body.joint.kind
-        single = kind in (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
-        note = "" if joint is not None and single else NOT_IN_URDF
-        if joint is not None and not note:
-            unlimited = all(np.isinf(after[end]).all() for end in after)
-            if kind is JointKind.REVOLUTE and unlimited:
-                self.text.set_type(joint, "continuous")
-            else:
-                if kind is JointKind.CONTINUOUS:
-                    self.text.set_type(joint, "revolute")
-                limit = joint.child("limit")
-                has_range = limit is not None and {"lower", "upper"} & limit.attributes.keys()
-                # a bound that the file leaves out is read as 0, so a range is written whole
-                for end in changed if has_range and kind is not JointKind.CONTINUOUS else after:
-                    self.text.set_numbers(joint, "limit", end, after[end])
+        joint, kind, note = self._joint(body), body.joint.kind, ""
+        if joint is None or kind not in (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC):
+            for end in changed:
+                note = self._skip(f"joint.{end}", rows, per_dof=True)
+        elif kind is JointKind.REVOLUTE and all(np.isinf(after[end]).all() for end in after):
+            self.text.set_type(joint, "continuous")
+        else:
+            if kind is JointKind.CONTINUOUS:
+                self.text.set_type(joint, "revolute")
+            limit = joint.child("limit")
+            has_range = limit is not None and {"lower", "upper"} & limit.attributes.keys()
+            # a bound that the file leaves out is read as 0, so a range is written whole
+            for end in changed if has_range and kind is not JointKind.CONTINUOUS else after:
+                self.text.set_numbers(joint, "limit", end, _bounded(after[end]))
         for end in changed:
-            self._note(body, end, _scalar(before[end]), _scalar(after[end]), joint, note)
+            self._note(body, end, _scalar(before[end]), _scalar(after[end]), note)
 
-    def _mimic(self, body: BodySpec, row: int, new: Model) -> None:
-        for parameter, attribute in (("mimic_ratio", "multiplier"), ("mimic_offset", "offset")):
-            before = float(_row(getattr(self.old.joint, parameter), row))
-            after = float(_row(getattr(new.joint, parameter), row))
-            if before == after:
+    def _mimic(self, body: BodySpec, k: int, new: Model) -> None:
+        before, after = self._following(body, k, self.old), self._following(body, k, new)
+        for parameter, attribute, was, now in zip(
+            ("mimic_ratio", "mimic_offset"), ("multiplier", "offset"), before, after, strict=True
+        ):
+            if was == now:
                 continue
-            joint = self.text.joints.get(body.joint.name)
-            note = "" if joint is not None and body.joint.mimic else NOT_IN_URDF
-            if joint is not None and not note:
-                self.text.set_numbers(joint, "mimic", attribute, [after])
-            self._note(body, parameter.replace("_", " "), before, after, joint, note)
+            joint, note = self._joint(body), ""
+            if joint is None or not body.joint.mimic:
+                note = self._skip(f"joint.{parameter}", range(k, k + 1))
+            else:
+                self.text.set_numbers(joint, "mimic", attribute, [now])
+            self._note(body, parameter.replace("_", " "), was, now, note)
+
+    def _following(self, body: BodySpec, k: int, model: Model) -> tuple[float, float]:
+        """Ratio and offset to the joint that the file names, which may follow another one itself."""
+        ratio, offset = number(model.joint.mimic_ratio, k), number(model.joint.mimic_offset, k)
+        joint = self._joint(body)
+        mimic = joint.child("mimic") if joint is not None and body.joint.mimic else None
+        if mimic is None or mimic.get("joint") == body.joint.mimic:
+            return ratio, offset
+        master = model.topology.joint_index(mimic.get("joint"))
+        master_ratio = number(model.joint.mimic_ratio, master)
+        # what stands still leads nobody: any ratio is as good
+        own = ratio / master_ratio if master_ratio else 0.0
+        return own, offset - own * number(model.joint.mimic_offset, master)
 
     def _per_dof(self, parameter: str, rows: range, model: Model) -> np.ndarray:
         slices = model.topology.tree_v_slices
-        return np.asarray(getattr(model.joint, parameter))[slices[rows[0]][0] : slices[rows[-1]][1]]
-
-
-def rpy(R) -> np.ndarray:
-    """Roll, pitch and yaw [rad] of a rotation matrix; the roll is 0 where they are not unique."""
-    R = np.asarray(R, dtype=float)
-    level = math.hypot(R[0, 0], R[1, 0])
-    pitch = math.atan2(-R[2, 0], level)
-    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-15 else 0.0
-    # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
-    s, c = math.sin(roll), math.cos(roll)
-    return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])
+        return row(getattr(model.joint, parameter), slice(slices[rows[0]][0], slices[rows[-1]][1]))
 
 
 def _require_rotation(R, joint: Element) -> None:
-    R = np.asarray(R)
-    if not np.allclose(R @ R.T, np.eye(3), rtol=0.0, atol=1e-9) or np.linalg.det(R) < 0.0:
+    if not is_rotation(R):
         message = f"placement of joint {joint.get('name')!r} is not a rotation"
         fix = "keep R orthonormal, for example with Pose.retract"
         raise ModelError([Problem(message, fix, joint.file, joint.line, code="export.rotation")])
 
 
-def _row(array, row: int) -> np.ndarray:
-    return np.asarray(np.asarray(array, dtype=float)[row])
-
-
-def _inertial(model: Model, row: int) -> Inertial:
-    body = model.body
-    entries = inertia_matrix(_row(body.inertia, row))
-    return Inertial(float(_row(body.mass, row)), _row(body.com, row), entries)
-
-
-def _pose(model: Model, row: int) -> Pose:
-    placement = model.joint.placement
-    return Pose(_row(placement.R, row), _row(placement.p, row))
+def _bounded(limits: np.ndarray) -> np.ndarray:
+    """Limits without `inf`, which not every program that reads URDF understands."""
+    return np.clip(limits, -MAX_NUMBER, MAX_NUMBER)
 
 
 def _scalar(values: np.ndarray) -> np.ndarray:
     """One number where all degrees of freedom share it."""
     return np.asarray(values[0] if np.unique(values).size == 1 else values)
-
-
-def _warn(changes: Sequence[Change], robot: Element, original: Path, out: Path) -> None:
-    lost = [str(change) for change in changes if change.note]
-    if lost:
-        warnings.warn(f"{out} does not hold these changes:\n" + "\n".join(lost), ModelWarning, stacklevel=3)
-    meshes = {element.get("filename") for element in robot.walk() if element.tag == "mesh"}
-    if out.absolute().parent != original.absolute().parent and any("://" not in uri for uri in meshes):
-        message = f"{out} names meshes relative to its folder, but they are in {original.absolute().parent}"
-        warnings.warn(message, ModelWarning, stacklevel=3)

@@ -1,6 +1,5 @@
 """Writing changed mass properties back into the links of a URDF file."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,22 +8,26 @@ from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.compare import value
 from hybridsim.io.edit import Change
 from hybridsim.io.numbers import Reader
-from hybridsim.io.urdf_elements import INERTIA_ENTRIES, read_link, read_origin
+from hybridsim.io.share_inertia import Part, shared
+from hybridsim.io.urdf_elements import read_link, read_origin
+from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.urdf_text import UrdfText
+from hybridsim.io.words import listed
 from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.specs import BodySpec, ModelSpec
+from hybridsim.model.specs import BodySpec, ModelSpec, Source, identity_pose
 from hybridsim.model.validate import inertial_problems
 from hybridsim.spatial.transform import Pose
 
-ROUNDING = 4e-15
+FRAME_ROUNDING = 4e-15
 """Relative difference that a change of frame there and back leaves."""
 
 
 class InertialWriter:
     """Edits the `<inertial>` of links so that bodies get the mass properties they shall have.
 
-    A body may consist of a link and others fixed to it; its whole change goes to the link that names it.
+    A body may consist of a link and others fixed to it. The link that names the body takes the change if it can,
+    otherwise another one that can, otherwise all of them alike.
     """
 
     def __init__(self, text: UrdfText, spec: ModelSpec, placements: Mapping[str, tuple[str, Pose]]):
@@ -35,81 +38,59 @@ class InertialWriter:
         """Edit what differs between two sets of mass properties of a body.
 
         Raises:
-            ModelError: nothing possible is left for the link itself.
+            ModelError: no link of the body can have what is left for it.
         """
         if _same(before, after):
             return []
-        own = self.links[body.name].inertial
-        attached = self._attached(body.name)
-        target = after
-        if attached is not None:
-            target = after - attached
-            target = Inertial(_summand(after.mass, attached.mass), target.com, target.inertia)
-        problems = list(inertial_problems(body.name, target, body.inertial_source))
-        if problems or target.mass <= 0.0 < own.mass:
-            raise ModelError([self._impossible(body, after, target, attached, problems)])
-        return self._edit(self.text.links[body.name], own, target)
+        names = [body.name, *(name for name, (carrier, _) in self.placements.items() if carrier == body.name)]
+        poses = [identity_pose(), *(self.placements[name][1] for name in names[1:])]
+        parts = [Part(self.links[name].inertial, pose) for name, pose in zip(names, poses, strict=True)]
 
-    def _attached(self, name: str) -> Inertial | None:
-        """Mass properties of the links that were merged into a body, in its frame; None without any."""
-        total = None
-        for link, (carrier, X_BL) in self.placements.items():
-            inertial = self.links[link].inertial
-            if carrier == name and (inertial.mass or inertial.inertia.any()):
-                total = (total or Inertial()) + inertial.moved(X_BL)
-        return total
+        def is_possible(k: int, inertial: Inertial) -> bool:
+            return not _worsened(parts[k].inertial, inertial)
 
-    def _impossible(
-        self,
-        body: BodySpec,
-        after: Inertial,
-        target: Inertial,
-        attached: Inertial | None,
-        problems: list[Problem],
-    ) -> Problem:
-        message = "; ".join(p.message for p in problems) or f"mass of body {body.name!r} is {target.mass:g} kg"
-        fix = "give the body mass properties that a solid can have"
-        if attached is not None:
-            names = ", ".join(name for name, (carrier, _) in self.placements.items() if carrier == body.name)
-            message = (
-                f"of the {after.mass:g} kg of body {body.name!r}, {attached.mass:g} kg belong to links "
-                f"fixed to it ({names}); what is left for link {body.name!r} itself is impossible: {message}"
-            )
-            fix = "keep the body's mass and inertia above those of the links fixed to it"
-        source = body.inertial_source
-        return Problem(message, fix, source.file, source.line, code="export.inertial")
+        targets = shared(parts, before, after, is_possible)
+        if targets is None:
+            raise ModelError([_impossible(body, after, names[1:])])
+        changes = []
+        for name, part, target in zip(names, parts, targets, strict=True):
+            if target is not part.inertial:
+                slack = 0.0 if name == body.name else FRAME_ROUNDING
+                changes += self._edit(self.text.links[name], part.inertial, target, slack)
+        return changes
 
-    def _edit(self, link: Element, own: Inertial, target: Inertial) -> list[Change]:
+    def _edit(self, link: Element, own: Inertial, target: Inertial, slack: float) -> list[Change]:
         in_file = read_link(Reader(), link).inertial
         # what was computed from shapes is not in the file: then everything must be written
         whole = in_file is None or not _same(in_file, own)
+        rows = [
+            ("mass [kg]", np.array([own.mass]), np.array([target.mass])),
+            ("centre of mass [m]", own.com, target.com),
+            ("inertia xx, yy, zz, xy, xz, yz [kg·m²]", own.entries(), target.entries()),
+        ]
+        changed = [not np.allclose(was, now, rtol=0.0, atol=slack * np.abs(was).max()) for _, was, now in rows]
         element = link.child("inertial")
         if element is None:
             self.text.insert_inertial(link, target)
         else:
-            if whole or target.mass != own.mass:
+            if whole or changed[0]:
                 self.text.set_numbers(element, "mass", "value", [target.mass])
-            if whole or not np.array_equal(target.com, own.com):
+            if whole or changed[1]:
                 self.text.set_numbers(element, "origin", "xyz", target.com)
-            if whole or not np.array_equal(target.inertia, own.inertia):
+            if whole or changed[2]:
                 self._edit_inertia(element, target.inertia)
         title, line = f"link {link.get('name')!r}", (element or link).line
-        rows = [
-            ("mass [kg]", own.mass, target.mass),
-            ("centre of mass [m]", own.com, target.com),
-            ("inertia xx, yy, zz, xy, xz, yz [kg·m²]", own.entries(), target.entries()),
-        ]
         return [
-            Change(title, line, parameter, value(before), value(after))
-            for parameter, before, after in rows
-            if not np.array_equal(before, after)
+            Change(title, line, parameter, value(np.squeeze(was)), value(np.squeeze(now)))
+            for (parameter, was, now), differs in zip(rows, changed, strict=True)
+            if differs
         ]
 
     def _edit_inertia(self, element: Element, inertia: np.ndarray) -> None:
         R_LI = np.asarray(read_origin(Reader(), element).R)
         entries = Inertial(1.0, np.zeros(3), R_LI.T @ inertia @ R_LI).entries()
         turned = not np.array_equal(R_LI, np.eye(3))
-        slack = ROUNDING * float(np.abs(entries).max()) if turned else 0.0
+        slack = FRAME_ROUNDING * float(np.abs(entries).max()) if turned else 0.0
         child = element.child("inertia")
         for name, entry in zip(INERTIA_ENTRIES, entries, strict=True):
             if child is not None and name not in child.attributes and abs(entry) <= slack:
@@ -117,12 +98,33 @@ class InertialWriter:
             self.text.set_numbers(element, "inertia", name, [entry], slack)
 
 
+def _worsened(before: Inertial, after: Inertial) -> bool:
+    """Whether mass properties are impossible in a way in which those in the file are not, or less so."""
+    codes = {problem.code for problem in inertial_problems("", after, Source())}
+    if after.mass <= 0.0 < before.mass or not codes <= {p.code for p in inertial_problems("", before, Source())}:
+        return True
+    return bool(codes) and _excess(after) > _excess(before) + 1e-9
+
+
+def _excess(inertial: Inertial) -> float:
+    """By how much the largest principal moment exceeds the sum of the others, relative to it."""
+    moments = np.linalg.eigvalsh(inertial.inertia)
+    return float((moments[2] - moments[1] - moments[0]) / np.abs(moments).max())
+
+
+def _impossible(body: BodySpec, after: Inertial, attached: list[str]) -> Problem:
+    source = body.inertial_source
+    problems = [problem.message for problem in inertial_problems(body.name, after, source)]
+    message = "; ".join(problems) or f"mass of body {body.name!r} is {after.mass:g} kg"
+    fix = "give the body mass properties that a solid can have"
+    if attached and not problems and after.mass > 0.0:
+        message = (
+            f"mass and inertia of body {body.name!r} cannot be shared among its link and those fixed to it, "
+            f"{listed(attached)}: what is left for one of them is impossible"
+        )
+        fix = "change mass and inertia by the same factor, or load the model with merge=False and change single links"
+    return Problem(message, fix, source.file, source.line, code="export.inertial", element=body.name)
+
+
 def _same(a: Inertial, b: Inertial) -> bool:
     return a.mass == b.mass and np.array_equal(a.com, b.com) and np.array_equal(a.inertia, b.inertia)
-
-
-def _summand(total: float, other: float) -> float:
-    """A number that, added to `other`, gives exactly `total`."""
-    guess = total - other
-    near = (guess, math.nextafter(guess, math.inf), math.nextafter(guess, -math.inf))
-    return next((x for x in near if x + other == total), guess)

@@ -8,7 +8,8 @@ import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.numbers import Reader
-from hybridsim.io.urdf_elements import nearest, read_origin
+from hybridsim.io.urdf_elements import read_origin
+from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import plane_axes
 from hybridsim.model.geometry import Shape
@@ -107,7 +108,7 @@ def _mesh(reader: Reader, element: Element, resolve: Resolve, severity: Severity
     found = resolve(uri) if uri else None
     if isinstance(found, Problem):
         what = "collision" if severity is Severity.ERROR else "visual"
-        message = f"{what} mesh of {element.title}: {found.message}"
+        message = f"{what} {element.title}: {found.message}"
         reader.report(element, found.code, message, found.fix, severity)
     return str(found) if isinstance(found, Path) else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.io.edit import Edits, number_text, numbers_text
-from hybridsim.io.urdf_elements import INERTIA_ENTRIES
+from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from hybridsim.io.numbers import Reader
-from hybridsim.io.urdf_elements import Joint, Link, nearest
+from hybridsim.io.urdf_elements import Joint, Link
+from hybridsim.io.words import counted, nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import WORLD_NAME
 
@@ -123,11 +124,11 @@ def _cycle(name: str, carrier: dict[str, Joint]) -> list[Joint]:
 
 
 def _report_loop(reader: Reader, cycle: list[Joint]) -> None:
-    path = _listed([*(joint.parent for joint in cycle), cycle[0].parent], " → ")
+    path = _path([*(joint.parent for joint in cycle), cycle[0].parent], " → ")
     reader.report(
         cycle[0].element,
         "tree.loop",
-        f"the links {path} form a loop (joints {_listed([j.name for j in cycle])}) that hangs on nothing",
+        f"the links {path} form a loop (joints {_path([j.name for j in cycle])}) that hangs on nothing",
         "a model is a tree: remove one of these joints; closed loops are not supported",
     )
 
@@ -139,7 +140,7 @@ def _report_second_parent(reader: Reader, joint: Joint, carrier: dict[str, Joint
         link = carrier[link].parent
         chain.append(link)
     if link == joint.child:
-        message = f"joint {joint.name!r} closes a loop: {_listed([*chain[::-1], joint.child], ' → ')}"
+        message = f"joint {joint.name!r} closes a loop: {_path([*chain[::-1], joint.child], ' → ')}"
         code = "tree.loop"
     else:
         message = (
@@ -156,7 +157,7 @@ def _report_second_parent(reader: Reader, joint: Joint, carrier: dict[str, Joint
 
 
 def _report_second_root(reader: Reader, link: Link, main: Link, size: int) -> None:
-    what = f"link {link.name!r}" if size == 1 else f"link {link.name!r} with the {size - 1} links below it"
+    what = f"link {link.name!r}" if size == 1 else f"link {link.name!r}, with {counted(size - 1, 'link')} below it,"
     reader.report(
         link.element,
         "tree.roots",
@@ -165,6 +166,7 @@ def _report_second_root(reader: Reader, link: Link, main: Link, size: int) -> No
     )
 
 
-def _listed(names: Sequence[str], separator: str = ", ") -> str:
+def _path(names: Sequence[str], separator: str = ", ") -> str:
+    """Names in quotes, of many the first and the last ones."""
     shown = [repr(name) for name in names]
     return separator.join(shown if len(shown) <= 8 else [*shown[:4], "…", *shown[-3:]])

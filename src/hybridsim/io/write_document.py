@@ -94,10 +94,8 @@ def mesh_reference(mesh_file: str, shape: str, out: str | Path, notes: Notes) ->
         notes.add("shapes are left out, because their mesh file is missing", shape)
         return None
     if not any(mesh.is_relative_to(os.path.realpath(root)) for root in model_roots(out)):
-        notes.add(
-            "meshes lie outside the folder of the written file; copy them there, or load it with `allowed` folders",
-            mesh.name,
-        )
+        remedy = "copy them there, or read it with allowed=[...] (--allowed)"
+        notes.add(f"meshes lie outside the folder of the written file; {remedy}", mesh.name)
     return Path(os.path.relpath(mesh, os.path.realpath(Path(out).parent))).as_posix()
 
 

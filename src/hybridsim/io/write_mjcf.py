@@ -4,6 +4,7 @@ MuJoCo wants every moving body to have mass and inertia. The massless bodies of 
 joints of one body, as in most MJCF files; what cannot be folded like this gets a token inertia, and a note.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ from hybridsim.io.write_document import Element, Names, Notes, add, mesh_referen
 from hybridsim.io.write_mjcf_parts import (
     TOKEN_INERTIA,
     accepted_by_mujoco,
+    bodies_apart,
     chains,
     inertia_attributes,
     is_identity,
@@ -54,14 +56,7 @@ _SIZES = {Shape.SPHERE: 1, Shape.CAPSULE: 2, Shape.CYLINDER: 2, Shape.BOX: 3, Sh
 
 
 def write_mjcf(model: Model, out: str | Path) -> list[str]:
-    """Write a model as an MJCF file.
-
-    Args:
-        model: the model.
-        out: the file; replaced as a whole if it exists.
-
-    Returns:
-        What the file could not hold, or holds in another form, by name.
+    """Write a model as an MJCF file; see `io.convert.convert`, which chooses the format by the file's ending.
 
     Raises:
         ModelError: MJCF cannot hold the model, or the file cannot be written.
@@ -69,7 +64,8 @@ def write_mjcf(model: Model, out: str | Path) -> list[str]:
     notes = Notes()
     spec = spec_of(model, notes)
     _require_possible(spec)
-    write_document(_MjcfWriter(spec, Path(out), notes).root(), spec.name, out)
+    links = [info.link for info in model.geometry.infos]
+    write_document(_MjcfWriter(spec, links, Path(out), notes).root(), spec.name, out)
     return notes.texts()
 
 
@@ -86,8 +82,8 @@ def _require_possible(spec: ModelSpec) -> None:
 
 
 class _MjcfWriter:
-    def __init__(self, spec: ModelSpec, out: Path, notes: Notes):
-        self.spec, self.out, self.notes = spec, out, notes
+    def __init__(self, spec: ModelSpec, links: Sequence[str], out: Path, notes: Notes):
+        self.spec, self.links, self.out, self.notes = spec, links, out, notes
         self.static = {WORLD_NAME}
         for body in spec.bodies:
             if body.joint.kind is JointKind.FIXED and body.parent in self.static:
@@ -183,8 +179,8 @@ class _MjcfWriter:
         joint = body.joint
         if joint.stiffness:
             self.notes.add("springs of free joints are left out", joint.name)
-        if joint.armature or joint.friction:
-            self.notes.add("armature and friction of free joints act along world axes in MuJoCo", joint.name)
+        if joint.friction:
+            self.notes.add("friction of free joints acts along the axes of the world in MuJoCo", joint.name)
         if not is_identity(body.placement):
             self.notes.add("free joints give the pose in the world, not in their placement", joint.name)
 
@@ -275,11 +271,8 @@ class _MjcfWriter:
                 add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b])
             else:
                 self.notes.add("pairs of shapes are left out with a shape", f"{a} and {b}")
-        for a, b in self.spec.excluded_pairs:
-            if a in elements and b in elements:
-                add(contact, "exclude", body1=a, body2=b)
-            else:
-                self.notes.add("excluded pairs are left out with a massless body", f"{a} and {b}")
+        for a, b in bodies_apart(self.spec, self.links, elements, self.notes):
+            add(contact, "exclude", body1=a, body2=b)
 
     def _add_mimics(self, equality: Element) -> None:
         for joint in (body.joint for body in self.spec.bodies if body.joint.mimic):

@@ -1,10 +1,12 @@
 """Values of a model in the form in which MuJoCo takes them: chains of joints, inertias, actuators, poses."""
 
 from collections import Counter
+from collections.abc import Container, Sequence
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from hybridsim.io.write_document import Notes
 from hybridsim.io.write_spec import SCALAR_JOINTS
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.specs import ActuatorSpec, BodySpec, JointKind, ModelSpec
@@ -39,6 +41,33 @@ def chains(spec: ModelSpec) -> list[list[BodySpec]]:
     # by their first joint, which keeps the order of the coordinates
     order = {body.name: i for i, body in enumerate(spec.bodies)}
     return sorted(ended.values(), key=lambda chain: order[chain[0].name])
+
+
+def bodies_apart(spec: ModelSpec, links: Sequence[str], written: Container[str], notes: Notes) -> list[tuple[str, str]]:
+    """Pairs of bodies of the file of which no shapes collide; what cannot be said by bodies is noted.
+
+    Args:
+        spec: the model, which excludes pairs of links: bodies, and those that were merged into them.
+        links: link of each shape.
+        written: names of the bodies that the file has.
+        notes: what the file does not hold.
+    """
+    carriers = {frame.name: frame.body for frame in spec.frames} | {body.name: body.name for body in spec.bodies}
+    on_body: dict[str, set[str]] = {}
+    for geom, link in zip(spec.geoms, links, strict=True):
+        carriers[link or geom.body] = geom.body
+        on_body.setdefault(geom.body, set()).add(link or geom.body)
+    excluded = {frozenset(pair) for pair in spec.excluded_pairs}
+    apart: dict[tuple[str, str], None] = {}
+    for pair in spec.excluded_pairs:
+        a, b = (carriers.get(link, link) for link in pair)
+        if a not in written or b not in written:
+            notes.add("excluded pairs are left out with a massless body", " and ".join(pair))
+        elif all(frozenset((x, y)) in excluded for x in on_body.get(a, {a}) for y in on_body.get(b, {b})):
+            apart[a, b] = None
+        elif a != b:
+            notes.add("excluded pairs are left out, since they hold for some shapes of a body only", " and ".join(pair))
+    return [pair for pair in apart if pair[0] != pair[1]]
 
 
 def accepted_by_mujoco(inertial: Inertial) -> tuple[np.ndarray, float]:

@@ -7,10 +7,10 @@ program that reads them; both are noted here, since it is the same for every for
 import numpy as np
 
 from hybridsim.core.errors import Problem
+from hybridsim.io.rows import inertial_of, is_rotation, number, pose_of, row
 from hybridsim.io.write_document import Notes, refuse
 from hybridsim.model.assemble import assemble
 from hybridsim.model.coordinates import neutral
-from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
@@ -30,7 +30,6 @@ from hybridsim.spatial.transform import Pose
 SCALAR_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
 _PER_DOF = ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit")
-_DEFAULTS = JointSpec("")
 
 
 def spec_of(model: Model, notes: Notes) -> ModelSpec:
@@ -59,11 +58,10 @@ def spec_of(model: Model, notes: Notes) -> ModelSpec:
 
 
 def _body(model: Model, i: int, notes: Notes) -> BodySpec:
-    topology, body = model.topology, model.body
-    name = topology.body_names[i]
-    inertial = Inertial(_number(body.mass, i), _row(body.com, i), inertia_matrix(_row(body.inertia, i)))
+    topology = model.topology
+    name, parent = topology.body_names[i], _body_name(topology, topology.parents[i])
     placement = _pose(model.joint.placement, i, f"joint {topology.joint_names[i]!r}")
-    return BodySpec(name, _body_name(topology, topology.parents[i]), _joint(model, i, notes), placement, inertial)
+    return BodySpec(name, parent, _joint(model, i, notes), placement, inertial_of(model, i))
 
 
 def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
@@ -72,23 +70,25 @@ def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
     spec = JointSpec(
         name,
         JointKind(kind.value),
-        axis=_row(joint.axis, i),
-        anchor=_row(joint.anchor, i),
+        axis=row(joint.axis, i),
+        anchor=row(joint.anchor, i),
         mimic=topology.joint_names[master] if master >= 0 else "",
-        mimic_ratio=_number(joint.mimic_ratio, i),
-        mimic_offset=_number(joint.mimic_offset, i),
+        mimic_ratio=number(joint.mimic_ratio, i),
+        mimic_offset=number(joint.mimic_offset, i),
     )
     dofs, coordinates = slice(*topology.tree_v_slices[i]), slice(*topology.tree_q_slices[i])
     for field in _PER_DOF if kind.nv else ():
-        values = _row(getattr(joint, field), dofs)
+        values = row(getattr(joint, field), dofs)
         same = bool(np.all(values == values[0]))
         setattr(spec, field, float(values[0] if same else values.mean()))
         if not same:
             notes.add(f"{field} differs between the directions of a joint; the mean is written", name)
+    if spec.lower > spec.upper:
+        notes.add("the lower limit is above the upper one, which the file may not keep or a reader refuse", name)
     if kind is JointType.SPHERICAL:
-        spec.rest = _row(joint.rest, coordinates)
+        spec.rest = row(joint.rest, coordinates)
     elif kind.nq == 1:
-        spec.rest = float(_row(joint.rest, coordinates)[0])
+        spec.rest = float(row(joint.rest, coordinates)[0])
     return spec
 
 
@@ -99,9 +99,9 @@ def _geom(model: Model, k: int) -> GeomSpec:
         info.name,
         _body_name(model.topology, info.body),
         info.shape,
-        _row(geometry.size, k),
+        row(geometry.size, k),
         _pose(geometry.placement, k, f"shape {info.name!r}"),
-        _number(geometry.friction, k),
+        number(geometry.friction, k),
         info.mesh_file,
         info.group,
         info.mask,
@@ -116,15 +116,15 @@ def _frame(model: Model, k: int) -> FrameSpec:
 
 def _actuator(model: Model, k: int) -> ActuatorSpec:
     a = model.actuator
-    constant, stiffness, damping = map(float, _row(a.bias, k))
+    constant, stiffness, damping = map(float, row(a.bias, k))
     return ActuatorSpec(
         a.names[k],
         model.topology.joint_names[a.joints[k]],
-        gear=_number(a.gear, k),
-        gain=_number(a.gain, k),
+        gear=number(a.gear, k),
+        gain=number(a.gain, k),
         bias=(constant, stiffness, damping),
-        control_range=(_number(a.control_lower, k), _number(a.control_upper, k)),
-        force_range=(_number(a.force_lower, k), _number(a.force_upper, k)),
+        control_range=(number(a.control_lower, k), number(a.control_upper, k)),
+        force_range=(number(a.force_lower, k), number(a.force_upper, k)),
     )
 
 
@@ -134,30 +134,22 @@ def _home(model: Model) -> dict[str, np.ndarray | float]:
     home: dict[str, np.ndarray | float] = {}
     for i, name in enumerate(topology.joint_names):
         coordinates = slice(*topology.q_slices[i])
-        start = _row(model.home, coordinates)
+        start = row(model.home, coordinates)
         if topology.mimics[i] < 0 and np.any(start != rest[coordinates]):
             home[name] = start
     return home
 
 
 def _pose(poses: Pose, i: int, what: str) -> Pose:
-    R, p = _row(poses.R, i), _row(poses.p, i)
-    if not np.allclose(R @ R.T, np.eye(3), rtol=0.0, atol=1e-9) or np.linalg.det(R) < 0.0:
+    pose = pose_of(poses, i)
+    if not is_rotation(pose.R):
         fix = "keep R orthonormal, for example with Pose.retract"
         raise refuse("write.rotation", f"orientation of {what} is not a rotation", fix)
-    return Pose(R, p)
+    return pose
 
 
 def _body_name(topology: Topology, index: int) -> str:
     return WORLD_NAME if index == WORLD else topology.body_names[index]
-
-
-def _row(array, row: int | slice) -> np.ndarray:
-    return np.asarray(np.asarray(array, dtype=float)[row])
-
-
-def _number(array, index: int) -> float:
-    return float(_row(array, index))
 
 
 def are_direct(spec: ModelSpec) -> bool:
@@ -192,11 +184,14 @@ def _note_own_laws(model: Model, spec: ModelSpec, notes: Notes) -> None:
 
     rubs = (values("friction") != 0.0) | (values("breakaway") != 0.0)
     note("breakaway friction", values("breakaway") != 0.0)
-    note("the width of dry friction", rubs & (values("friction_width") != _DEFAULTS.friction_width))
     limited = np.isfinite(values("lower")) | np.isfinite(values("upper"))
-    for field in ("limit_stiffness", "limit_damping"):
+    for field, text, concerned in (
+        ("friction_width", "the width of dry friction", rubs),
+        ("limit_stiffness", "stiffness of the limit stops", limited),
+        ("limit_damping", "damping of the limit stops", limited),
+    ):
         differs = ~np.isclose(values(field), getattr(usual, field), rtol=1e-9, atol=0.0)
-        note(f"{field.removeprefix('limit_')} of the limit stops", limited & differs)
+        note(text, concerned & differs)
 
 
 def _joint_of_each_dof(topology: Topology) -> list[str]:

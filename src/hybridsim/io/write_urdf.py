@@ -12,9 +12,10 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.numbers import MAX_NUMBER
-from hybridsim.io.urdf_elements import INERTIA_ENTRIES
-from hybridsim.io.urdf_export import rpy
+from hybridsim.io.reading import setting
+from hybridsim.io.urdf_elements import rpy
 from hybridsim.io.urdf_geometry import DEFAULT_FRICTION
+from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
 from hybridsim.io.write_spec import SCALAR_JOINTS, are_direct, impossible_inertials, spec_of
 from hybridsim.model.geometry import Shape
@@ -67,7 +68,7 @@ def _judge_inertials(spec: ModelSpec, notes: Notes) -> None:
     if fatal:
         raise ModelError(fatal)
     for body, problem in found:
-        reason = f"impossible inertias are written as they are; read the file with lenient=['{problem.code}']"
+        reason = f"impossible inertias are written as they are; read the file with {setting('lenient', [problem.code])}"
         notes.add(reason, body.name)
 
 
@@ -156,7 +157,7 @@ class _UrdfWriter:
         return robot
 
     def _note_free_root(self, body: BodySpec) -> None:
-        self.notes.add("the root link has no joint; read the file with base='free'", body.name)
+        self.notes.add(f"the root link has no joint; read the file with {setting('base', 'free')}", body.name)
         joint = body.joint.name
         if joint != FREE_ROOT_JOINT:
             self.notes.add(f"the free joint is read back as {FREE_ROOT_JOINT!r}", joint)

@@ -2,8 +2,7 @@
 
 Model files come from strangers. The reader refuses document type declarations (and with them every entity),
 deep nesting and huge files, and reports each failure with its line. Elements carry byte offsets into the
-source, so that `io.edit` can change one number and leave the rest of the file alone. Text content is ignored:
-neither URDF nor MJCF uses it for anything that is simulated.
+source, so that `io.edit` can change one number and leave the rest of the file alone.
 """
 
 import re
@@ -17,9 +16,14 @@ from hybridsim.core.errors import ModelError, Problem, Severity
 
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 200
-MAX_ELEMENTS = 500_000
+MAX_TAGS = 500_000
+"""Elements of one file, as it is written."""
+MAX_TEXT = 100
+"""Characters of text that an element remembers; numbers, if anything, are written there."""
 
 _BLANK = b" \t\r\n"
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ")
+"""How files of gzip, zip, bzip2 and xz begin."""
 _START_TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 
 
@@ -40,6 +44,8 @@ class Element:
     """Byte offset just past the whole element."""
     parent: "Element | None" = None
     children: list["Element"] = field(default_factory=list)
+    text: str = ""
+    """Beginning of the text between the tags, without that of its children."""
 
     def child(self, tag: str) -> "Element | None":
         """First child with this tag, if there is one."""
@@ -62,14 +68,20 @@ class Element:
     @property
     def title(self) -> str:
         """How messages call the element: tag and name, and for a nameless one also what it belongs to."""
-        if "name" in self.attributes:
+        owner = self.named
+        if owner is self:
             return f"<{self.tag}> {self.get('name')!r}"
-        owner = self.parent
-        while owner is not None and "name" not in owner.attributes:
-            owner = owner.parent
         if owner is None or owner.parent is None:
             return f"<{self.tag}>"
         return f"<{self.tag}> of {owner.tag} {owner.get('name')!r}"
+
+    @property
+    def named(self) -> "Element | None":
+        """This element if it has a name, else the nearest one around it that has."""
+        owner: Element | None = self
+        while owner is not None and "name" not in owner.attributes:
+            owner = owner.parent
+        return owner
 
     def __repr__(self) -> str:
         return f"Element({self.title}, {self.file}:{self.line})"
@@ -82,6 +94,8 @@ def read(path: str | Path) -> tuple[bytes, Element]:
         ModelError: the file cannot be read, is too large, or is not XML that the reader accepts.
     """
     file = str(path)
+    if not file.strip():
+        _refuse("file.missing", "the name of the model file is empty", "give the path of a URDF or MJCF file", file)
     try:
         if Path(path).is_dir():
             _refuse("file.directory", f"{file!r} is a folder, not a model file", "name the file inside it", file)
@@ -117,6 +131,8 @@ def parse(source: bytes, file: str = "") -> Element:
     text = source.rstrip(_BLANK + b"\0")[begin:]
     if not text:
         _refuse("xml.empty", "the file is empty", "check that it was saved and copied completely", file)
+    if text.startswith(_COMPRESSED):
+        _refuse("file.compressed", "the file is compressed", "unpack it first", file)
     if b"\0" in text:
         _refuse("xml.encoding", "the file is binary, or text in UTF-16", "save it as UTF-8 text", file, 1)
     return _Parser(text, file, begin, source.count(b"\n", 0, begin)).root()
@@ -134,6 +150,8 @@ class _Parser:
         self.expat = expat.ParserCreate()
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
+        self.expat.CharacterDataHandler = self._text
+        self.expat.buffer_text = True
         self.expat.StartDoctypeDeclHandler = self._doctype
 
     def root(self) -> Element:
@@ -149,10 +167,10 @@ class _Parser:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         line, start = self.expat.CurrentLineNumber + self.lines_before, self.expat.CurrentByteIndex
         self.count += 1
-        if len(self.open) >= MAX_DEPTH or self.count > MAX_ELEMENTS:
+        if len(self.open) >= MAX_DEPTH or self.count > MAX_TAGS:
             what = f"elements are nested more than {MAX_DEPTH} deep"
-            if self.count > MAX_ELEMENTS:
-                what = f"the file has more than {MAX_ELEMENTS} elements"
+            if self.count > MAX_TAGS:
+                what = f"the file has more than {MAX_TAGS} elements"
             _refuse("xml.size", what, "no robot needs this; the file is damaged or hostile", self.file, line)
         match = _START_TAG.match(self.source, start)
         start += self.bytes_before
@@ -164,6 +182,11 @@ class _Parser:
         else:
             parent.children.append(element)
         self.open.append(element)
+
+    def _text(self, text: str) -> None:
+        element = self.open[-1]
+        if len(element.text) < MAX_TEXT:
+            element.text += text[:MAX_TEXT]
 
     def _end(self, tag: str) -> None:
         element = self.open.pop()

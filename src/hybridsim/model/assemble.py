@@ -28,6 +28,11 @@ LIMIT_STOP_FREQUENCY = 100.0
 """Highest natural frequency of the default limit stops [rad/s]: sagging about g/(length·10⁴) under a link's weight."""
 LIMIT_STOP_STEP = 0.1
 """Highest natural frequency times the model's time step: stable even with a dozen joints at their stops at once."""
+NARROWEST_FRICTION = 0.01
+"""Smallest default width of dry friction [rad/s or m/s]."""
+FRICTION_STEP = 0.5
+"""Share of a joint's speed within the width that dry friction may take away in one time step: beyond 1 it overshoots,
+and the joint chatters about standstill instead of stopping."""
 
 _ELEMENTARY = {
     JointKind.FIXED: JointType.FIXED,
@@ -107,10 +112,14 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
         values = [value(body.joint) for body in bodies]
         return np.repeat(np.array(values, dtype=float), [kind.nv for kind in topology.joint_types])
 
-    stops = apparent_inertias(bodies, topology)
+    def chosen(field: str, default: np.ndarray) -> np.ndarray:
+        given = per_dof(lambda j: np.nan if getattr(j, field) is None else getattr(j, field))
+        return np.where(np.isnan(given), default, given)
+
+    inertia = apparent_inertias(bodies, topology)
     frequency = min(LIMIT_STOP_FREQUENCY, LIMIT_STOP_STEP / timestep)
-    stiffness = per_dof(lambda j: np.nan if j.limit_stiffness is None else j.limit_stiffness)
-    damping = per_dof(lambda j: np.nan if j.limit_damping is None else j.limit_damping)
+    level = per_dof(lambda j: j.friction + j.breakaway)
+    width = np.maximum(NARROWEST_FRICTION, level * timestep / (FRICTION_STEP * inertia))
     return Joints(
         placement=_poses([body.placement for body in bodies]),
         axis=_rows([unit(body.joint.axis) for body in bodies], 3),
@@ -122,11 +131,11 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
         friction=per_dof(lambda j: j.friction),
         breakaway=per_dof(lambda j: j.breakaway),
         stribeck_velocity=per_dof(lambda j: j.stribeck_velocity),
-        friction_width=per_dof(lambda j: j.friction_width),
+        friction_width=chosen("friction_width", width),
         lower=per_dof(lambda j: -np.inf if j.kind is JointKind.CONTINUOUS else j.lower),
         upper=per_dof(lambda j: np.inf if j.kind is JointKind.CONTINUOUS else j.upper),
-        limit_stiffness=np.where(np.isnan(stiffness), frequency**2 * stops, stiffness),
-        limit_damping=np.where(np.isnan(damping), frequency * stops, damping),
+        limit_stiffness=chosen("limit_stiffness", frequency**2 * inertia),
+        limit_damping=chosen("limit_damping", frequency * inertia),
         effort_limit=per_dof(lambda j: j.effort_limit),
         mimic_ratio=np.array([body.joint.mimic_ratio for body in bodies], dtype=float),
         mimic_offset=np.array([body.joint.mimic_offset for body in bodies], dtype=float),

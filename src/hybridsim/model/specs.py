@@ -68,12 +68,13 @@ class JointSpec:
     friction: float = 0.0
     breakaway: float = 0.0
     stribeck_velocity: float = 0.1
-    friction_width: float = 0.01
+    friction_width: float | None = None
+    """Velocity [rad/s or m/s] over which dry friction rises; by default as narrow as the time step can follow."""
     lower: float = -np.inf
     upper: float = np.inf
     effort_limit: float = np.inf
     limit_stiffness: float | None = None
-    """Stiffness of the stops; by default chosen from the inertia that the joint carries."""
+    """Stiffness of the stops; by default chosen from the inertia that the joint shows."""
     limit_damping: float | None = None
     mimic: str = ""
     """Name of the joint that this one follows."""

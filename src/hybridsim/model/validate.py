@@ -86,7 +86,7 @@ def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
                 body.joint.source,
                 "joint.free_inside",
                 f"free joint {body.joint.name!r} hangs on body {body.parent!r}",
-                "a free joint must hang on the world; make body a root of its own",
+                f"a free joint must hang on the world; make body {body.name!r} a root of its own",
             )
         known.add(body.name)
 

@@ -52,7 +52,8 @@ def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
     if joint.kind is not JointKind.SPHERICAL and rest.shape != ():
         yield problem("rest.shape", f"rests at {rest.tolist()}", "give one number [rad or m]")
     for field in ("friction_width", "stribeck_velocity"):
-        if not (np.isfinite(value := getattr(joint, field)) and value > 0.0):
+        value = getattr(joint, field)
+        if value is not None and not (np.isfinite(value) and value > 0.0):
             yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must be positive")
     for field in ("limit_stiffness", "limit_damping"):
         value = getattr(joint, field)

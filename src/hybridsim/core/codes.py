@@ -1,0 +1,53 @@
+"""The codes of all problems: short stable names, for scripts and for the option `lenient`."""
+
+_TOPICS = {
+    "actuator": "joint",
+    "armature": "invalid",
+    "attribute": "missing unknown",
+    "axis": "zero",
+    "base": "world",
+    "breakaway": "invalid",
+    "contact": "friction",
+    "convert": "format",
+    "damping": "invalid",
+    "effort_limit": "invalid",
+    "element": "repeated unknown",
+    "export": "inertial place rotation structure verify",
+    "file": "compressed directory missing unreadable unwritable",
+    "frame": "body",
+    "friction": "invalid",
+    "friction_width": "invalid",
+    "geom": "body size",
+    "geometry": "empty missing unknown",
+    "gravity": "nonfinite",
+    "home": "mimic quaternion size unknown",
+    "inertia": "asymmetric indefinite triangle zero",
+    "inertial": "missing no_geometry nonfinite",
+    "joint": "ends free_inside link singular type",
+    "limit": "effort kind locked missing nan order velocity",
+    "limit_damping": "invalid",
+    "limit_stiffness": "invalid",
+    "mass": "negative nothing_carried zero_with_inertia",
+    "mesh": "empty missing open outside package scheme solid",
+    "mimic": "chain circle fixed kind range self unknown",
+    "mjcf": "attach attribute element include keyword plugin reference refused too_large warning",
+    "name": "duplicate missing world",
+    "number": "count invalid nonfinite",
+    "option": "base built_in inertia lenient packages",
+    "placement": "nonfinite",
+    "rest": "quaternion shape",
+    "stiffness": "invalid kind",
+    "stribeck_velocity": "invalid",
+    "timestep": "invalid",
+    "tree": "empty loop order parent roots static two_parents",
+    "units": "density inertia length mass mesh",
+    "urdf": "ignored size xacro",
+    "write": "depth name nonfinite rotation",
+    "xml": "doctype empty encoding format size syntax",
+}
+
+CODES = frozenset(f"{topic}.{name}" for topic, names in _TOPICS.items() for name in names.split())
+"""Every code, except those of `OPEN_TOPICS`."""
+
+OPEN_TOPICS = ("unsupported.",)
+"""Beginnings of codes that go on with whatever name a file uses, such as `unsupported.tendon`."""

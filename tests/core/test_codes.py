@@ -1,0 +1,45 @@
+"""The list of problem codes is complete: nothing reports a problem with a code that is not in it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import filter as matching
+from pathlib import Path
+
+import hybridsim
+from hybridsim.core.codes import CODES, OPEN_TOPICS
+from hybridsim.io.compare import PARAMETERS
+
+SOURCE = Path(hybridsim.__file__).parent
+CHECKED = ("core", "model", "io", "cli")
+"""Packages that report problems."""
+OTHERS = {"package.xml", "run.csv", "topology.*", "*.*", *(parameter.path for parameter in PARAMETERS)}
+"""Words that look like codes and are none."""
+
+
+def words() -> Iterator[str]:
+    """Strings in the code that look like codes; what is filled in while the program runs is a star."""
+    form = re.compile(r"([a-z_]+|\*)\.([a-z_]+|\*)")
+    for path in (path for package in CHECKED for path in sorted((SOURCE / package).rglob("*.py"))):
+        tree = ast.parse(path.read_text())
+        parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                word = "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+                word = node.value
+            else:
+                continue
+            if form.fullmatch(word) and path.name != "codes.py":
+                yield word
+
+
+def test_every_code_in_use_is_listed():
+    found = [word for word in words() if word not in OTHERS and not word.startswith(OPEN_TOPICS)]
+    assert len(found) > 100
+    assert {word for word in found if not matching(CODES, word)} == set()
+
+
+def test_every_listed_code_is_in_use():
+    found = set(words()) - OTHERS
+    assert {code for code in CODES if not any(matching([code], word) for word in found)} == set()

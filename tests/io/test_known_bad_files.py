@@ -1,0 +1,165 @@
+"""Bad URDF files that other importers accept, crash on or refuse without a reason: here each one names line and fix.
+
+The cases are those on which MuJoCo, Drake, Pinocchio, yourdfpy and PyBullet were compared.
+"""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from hybridsim.cli.main import run
+from support.urdf_changes import (
+    END,
+    GOOD,
+    INERTIAL,
+    LINE_OF_END,
+    LOWER_INERTIA,
+    LOWER_INERTIAL,
+    MASS,
+    changed,
+    collision,
+)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """The text of a file and what must be said about it."""
+
+    text: str
+    code: str
+    line: int
+    part: str
+    """Part of the message or of the fix."""
+    severity: str = "error"
+
+
+def after(*changes: tuple[str, str]) -> str:
+    return changed(list(changes))
+
+
+ELBOW_AXIS = '<axis xyz="0 1 0"/>\n  </joint>'
+TRIANGLE = 'inertia ixx="0.01" iyy="0.01" izz="0.5"'
+LIMIT = '<limit lower="-1" upper="2" effort="10" velocity="5"/>'
+ISLAND = f'<link name="island">{INERTIAL}</link>'
+LOOP = '<joint name="j3" type="fixed"><parent link="lower"/><child link="upper"/></joint>'
+SECOND_PARENT = '<joint name="j3" type="fixed"><parent link="base"/><child link="lower"/></joint>'
+
+BOMB = (
+    '<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
+    '<!ENTITY c "&b;&b;&b;&b;&b;&b;">]>\n<robot name="&c;"/>'
+)
+
+CASES = {
+    "zero-mass leaf": Bad(
+        after(('mass value="0.5"', 'mass value="0"'), (LOWER_INERTIA, 'inertia ixx="0" iyy="0" izz="0"')),
+        "mass.nothing_carried",
+        23,
+        "inertia='from_geometry' (--inertia from_geometry)",
+    ),
+    "no inertial": Bad(after((LOWER_INERTIAL, "")), "inertial.missing", 23, "link 'lower' has no <inertial>"),
+    "negative mass": Bad(after((MASS, 'mass value="-1.5"')), "mass.negative", 11, "'upper' is -1.5 kg"),
+    "inertia not positive definite": Bad(
+        after((LOWER_INERTIA, 'inertia ixx="-0.01" iyy="0.01" izz="0.001"')),
+        "inertia.indefinite",
+        24,
+        "'lower' is not positive definite",
+    ),
+    "triangle inequality broken": Bad(after((LOWER_INERTIA, TRIANGLE)), "inertia.triangle", 24, "I3 ≤ I1 + I2"),
+    "mass nan": Bad(after((MASS, 'mass value="nan"')), "number.nonfinite", 13, "'value' of <mass> of link 'upper'"),
+    "mass inf": Bad(after((MASS, 'mass value="inf"')), "number.nonfinite", 13, "finite"),
+    "mass in words": Bad(after((MASS, 'mass value="heavy"')), "number.invalid", 13, "'heavy'"),
+    "decimal comma": Bad(after((MASS, 'mass value="1,5"')), "number.invalid", 13, "write 1.5 with a decimal point"),
+    "missing mesh": Bad(after(collision("meshes/base.stl")), "mesh.missing", 2, "meshes/base.stl"),
+    "unknown package": Bad(
+        after(collision("package://no_such/base.stl")),
+        "mesh.package",
+        2,
+        "packages={'no_such': 'path/to/no_such'} (--packages no_such path/to/no_such)",
+    ),
+    "mesh climbing out": Bad(after(collision("../../../etc/passwd")), "mesh.outside", 2, "copy the file"),
+    "mesh at an absolute path": Bad(after(collision("/etc/passwd")), "mesh.outside", 2, "'/etc/passwd'"),
+    "mimic of an unknown joint": Bad(
+        after((ELBOW_AXIS, '<mimic joint="sholder"/>\n  </joint>')), "mimic.unknown", 21, "did you mean 'shoulder'?"
+    ),
+    "mimic of itself": Bad(
+        after((ELBOW_AXIS, '<mimic joint="elbow"/>\n  </joint>')), "mimic.self", 21, "joint 'elbow' mimics itself"
+    ),
+    "loop": Bad(after((END, LOOP + END)), "tree.loop", LINE_OF_END, "'upper' → 'lower' → 'upper'"),
+    "two parents": Bad(
+        after((END, SECOND_PARENT + END)),
+        "tree.two_parents",
+        LINE_OF_END,
+        "by joint 'elbow' (line 17) and on 'base' by joint 'j3'",
+    ),
+    "two roots": Bad(after((END, ISLAND + END)), "tree.roots", LINE_OF_END, "link 'island' is not connected"),
+    "duplicate link": Bad(
+        after((END, f'<link name="lower">{INERTIAL}</link>' + END)),
+        "name.duplicate",
+        LINE_OF_END,
+        "two links are named 'lower' (first at line 23)",
+    ),
+    "duplicate joint": Bad(
+        after(('name="elbow"', 'name="shoulder"')), "name.duplicate", 17, "two joints are named 'shoulder'"
+    ),
+    "zero axis": Bad(after((ELBOW_AXIS, '<axis xyz="0 0 0"/>\n  </joint>')), "axis.zero", 21, "such as 0 0 1"),
+    "lower above upper": Bad(
+        after(('upper="2"', 'upper="-2"')), "limit.order", 8, 'a joint without limits is type="continuous"'
+    ),
+    "revolute without limit": Bad(after((LIMIT, "")), "limit.missing", 3, 'type="continuous"', "warning"),
+    "lengths in millimetres": Bad(
+        after(('xyz="0 0 0.5"', 'xyz="0 0 500"')),
+        "units.length",
+        6,
+        "up to 500 m away from their parents, which looks like millimetres: 'shoulder'",
+        "warning",
+    ),
+    "short vector": Bad(after(('xyz="0 0 0.5"', 'xyz="0 0.5"')), "number.count", 6, "3 numbers"),
+    "truncated file": Bad(GOOD[: GOOD.index("</inertial>")], "xml.syntax", 14, "cut off"),
+    "deep nesting": Bad("<robot>" + "<link>" * 20_000, "xml.size", 1, "200 deep"),
+    "external entity": Bad(
+        '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="r">&x;</robot>', "xml.doctype", 1, "DOCTYPE"
+    ),
+    "internal entity": Bad(
+        '<!DOCTYPE r [<!ENTITY m "1.5">]>' + GOOD.replace('"1.5"', '"&m;"'),
+        "xml.doctype",
+        1,
+        "values in place of entities",
+    ),
+    "billion laughs": Bad(BOMB, "xml.doctype", 2, "DOCTYPE"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_command_line_names_line_and_fix(tmp_path, capsys, name):
+    bad, path = CASES[name], tmp_path / "robot.urdf"
+    path.write_text(bad.text)
+    usable = bad.severity != "error"
+    assert run(["check", str(path)]) == (0 if usable else 1)
+    out, err = capsys.readouterr()
+    assert err == "" and "Traceback" not in out
+    begin = f"{path}:{bad.line}: {bad.severity}: "
+    problem, _, rest = out[out.index(begin) :].partition("\n")
+    fix = rest.splitlines()[0]
+    assert fix.startswith("    fix: ")
+    assert bad.part in f"{problem}\n{fix}"
+    assert out.count(": error: ") == (0 if usable else 1)
+
+    assert run(["check", str(path), "--json"]) == (0 if usable else 1)
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert err == "" and report["usable"] is usable
+    found = [p for p in report["problems"] if p["severity"] != "note"]
+    assert [(p["code"], p["severity"], p["file"], p["line"]) for p in found] == [
+        (bad.code, bad.severity, str(path), bad.line)
+    ]
+    assert found[0]["fix"]
+
+
+def test_a_mimic_joint_is_honoured(tmp_path, capsys):
+    path = tmp_path / "robot.urdf"
+    path.write_text(after((ELBOW_AXIS, '<mimic joint="shoulder" multiplier="-2"/>\n  </joint>')))
+    assert run(["check", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["summary"]["degrees_of_freedom"] == 1
+    assert [body["type"] for body in report["bodies"]] == ["revolute", "revolute, mimics shoulder"]

@@ -1,0 +1,110 @@
+"""What a URDF file says and the simulation does not follow: one report per kind, with the names."""
+
+import pytest
+
+from hybridsim.core.errors import ModelError, Severity
+from hybridsim.io.load import inspect_model
+from support.urdf_changes import END, LINE_OF_END, MASS, changed, collision, read_urdf, write
+
+LIMIT = '<limit lower="-1" upper="2" effort="10" velocity="5"/>'
+ELBOW_AXIS = '<axis xyz="0 1 0"/>\n  </joint>'
+TRANSMISSION = (
+    '<transmission name="drive"><joint name="elbow"/><actuator name="m">\n'
+    "<mechanicalReduction> 50 </mechanicalReduction></actuator></transmission>"
+)
+
+
+def on_elbow(text: str) -> tuple[str, str]:
+    """Change that adds something to the elbow, in line 21."""
+    return ELBOW_AXIS, f'<axis xyz="0 1 0"/>{text}\n  </joint>'
+
+
+CASES = {
+    "limits of a continuous joint": (
+        [on_elbow('<limit lower="-1" upper="1"/>')],
+        ("urdf.ignored", 21, Severity.WARNING, "'elbow'"),
+    ),
+    "limits of a planar joint": (
+        [on_elbow('<limit lower="-1" upper="1"/>'), ('type="continuous"', 'type="planar"')],
+        ("urdf.ignored", 21, Severity.WARNING, "'elbow'"),
+    ),
+    "no effort": ([('effort="10"', 'effort="0"')], ("limit.effort", 8, Severity.WARNING, "'shoulder'")),
+    "velocity limit": ([], ("urdf.ignored", 8, Severity.NOTE, "velocity limits, which are not simulated: 'shoulder'")),
+    "safety controller": (
+        [on_elbow('<safety_controller soft_lower_limit="-0.5" soft_upper_limit="0.5" k_velocity="1"/>')],
+        ("urdf.ignored", 21, Severity.NOTE, "<safety_controller>, which is not simulated: 'elbow'"),
+    ),
+    "reduction": (
+        [(END, TRANSMISSION + END)],
+        ("urdf.ignored", LINE_OF_END + 1, Severity.WARNING, "<mechanicalReduction>, which is ignored: 'drive'"),
+    ),
+    "Gazebo's friction": (
+        [(END, '<gazebo reference="lower"><material>Red</material><mu1>0.2</mu1><kp>1e6</kp></gazebo>' + END)],
+        ("urdf.ignored", LINE_OF_END, Severity.WARNING, "settings for Gazebo are ignored: 'lower'"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_reported(tmp_path, name):
+    changes, (code, line, severity, part) = CASES[name]
+    model, problems = inspect_model(write(tmp_path, changed(changes)))
+    assert model is not None
+    if name != "velocity limit":
+        problems = [problem for problem in problems if "velocity" not in problem.message]
+    (problem,) = problems
+    assert (problem.code, problem.line, problem.severity) == (code, line, severity)
+    assert part in problem.message and problem.fix
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [on_elbow('<limit lower="0" upper="0" velocity="0"/>')],
+        [(END, TRANSMISSION.replace("50", "1") + END)],
+        [(END, TRANSMISSION.replace("50", "reduction") + END)],
+        [(END, '<gazebo><plugin name="p"/></gazebo><gazebo reference="lower"><material>Red</material></gazebo>' + END)],
+        [on_elbow('<limit effort="0"/><mimic joint="shoulder"/>')],
+    ],
+    ids=["zeros", "no reduction", "unreadable reduction", "looks", "a follower needs no motor"],
+)
+def test_what_means_nothing_is_not(tmp_path, changes):
+    assert read_urdf(write(tmp_path, changed(changes)))[1] == []
+
+
+def test_one_report_for_many_joints(tmp_path):
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous"><parent link="lower"/><child link="l{i}"/>'
+        f'<limit lower="-1" upper="1" effort="0" velocity="1"/></joint><link name="l{i}"><inertial><mass value="1"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link>'
+        for i in range(30)
+    )
+    _, problems = inspect_model(write(tmp_path, changed([(LIMIT, ""), (END, joints + END)])))
+    assert [p.code for p in problems] == ["limit.missing", "urdf.ignored", "limit.effort", "urdf.ignored"]
+    assert problems[1].message.endswith("'j0', 'j1', 'j2', 'j3' and 26 more")
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "part"),
+    [
+        ((MASS, 'mass value="${m}"'), 13, "attribute 'value' of <mass> of link 'upper' is '${m}', a xacro expression"),
+        ((END, "<xacro:leg/>" + END), LINE_OF_END, "<xacro:leg> is a xacro command"),
+        (('<link name="base"/>', '<link name="base"><xacro:box_inertial m="1"/></link>'), 2, "<xacro:box_inertial>"),
+        (('name="elbow"', 'name="${side}_elbow"'), 17, "'${side}_elbow'"),
+        (collision("$(find arm)/base.stl"), 2, "$(find arm)"),
+    ],
+)
+def test_xacro_must_be_expanded_first(tmp_path, change, line, part):
+    path = write(tmp_path, changed([change]))
+    with pytest.raises(ModelError) as caught:
+        read_urdf(path)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.file, problem.line) == ("urdf.xacro", str(path), line)
+    assert part in problem.message and "xacro robot.xacro > robot.urdf" in problem.fix
+
+
+def test_an_unexpanded_file_gives_one_error(tmp_path):
+    path = write(tmp_path, changed([(MASS, 'mass value="${m}"'), (END, "<xacro:leg/><xacro:leg/>" + END)]))
+    with pytest.raises(ModelError, match=r"and 2 more places like this") as caught:
+        read_urdf(path)
+    assert len(caught.value.problems) == 1

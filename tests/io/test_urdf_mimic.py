@@ -1,0 +1,135 @@
+"""URDF joints that follow others: chains are followed to their head, and doubtful ones reported."""
+
+import pytest
+
+from hybridsim.core.errors import Severity
+from hybridsim.io.export import export
+from hybridsim.model.assemble import assemble
+from support.exported_models import assert_same, changed, load
+from support.urdf_changes import INERTIAL, read_urdf, write
+
+
+def chain(*mimics: str, types: str = "continuous continuous continuous", limits: str = "") -> str:
+    """Three links in a row, their joints `a`, `b` and `c`, one per line."""
+    lines = ['<robot name="r"><link name="l0"/>']
+    for k, (name, kind) in enumerate(zip("abc", types.split(), strict=True)):
+        mimic = mimics[k] if k < len(mimics) else ""
+        lines.append(
+            f'<joint name="{name}" type="{kind}"><parent link="l{k}"/><child link="l{k + 1}"/>{limits}{mimic}</joint>'
+            f'<link name="l{k + 1}">{INERTIAL}</link>'
+        )
+    return "\n".join([*lines, "</robot>"])
+
+
+B_FOLLOWS_A = '<mimic joint="a" multiplier="2" offset="0.5"/>'
+C_FOLLOWS_B = '<mimic joint="b" multiplier="-3" offset="0.1"/>'
+
+
+def test_ratios_and_offsets_multiply_through(tmp_path):
+    spec, problems = read_urdf(write(tmp_path, chain("", B_FOLLOWS_A, C_FOLLOWS_B)))
+    assert problems == []
+    model = assemble(spec)
+    assert model.nv == 1
+    c = model.topology.joint_index("c")
+    assert model.topology.joint_names[model.topology.mimics[c]] == "a"
+    assert (model.joint.mimic_ratio[c], model.joint.mimic_offset[c]) == (-6.0, -3 * 0.5 + 0.1)
+
+
+def test_the_order_of_the_file_does_not_matter(tmp_path):
+    last_first = chain('<mimic joint="b" multiplier="2"/>', '<mimic joint="c" multiplier="3"/>')
+    model = assemble(read_urdf(write(tmp_path, last_first))[0])
+    assert [float(r) for r in model.joint.mimic_ratio[1:]] == [6.0, 3.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "severity", "part"),
+    [
+        (
+            chain('<mimic joint="c"/>', '<mimic joint="a"/>', '<mimic joint="b"/>'),
+            "mimic.circle",
+            2,
+            Severity.ERROR,
+            "'a' → 'c' → 'b' → 'a'",
+        ),
+        (
+            chain("", '<mimic joint="c"/>', '<mimic joint="b"/>'),
+            "mimic.circle",
+            3,
+            Severity.ERROR,
+            "remove the <mimic> of the joint that is driven",
+        ),
+        (
+            chain('<mimic joint="b"/>', '<mimic joint="b"/>'),
+            "mimic.self",
+            3,
+            Severity.ERROR,
+            "joint 'b' mimics itself",
+        ),
+        (
+            chain("", '<mimic joint="a"/>', types="continuous fixed continuous"),
+            "mimic.fixed",
+            3,
+            Severity.WARNING,
+            "ignored",
+        ),
+        (
+            chain("", '<mimic joint="a"/>', types="fixed continuous continuous"),
+            "mimic.kind",
+            3,
+            Severity.ERROR,
+            "joint 'a' is fixed",
+        ),
+        (
+            chain("", '<mimic joint="a"/>', types="continuous spherical continuous"),
+            "mimic.kind",
+            3,
+            Severity.ERROR,
+            "joint 'b' is spherical",
+        ),
+    ],
+)
+def test_what_makes_no_sense(tmp_path, text, code, line, severity, part):
+    _, (problem,) = read_urdf(write(tmp_path, text))
+    assert (problem.code, problem.line, problem.severity) == (code, line, severity)
+    assert part in f"{problem.message}\n{problem.fix}"
+
+
+REVOLUTE = {"types": "revolute revolute revolute", "limits": '<limit lower="-1" upper="1" effort="1"/>'}
+
+
+@pytest.mark.parametrize(
+    ("mimic", "reached"),
+    [
+        ('multiplier="-2"', "from -2 to 2"),
+        ('offset="0.5"', "from -0.5 to 1.5"),
+        ('multiplier="0" offset="5"', "from 5 to 5"),
+        ('multiplier="1.001"', ""),
+        ('multiplier="-0.5" offset="0.2"', ""),
+    ],
+)
+def test_a_master_that_leads_too_far(tmp_path, mimic, reached):
+    _, problems = read_urdf(write(tmp_path, chain("", f'<mimic joint="a" {mimic}/>', **REVOLUTE)))
+    assert [p.code for p in problems] == (["mimic.range"] if reached else [])
+    assert all(reached in p.message and "-1 to 1" in p.message and p.line == 3 for p in problems)
+
+
+def test_an_unlimited_master_leads_anywhere(tmp_path):
+    text = chain("", '<mimic joint="a"/>', types="continuous revolute continuous", limits=REVOLUTE["limits"])
+    _, problems = read_urdf(write(tmp_path, text))
+    assert [p.code for p in problems if p.code.startswith("mimic")] == ["mimic.range"]
+
+
+def test_chains_are_exported_link_by_link(tmp_path):
+    file, out = write(tmp_path, chain("", B_FOLLOWS_A, C_FOLLOWS_B)), tmp_path / "out.urdf"
+    model = load(file)
+    model = changed(model, lambda m: m.joint.mimic_ratio, 1, 4.0)
+    model = changed(model, lambda m: m.joint.mimic_offset, 1, 0.25)
+    changes = export(file, model, out)
+    assert_same(load(out), model, rtol=1e-15)
+    # b leads c, which must go on following a as before
+    assert {(c.element, c.parameter) for c in changes} == {
+        *(("joint 'b'", name) for name in ("mimic ratio", "mimic offset")),
+        *(("joint 'c'", name) for name in ("mimic ratio", "mimic offset")),
+    }
+    assert '<mimic joint="a" multiplier="4.0" offset="0.25"/>' in out.read_text()
+    assert '<mimic joint="b" multiplier="-1.5"' in out.read_text()
