@@ -1,5 +1,6 @@
 """Passes over the tree against plain loops over bodies, on trees that exercise every way of batching."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -55,6 +56,7 @@ def test_root_to_leaves(name):
         result = 0.5 * parent + body[0] + jnp.sum(own)
         return result, own * result
 
+    @jax.jit
     def passed(bodies, dofs):
         return root_to_leaves(tree, step, jnp.asarray(7.0), bodies, dofs)
 
@@ -78,6 +80,7 @@ def test_leaves_to_root(name):
     def step(total, body, own):
         return 0.5 * total + body[1], total * body[0], own * total[0]
 
+    @jax.jit
     def passed(own_values, bodies, dofs):
         return leaves_to_root(tree, step, own_values, bodies, dofs)
 

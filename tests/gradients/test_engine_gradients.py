@@ -136,14 +136,12 @@ def _at(model, parameters):
     return eqx.tree_at(lambda m: m.joint.placement.R, changed, R), q, parameters["qd"]
 
 
-def _kinematics(model, q, qd):
-    kin = kinematics(model, q, qd)
-    return kin.X_WB.R, kin.X_WB.p, kin.V_WB_B
-
-
-def _energies(model, q, qd):
+def _kinematics_and_energies(model, q, qd):
     kin = kinematics(model, q, qd)
     return (
+        (kin.X_WB.R, kin.X_WB.p, kin.V_WB_B),
+        body_jacobian(model, kin, 4),
+        frame_jacobian(model, kin, 2, jnp.array([0.1, 0.2, 0.3])),
         energy.kinetic_energy(model, kin, qd),
         energy.gravity_energy(model, kin),
         energy.momentum(model, kin),
@@ -155,13 +153,10 @@ TORQUE = np.linspace(-1.0, 1.0, 12)
 WRENCH = np.linspace(-1.0, 1.0, 30).reshape(5, 6)
 
 ALGORITHMS = {
-    "kinematics": _kinematics,
-    "body Jacobian": lambda m, q, qd: body_jacobian(m, kinematics(m, q, qd), 4),
-    "frame Jacobian": lambda m, q, qd: frame_jacobian(m, kinematics(m, q, qd), 2, jnp.array([0.1, 0.2, 0.3])),
+    "kinematics and energies": _kinematics_and_energies,
     "inverse dynamics": lambda m, q, qd: inverse_dynamics(m, q, qd, TORQUE, WRENCH),
     "mass matrix": lambda m, q, qd: mass_matrix(m, q),
     "forward dynamics": lambda m, q, qd: forward_dynamics(m, q, qd, TORQUE, WRENCH),
-    "energies": _energies,
     "regressor": lambda m, q, qd: inertial_regressor(m, q, qd, TORQUE),
 }
 
@@ -193,7 +188,7 @@ MIMIC_PARAMETERS = {"ratio": lambda m: m.joint.mimic_ratio, "offset": lambda m: 
 
 
 def test_mimic_joint():
-    """All at once on a gripper whose second finger follows the first: the dynamics on reduced coordinates."""
+    """A gripper whose second finger follows the first: the dynamics on reduced coordinates."""
     gripper = ModelBuilder("gripper", gravity=(0.3, -0.4, -9.0))
     gripper.add_body("slide", kind="prismatic", axis=(0.1, 0.2, 1.0), mass=1.0, inertia=(0.1, 0.2, 0.25), **COMMON)
     for name, extra in (("left", {}), ("right", {"mimic": "left", "mimic_ratio": -0.7, "mimic_offset": 0.2})):
@@ -220,15 +215,12 @@ def test_mimic_joint():
         q, qd = p["q"], p["qd"]
         sim = eqx.tree_at(lambda s: s.model, Simulator(model, dt=0.01), changed)
         state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+        kin = kinematics(changed, q, qd)
         return (
-            _kinematics(changed, q, qd),
-            _energies(changed, q, qd),
-            frame_jacobian(changed, kinematics(changed, q, qd), 2, jnp.array([0.1, 0.2, 0.3])),
+            kin.X_WB.p,
+            frame_jacobian(changed, kin, 2, jnp.array([0.1, 0.2, 0.3])),
             inverse_dynamics(changed, q, qd, torque, wrench),
-            mass_matrix(changed, q),
-            forward_dynamics(changed, q, qd, torque, wrench),
-            passive_torques(changed, q, qd),
-            rollout(sim, state, np.ones((3, model.nu))).q,
+            rollout(sim, state, Inputs(np.ones((3, model.nu)), np.tile(wrench, (3, 1, 1)))).q,
         )
 
     parameters = {name: get(model) for name, get in (MODEL_PARAMETERS | MIMIC_PARAMETERS).items()}
