@@ -3,12 +3,14 @@
 import gzip
 import os
 import threading
+import time
 import warnings
 
 import pytest
 
 from hybridsim.core.errors import ModelError, ModelWarning, Severity
 from hybridsim.io.load import inspect_model, load_model
+from support.real_models import bullet_file
 
 MJCF = """<mujoco model="swing">
   <worldbody><body name="arm"><joint name="pivot"/><geom size=".1"/>
@@ -168,3 +170,11 @@ def test_lenience_does_not_help_without_a_usable_model(urdf):
     urdf.write_text(URDF.format(ixx=".1").replace('axis xyz="0 1 0"', 'axis xyz="0 0 0"'))
     with pytest.raises(ModelError, match="no direction"):
         load_model(urdf, lenient="all")
+
+
+def test_a_quadruped_is_loaded_in_half_a_second():
+    """Nothing is compiled; the first time counts, with everything that it imports on the way."""
+    path = bullet_file("a1/a1.urdf")
+    start = time.process_time()
+    inspect_model(path, base="free")
+    assert time.process_time() - start < 0.5
