@@ -85,7 +85,7 @@ def test_a_pipe_is_read_once(tmp_path, text):
     assert model is not None and problems == []
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"<robot/>"), b"PK\x03\x04..."])
+@pytest.mark.parametrize("content", [gzip.compress(b"<robot/>"), b"PK\x03\x04..."], ids=["gzip", "zip"])
 def test_compressed_files_are_named_so(tmp_path, content):
     path = tmp_path / "arm.urdf.gz"
     path.write_bytes(content)
