@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,12 @@ trajectory = simulate(sim, state, steps=10)
 assert trajectory.q.dtype == np.float64 and not jax.config.jax_enable_x64
 """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_every_dependency_has_a_lower_bound():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
+    loose = [
+        requirement for requirement in wanted if ">=" not in requirement and not requirement.startswith("hybridsim")
+    ]
+    assert not loose and project["requires-python"] == ">=3.11"

@@ -322,3 +322,17 @@ def test_gradient_survives_checkpointed_blocks():
     long = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), CHAIN + 7)
     plain = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), CHAIN + 7)
     np.testing.assert_allclose(long, plain, rtol=1e-10)
+
+
+def test_memory_of_a_long_gradient_is_bounded():
+    """Beyond `CHAIN` steps a reverse sweep keeps about √T states, not all that every step computes."""
+    sim = Simulator(pendulum(), dt=0.001)
+
+    def memory(steps):
+        def final(sim):
+            return rollout(sim, sim.initial_state([1.0]), steps=steps).final.q[0]
+
+        return jax.jit(jax.grad(final)).lower(sim).compile().memory_analysis().temp_size_in_bytes
+
+    short, long = memory(1024), memory(16 * 1024)
+    assert long < 8 * short, f"16 times the steps take {long / short:.1f} times the memory"

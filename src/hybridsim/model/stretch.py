@@ -26,13 +26,10 @@ def stretched(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
         return jnp.where(on_world, 1.0, jnp.asarray(factors)[index])[:, None]
 
     topology, geometry = model.topology, model.geometry
-    where = lambda m: (  # noqa: E731 - a list of places, read by `tree_at`
-        m.body.com,
-        m.joint.anchor,
-        m.joint.placement.p,
-        m.frame_placement.p,
-        m.geometry.placement.p,
-    )
+
+    def where(m: Model) -> tuple:
+        return m.body.com, m.joint.anchor, m.joint.placement.p, m.frame_placement.p, m.geometry.placement.p
+
     com, anchor, placement, frames, shapes = where(model)
     own = jnp.asarray(factors)[:, None]
     return eqx.tree_at(
