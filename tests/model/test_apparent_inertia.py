@@ -33,9 +33,9 @@ def test_a_long_chain_is_built_in_seconds():
     import time
 
     chain, parent = ModelBuilder("chain"), "world"
-    for i in range(500):
+    for i in range(1000):
         parent, above = f"link{i}", parent
         chain.add_body(parent, parent=above, at=(0, 0, -0.1), axis=(0, 1, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
     start = time.process_time()
     chain.build()
-    assert time.process_time() - start < 5.0, "adding one matrix per link would take much longer"
+    assert time.process_time() - start < 8.0, "adding one matrix per link takes three times as long"

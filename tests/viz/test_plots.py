@@ -12,8 +12,9 @@ def test_panels_follow_the_joints_not_their_names():
     """A hinge called arm.q1 is no quaternion."""
     solid = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
     robot = ModelBuilder("robot").add_body("base", joint="root", kind="free", **solid)
-    robot.add_body("arm", parent="base", joint="arm.q1", **solid).add_body("hand", parent="arm", joint="slide", **solid)
-    robot.add_body("finger", parent="hand", joint="follower", mimic="slide", **solid)
+    robot.add_body("arm", parent="base", joint="arm.q1", **solid)
+    robot.add_body("hand", parent="arm", joint="slide", kind="prismatic", **solid)
+    robot.add_body("finger", parent="hand", joint="follower", kind="prismatic", mimic="slide", **solid)
     model = robot.build()
     panels = _panels(model.topology, np.arange(9.0)[None], np.arange(8.0)[None])
     assert [panel.label.split("\n")[-1] for panel in panels] == [

@@ -10,7 +10,7 @@ from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.mobility import singular_joints
 from hybridsim.model.specs import PARTS, WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
-from hybridsim.model.validate_settings import settings_problems
+from hybridsim.model.validate_settings import problem_at, settings_problems
 
 TRIANGLE_SLACK = 1e-6
 """Relative excess of a principal moment over the sum of the others that passes as rounding in the file."""
@@ -39,10 +39,6 @@ def problems_of(spec: ModelSpec) -> list[Problem]:
     return problems
 
 
-def _problem(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
-    return Problem(message, fix, source.file, source.line, severity, code)
-
-
 def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
     named = [("body", b.name, b.source) for b in spec.bodies] + [
         ("joint", b.joint.name, b.joint.source) for b in spec.bodies
@@ -50,39 +46,41 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
     seen: dict[tuple[str, str], Source] = {}
     for what, name, source in named:
         if not name:
-            yield _problem(source, "name.missing", f"a {what} has no name", f"give the {what} a unique name")
+            yield problem_at(source, "name.missing", f"a {what} has no name", f"give the {what} a unique name")
         elif (what, name) in seen:
             first = seen[what, name]
             also = f" (first at line {first.line})" if first.line else ""
             many = {"body": "bodies", "joint": "joints"}[what]
-            yield _problem(source, "name.duplicate", f"two {many} are named {name!r}{also}", f"rename one {what}")
+            yield problem_at(source, "name.duplicate", f"two {many} are named {name!r}{also}", f"rename one {what}")
         seen.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
-            yield _problem(source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it")
+            yield problem_at(
+                source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it"
+            )
 
 
 def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
     known = {WORLD_NAME}
     names = {WORLD_NAME} | {body.name for body in spec.bodies}
     if not spec.bodies:
-        yield _problem(Source(), "tree.empty", f"model {spec.name!r} has no body", "add at least one body")
+        yield problem_at(Source(), "tree.empty", f"model {spec.name!r} has no body", "add at least one body")
     for body in spec.bodies:
         if body.parent not in names:
-            yield _problem(
+            yield problem_at(
                 body.source,
                 "tree.parent",
                 f"body {body.name!r} hangs on {body.parent!r}, which does not exist",
                 f"the bodies are {', '.join(sorted(names))}",
             )
         elif body.parent not in known:
-            yield _problem(
+            yield problem_at(
                 body.source,
                 "tree.order",
                 f"body {body.name!r} comes before its parent {body.parent!r}",
                 "add parents before children; a loop of bodies cannot be a tree",
             )
         if body.joint.kind is JointKind.FREE and body.parent != WORLD_NAME:
-            yield _problem(
+            yield problem_at(
                 body.joint.source,
                 "joint.free_inside",
                 f"free joint {body.joint.name!r} hangs on body {body.parent!r}",
@@ -104,7 +102,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
     """What is impossible about the mass properties of the body with this name."""
     numbers = [np.array([inertial.mass]), inertial.com, inertial.inertia.ravel()]
     if not all(np.isfinite(n).all() for n in numbers):
-        yield _problem(
+        yield problem_at(
             source,
             "inertial.nonfinite",
             f"mass properties of body {name!r} are not finite",
@@ -112,7 +110,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
         )
         return
     if inertial.mass < 0.0:
-        yield _problem(
+        yield problem_at(
             source,
             "mass.negative",
             f"mass of body {name!r} is {inertial.mass:g} kg",
@@ -120,12 +118,14 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
         )
         return
     if not np.allclose(inertial.inertia, inertial.inertia.T, rtol=0.0, atol=1e-9 * np.abs(inertial.inertia).max()):
-        yield _problem(source, "inertia.asymmetric", f"inertia of body {name!r} is not symmetric", "check its entries")
+        yield problem_at(
+            source, "inertia.asymmetric", f"inertia of body {name!r} is not symmetric", "check its entries"
+        )
         return
     moments = np.linalg.eigvalsh(inertial.inertia)
     if inertial.mass == 0.0:
         if np.abs(inertial.inertia).max() > 0.0:
-            yield _problem(
+            yield problem_at(
                 source,
                 "mass.zero_with_inertia",
                 f"body {name!r} has inertia but no mass",
@@ -134,14 +134,14 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
         return
     scale = max(moments[-1], 0.0)
     if moments[0] < -TRIANGLE_SLACK * scale or scale < 0.0 or moments[-1] < 0.0:
-        yield _problem(
+        yield problem_at(
             source,
             "inertia.indefinite",
             f"inertia of body {name!r} is not positive definite: principal moments {_list(moments)} kg·m²",
             "check signs and off-diagonal entries; an inertia is a positive definite matrix",
         )
     elif moments[2] > (moments[0] + moments[1]) * (1.0 + TRIANGLE_SLACK):
-        yield _problem(
+        yield problem_at(
             source,
             "inertia.triangle",
             f"inertia of body {name!r} is impossible: its principal moments {_list(moments)} kg·m² break I3 ≤ I1 + I2",
@@ -152,7 +152,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
 def _joint_problems(body: BodySpec) -> Iterator[Problem]:
     joint = body.joint
     if not (np.isfinite(body.placement.p).all() and np.isfinite(body.placement.R).all()):
-        yield _problem(
+        yield problem_at(
             joint.source,
             "placement.nonfinite",
             f"placement of joint {joint.name!r} is not finite",
@@ -162,14 +162,14 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
     for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in _ONE_DOF else ()):
         length = np.linalg.norm(axis)
         if not np.isfinite(length) or length < 1e-9:
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 "axis.zero",
                 f"axis of joint {joint.name!r} is ({_list(axis)}), which has no direction",
                 "give a vector of non-zero length, such as 0 0 1",
             )
     if joint.lower > joint.upper and joint.kind in _ONE_DOF:
-        yield _problem(
+        yield problem_at(
             joint.source,
             "limit.order",
             f"limits of joint {joint.name!r} are swapped: lower {joint.lower:g} > upper {joint.upper:g}",
@@ -178,7 +178,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
     for field in ("armature", "stiffness", "damping", "friction", "breakaway", "effort_limit"):
         value = getattr(joint, field)
         if np.isnan(value) or value < 0.0 or (np.isinf(value) and field != "effort_limit"):
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 f"{field}.invalid",
                 f"{field.replace('_', ' ')} of joint {joint.name!r} is {value:g}",
@@ -186,7 +186,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             )
     for field in ("lower", "upper"):
         if np.isnan(getattr(joint, field)):
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 "limit.nan",
                 f"{field} limit of joint {joint.name!r} is not a number",
@@ -202,23 +202,23 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
         master = joints.get(joint.mimic)
         where = f"joint {joint.name!r} mimics {joint.mimic!r}"
         if master is None:
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 "mimic.unknown",
                 f"{where}, which does not exist",
                 f"the joints are {', '.join(joints)}",
             )
         elif master is joint:
-            yield _problem(joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint")
+            yield problem_at(joint.source, "mimic.self", f"joint {joint.name!r} mimics itself", "name another joint")
         elif master.mimic:
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 "mimic.chain",
                 f"{where}, which is itself a mimic joint",
                 f"let it mimic the first joint of the chain, {master.mimic!r}, with the multipliers' product",
             )
         elif joint.kind not in _ONE_DOF or master.kind not in _ONE_DOF:
-            yield _problem(
+            yield problem_at(
                 joint.source,
                 "mimic.kind",
                 f"{where}, but one of the two has not exactly one degree of freedom",
@@ -231,7 +231,7 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
     joints = {body.joint.name: body.joint for body in spec.bodies}
     for geom in spec.geoms:
         if geom.body not in bodies:
-            yield _problem(
+            yield problem_at(
                 geom.source,
                 "geom.body",
                 f"shape {geom.name!r} sits on {geom.body!r}, which does not exist",
@@ -240,7 +240,7 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
         # the scale of a mesh may be negative: that mirrors it
         negative = geom.shape is not Shape.MESH and (np.asarray(geom.size) < 0.0).any()
         if not np.isfinite(geom.size).all() or negative:
-            yield _problem(
+            yield problem_at(
                 geom.source,
                 "geom.size",
                 f"size of shape {geom.name!r} is {_list(geom.size)}",
@@ -248,7 +248,7 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
             )
     for frame in spec.frames:
         if frame.body not in bodies:
-            yield _problem(
+            yield problem_at(
                 Source(),
                 "frame.body",
                 f"frame {frame.name!r} sits on {frame.body!r}, which does not exist",
@@ -258,7 +258,7 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
     drivable += [f"{name}.{part}" for name, joint in joints.items() for part in PARTS.get(joint.kind, ())]
     for actuator in spec.actuators:
         if actuator.joint not in drivable:
-            yield _problem(
+            yield problem_at(
                 actuator.source,
                 "actuator.joint",
                 f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which does not have "
@@ -284,7 +284,7 @@ def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
                 "carries have no inertia about or along some axis of the joint"
             )
             fix = "give the body an inertia, or fix its joint"
-        yield replace(_problem(body.source, code, message, fix), element=body.name)
+        yield replace(problem_at(body.source, code, message, fix), element=body.name)
 
 
 def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
@@ -294,7 +294,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
     for body in spec.bodies:
         distance = max(_length(body.placement.p), _length(body.inertial.com))
         if distance > PLAUSIBLE_LENGTH:
-            yield _problem(
+            yield problem_at(
                 body.source,
                 "units.length",
                 f"body {body.name!r} is {distance:g} m away from its parent or its own frame: "
@@ -306,7 +306,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
         if body.inertial.mass > NEGLIGIBLE_MASS * total and extent > 0.0:
             gyration = float(np.sqrt(np.trace(body.inertial.inertia) / 2.0 / body.inertial.mass))
             if gyration > PLAUSIBLE_GYRATION * extent:
-                yield _problem(
+                yield problem_at(
                     body.inertial_source,
                     "units.inertia",
                     f"inertia of body {body.name!r} fits something {gyration / extent:.0f} times its size "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hybridsim.core.errors import Problem
+from hybridsim.core.errors import Problem, Severity
 from hybridsim.model.specs import JointKind, JointSpec, ModelSpec, Source
 
 COORDINATES = {
@@ -39,7 +39,7 @@ def settings_problems(spec: ModelSpec) -> Iterator[Problem]:
 
 def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
     def problem(code: str, message: str, fix: str) -> Problem:
-        return Problem(f"joint {joint.name!r} {message}", fix, joint.source.file, joint.source.line, code=code)
+        return problem_at(joint.source, code, f"joint {joint.name!r} {message}", fix)
 
     has_quaternion = joint.kind in (JointKind.SPHERICAL, JointKind.FREE)
     if has_quaternion and (np.isfinite(joint.lower) or np.isfinite(joint.upper)):
@@ -73,12 +73,14 @@ def _home_problems(spec: ModelSpec) -> Iterator[Problem]:
             continue
         source, expected = joint.source, COORDINATES.get(joint.kind, 1)
         if joint.mimic:
-            yield _at(source, "home.mimic", f"{where}: it follows {joint.mimic!r}", "set the home of that joint")
+            yield problem_at(source, "home.mimic", f"{where}: it follows {joint.mimic!r}", "set the home of that joint")
         elif value.size != expected or not np.isfinite(value).all():
             fix = f"a {joint.kind} joint has {expected} coordinate{'s' * (expected != 1)}"
-            yield _at(source, "home.size", f"{where} is {value.tolist()}", fix)
+            yield problem_at(source, "home.size", f"{where} is {value.tolist()}", fix)
         elif expected in (4, 7) and not _is_unit_quaternion(value[-4:]):
-            yield _at(source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must be unit")
+            yield problem_at(
+                source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must be unit"
+            )
 
 
 def _part_names(spec: ModelSpec) -> Iterator[Problem]:
@@ -89,8 +91,9 @@ def _part_names(spec: ModelSpec) -> Iterator[Problem]:
                 yield Problem(message, f"rename all but one {what}", code="name.duplicate")
 
 
-def _at(source: Source, code: str, message: str, fix: str) -> Problem:
-    return Problem(message, fix, source.file, source.line, code=code)
+def problem_at(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
+    """A problem with what was described at this place of a file."""
+    return Problem(message, fix, source.file, source.line, severity, code)
 
 
 def _is_unit_quaternion(quat: np.ndarray) -> bool:

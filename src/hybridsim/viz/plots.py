@@ -62,7 +62,7 @@ def require_picture_format(path: str | Path) -> None:
 def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
     """Positions, then velocities: all joints with one coordinate together, the others one by one."""
     positions, velocities = [], []
-    single_q, single_v = [], []
+    single_q, single_v, kinds = [], [], set()
     own = zip(
         topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True
     )
@@ -72,6 +72,7 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
         if q1 - q0 == 1:
             single_q.append(q0)
             single_v.append(v0)
+            kinds.add(kind)
             continue
         if kind is JointType.FREE:
             positions.append(_Panel(f"{joint}\nposition [m]", ["x", "y", "z"], q[:, q0 : q0 + 3]))
@@ -79,9 +80,10 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
         positions.append(_Panel(f"{joint}\nquaternion", ["w", "x", "y", "z"], q[:, q1 - 4 : q1]))
         velocities.append(_Panel(f"{joint}\nangular velocity [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3]))
     names = topology.dof_names
+    units = [unit for kind, unit in ((JointType.REVOLUTE, "rad"), (JointType.PRISMATIC, "m")) if kind in kinds]
     for label, panels, values, columns in (
-        ("position [rad, m]", positions, q, single_q),
-        ("velocity [rad/s, m/s]", velocities, qd, single_v),
+        (f"position [{', '.join(units)}]", positions, q, single_q),
+        (f"velocity [{', '.join(f'{unit}/s' for unit in units)}]", velocities, qd, single_v),
     ):
         for start in range(0, len(columns), MOST_CURVES):
             chunk = slice(start, start + MOST_CURVES)
