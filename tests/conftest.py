@@ -1,6 +1,8 @@
 """Settings of every test: double precision, no silent broadcasting, no silent change of type."""
 
 import os
+import shutil
+import tempfile
 
 # tests compile far more than they run
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
@@ -31,3 +33,15 @@ def clear_compilation_caches():
     """Compiled functions of one test file are of no use to the next and would pile up in memory."""
     yield
     jax.clear_caches()
+
+
+def pytest_configure(config):
+    """Keep kernels that the tests compile in a folder of their own, shared by their processes."""
+    if "HYBRIDSIM_CACHE" not in os.environ:
+        os.environ["HYBRIDSIM_CACHE"] = config.own_kernel_cache = tempfile.mkdtemp(prefix="hybridsim-tests-")
+
+
+def pytest_unconfigure(config):
+    """Remove that folder."""
+    if own := getattr(config, "own_kernel_cache", None):
+        shutil.rmtree(own, ignore_errors=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hybridsim.io.load import load_model as load_model
     from hybridsim.model.builder import ModelBuilder as ModelBuilder
     from hybridsim.model.model import Model as Model
+    from hybridsim.sim.export_c import export_c as export_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
     from hybridsim.sim.rollout import rollout as rollout
     from hybridsim.sim.rollout import simulate as simulate
@@ -67,6 +68,7 @@ _HOME = {
     "rollout": "sim.rollout",
     "simulate": "sim.rollout",
     "Trajectory": "sim.rollout",
+    "export_c": "sim.export_c",
 }
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "Trajectory",
     "convert",
     "export",
+    "export_c",
     "forward_dynamics",
     "inverse_dynamics",
     "inverse_kinematics",

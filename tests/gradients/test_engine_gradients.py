@@ -27,7 +27,8 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import difference, retract
 from hybridsim.model.stretch import stretched
 from hybridsim.models import double_pendulum, pendulum
-from hybridsim.sim.rollout import CHAIN, rollout
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.rollout_xla import CHAIN
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.spatial.rotation import matrix_exp
@@ -313,7 +314,7 @@ def check_rollout(model, integrator):
 
 def test_gradient_survives_checkpointed_blocks():
     """A rollout long enough for √T blocks has the same gradient in reverse mode as in forward mode."""
-    sim = Simulator(pendulum(damping=0.1), dt=0.001)
+    sim = Simulator(pendulum(damping=0.1), dt=0.001, backend="xla")
 
     def final(mass, steps):
         changed = eqx.tree_at(lambda s: s.model.body.mass, sim, mass)
@@ -326,7 +327,7 @@ def test_gradient_survives_checkpointed_blocks():
 
 def test_memory_of_a_long_gradient_is_bounded():
     """Beyond `CHAIN` steps a reverse sweep keeps about √T states, not all that every step computes."""
-    sim = Simulator(pendulum(), dt=0.001)
+    sim = Simulator(pendulum(), dt=0.001, backend="xla")
 
     def memory(steps):
         def final(sim):

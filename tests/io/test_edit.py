@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hybridsim.core.errors import ModelError
-from hybridsim.io.edit import Change, Changes, Edits, number_text, numbers_text, write_atomically
+from hybridsim.core.files import write_atomically
+from hybridsim.io.edit import Change, Changes, Edits, number_text, numbers_text
 from hybridsim.io.xml import parse
 
 SOURCE = b"""<?xml version="1.0"?>\r

@@ -11,7 +11,8 @@ from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.models import cartpole, double_pendulum, pendulum
-from hybridsim.sim.rollout import CHAIN, failure, rollout, simulate
+from hybridsim.sim.rollout import failure, rollout, simulate
+from hybridsim.sim.rollout_xla import CHAIN
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, difference, retract
 from hybridsim.sim.step import step
@@ -36,8 +37,9 @@ def test_rollout_is_a_chain_of_steps(sim):
     assert trajectory.q.shape == (5, 2) and int(trajectory.status) == Status.OK
 
 
-def test_long_rollouts_in_blocks_equal_short_ones_in_a_row():
-    sim = Simulator(pendulum(), dt=0.001)
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_long_rollouts_in_blocks_equal_short_ones_in_a_row(backend):
+    sim = Simulator(pendulum(), dt=0.001, backend=backend)
     start = sim.initial_state([1.0])
     steps = CHAIN + 3
     whole = simulate(sim, start, steps=steps)

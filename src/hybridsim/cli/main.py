@@ -48,8 +48,10 @@ def _dispatch(arguments: list[str]) -> int:
     from tyro.extras import SubcommandApp
 
     import hybridsim
+    from hybridsim.cli.cache import cache
     from hybridsim.cli.check import check
     from hybridsim.cli.convert import convert
+    from hybridsim.cli.export_c import export_c
     from hybridsim.cli.simulate import simulate
     from hybridsim.cli.taps import taps
 
@@ -57,7 +59,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
     app = SubcommandApp()
-    for command in (check, taps, simulate, convert):
+    for command in (check, taps, simulate, convert, export_c, cache):
         app.command(command)
     description = "Robot simulation that fits physics and neural networks to recorded motion."
     return int(app.cli(prog="hybridsim", description=description, args=arguments) or 0)

@@ -17,6 +17,10 @@ class TapError(HybridsimError):
     """A blueprint names a quantity, element or network that does not fit the model."""
 
 
+class UnsupportedPrimitive(HybridsimError):
+    """A function uses something that has no native code."""
+
+
 class Severity(StrEnum):
     """How bad a problem is."""
 

@@ -72,6 +72,19 @@ def symmetric_solve_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyAr
     return jnp.stack([x0, x1, x2])
 
 
+def clamp(x: AnyArray, lower: AnyArray | float, upper: AnyArray | float) -> Array:
+    """`x` kept between two bounds; NaN stays NaN, and on a bound the derivative is that of `x`.
+
+    Written as choices, so that an infinite bound leaves nothing behind in native code.
+    """
+    return jnp.where(x < lower, lower, jnp.where(x > upper, upper, x))
+
+
+def excess(x: AnyArray, bound: AnyArray | float) -> Array:
+    """How far `x` is beyond a bound; zero up to it. An infinite bound leaves nothing behind in native code."""
+    return jnp.where(x > bound, x - bound, 0.0)
+
+
 def smooth_sign(x: AnyArray, width: AnyArray) -> Array:
     """Sign of `x` as tanh(x/width): a continuous sign whose slope at zero is 1/width."""
     return jnp.tanh(x / width)

@@ -60,7 +60,16 @@ StatusCode = Int[AnyArray, ""]
 
 def as_floats(x: Numbers) -> AnyArray:
     """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay as they are."""
-    return x if isinstance(x, Tracer) else np.array(x, dtype=float)
+    if isinstance(x, Tracer):
+        return x
+    if any(isinstance(part, Tracer) for part in jax.tree.leaves(x)):
+        return jax.numpy.asarray(x)
+    return np.array(x, dtype=float)
+
+
+def as_array(x: Any) -> Any:
+    """`x` as it is if it is an array of any kind, otherwise as a NumPy array."""
+    return x if isinstance(x, Tracer | jax.Array | np.ndarray) else np.asarray(x)
 
 
 def require_float64() -> None:

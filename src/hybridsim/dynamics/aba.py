@@ -1,9 +1,11 @@
 """Forward dynamics by the articulated-body algorithm (Featherstone 2008, table 7.1), in body frames.
 
-The first of its three passes is `kinematics`. The other two are below: articulated inertias IA and bias forces pA
+The first of its passes is `kinematics`. Then inverse dynamics at zero acceleration gives the torque that gravity and
+velocities call for, and the algorithm's other two passes solve M qdd = τ − rest: articulated inertias IA and forces pA
 from the leaves to the root, accelerations from the root to the leaves.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,14 +14,13 @@ from jaxtyping import Float
 from hybridsim.core.numerics import symmetric_solve_3
 from hybridsim.core.types import AnyArray, Numbers, Qdd, Tau
 from hybridsim.dynamics.crba import tree_mass_matrix
-from hybridsim.dynamics.inertias import armature_bias, bias_forces, body_inertias
+from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.rnea import tree_torques
+from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
 from hybridsim.model.coordinates import checked_v, coupling
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated
-from hybridsim.spatial.motion import cross_motion
 
 
 def forward_dynamics(
@@ -43,61 +44,88 @@ def forward_dynamics(
 def articulated_body(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"], tau: Tau
 ) -> Qdd:
-    """Joint accelerations from body inertias, bias forces (external wrenches subtracted) and joint torques."""
+    """Joint accelerations from body inertias, bias forces (external wrenches subtracted) and joint torques.
+
+    Derivatives do not go through the recursion. They follow from M qdd = τ − rest: the change of qdd is M⁻¹ times the
+    change of inverse dynamics at fixed qdd, which is far cheaper and needs no more than the recursion's own factors.
+    """
     if model.topology.is_coupled:
         return _coupled(model, kin, inertia, bias, tau)
-    c = jax.vmap(cross_motion)(kin.V_WB_B, kin.V_PB_B)
-    # accelerating the world upwards stands for gravity
-    a_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)])
+    factors = _factors(model, *jax.lax.stop_gradient((kin, inertia, jnp.asarray(model.joint.armature))))
+    steady = jax.lax.stop_gradient(kin)
+    return jax.lax.custom_linear_solve(
+        lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
+        tau - tree_bias_torques(model, kin, inertia, bias),
+        lambda _, torque: _solve(model, steady, factors, torque),
+        symmetric=True,
+    )
 
-    # leaves to root: IA, pA
-    def gather(total, body, dofs):
-        (IA, pA), (X_PB, c), (S, tau, armature) = total, body, dofs
-        if S.shape[0] == 6:
-            # a free body hangs on the world: nothing to pass up; its armature does not feel gravity
-            k = _free_solve(IA, armature, tau - pA + armature * X_PB.inv_motion(a_world))
-            return (IA, pA), None, (np.eye(6), k)
+
+class _Factors(eqx.Module):
+    """What the recursion from the leaves to the root finds; it solves for as many torques as one likes."""
+
+    IA: ArticulatedInertia
+    """Inertia of each body with all that hangs on it; for a free body with its armature."""
+    U: Float[AnyArray, "mv 6"]
+    """IA S: the force on the body that unit acceleration of its joint calls for."""
+    K: Float[AnyArray, "mv 6"]
+    """D⁻¹ U with D = Sᵀ IA S plus the armature."""
+    D: Float[AnyArray, "mv 3"]
+    """1/D of a joint with one degree of freedom, rows of D for one with three."""
+
+
+def _factors(model: Model, kin: Kinematics, inertia: RigidInertia, armature: Float[AnyArray, " mv"]) -> _Factors:
+    """From the leaves to the root: articulated inertias IA."""
+
+    def gather(IA, X_PB, dofs):
+        S, armature = dofs
+        n = S.shape[0]
+        if n == 6:
+            # a free body hangs on the world: nothing to pass up
+            IA = ArticulatedInertia(IA.I + jnp.diag(armature[:3]), IA.H, IA.M + jnp.diag(armature[3:]))
+            return IA, IA, (np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 3)))
         U = jax.vmap(lambda s: IA * s)(S)
-        K, k = _joint_solve(U @ S.T, armature, U, tau - S @ pA)
-        Ia = IA.without(U, K)
-        pa = pA + Ia * c + k @ U
-        return (Ia.seen_from(X_PB), X_PB.force(pa)), None, (K, k)
+        D = U @ S.T + jnp.diag(armature)
+        if n == 1:
+            inverse = 1.0 / D
+            K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
+        else:
+            K = symmetric_solve_3(D, U) if n == 3 else U
+            D = D.reshape(n, 3)
+        return IA.without(U, K).seen_from(X_PB), IA, (U, K, D)
 
-    own = (jax.vmap(articulated)(inertia), bias)
-    dofs = (kin.S, tau - armature_bias(model, kin), jnp.asarray(model.joint.armature))
-    _, (K, k) = leaves_to_root(model.topology, gather, own, (kin.X_PB, c), dofs)
+    own = jax.vmap(articulated)(inertia)
+    IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, (kin.S, armature))
+    return _Factors(IA, U, K, D)
 
-    # root to leaves: a, qdd
-    def accelerate(a_parent, body, dofs):
-        (X_PB, c), (S, K, k) = body, dofs
-        a = X_PB.inv_motion(a_parent) + c
+
+def _solve(model: Model, kin: Kinematics, factors: _Factors, torque: Float[AnyArray, " mv"]) -> Qdd:
+    """M⁻¹ times a torque: forces pA from the leaves to the root, accelerations from the root to the leaves."""
+
+    def gather(pA, body, dofs):
+        (X_PB, IA), (S, torque, U, D) = body, dofs
+        u, n = torque - S @ pA, S.shape[0]
+        if n == 6:
+            return pA, None, IA.solve(u)
+        k = D[:, 0] * u if n == 1 else symmetric_solve_3(D, u) if n == 3 else u
+        return X_PB.force(pA + k @ U), None, k
+
+    forces = np.zeros((model.nb, 6))
+    dofs = (kin.S, torque, factors.U, factors.D)
+    _, k = leaves_to_root(model.topology, gather, forces, (kin.X_PB, factors.IA), dofs)
+
+    def accelerate(a_parent, X_PB, dofs):
+        S, K, k = dofs
+        a = X_PB.inv_motion(a_parent)
         qdd = k - K @ a
         return a + qdd @ S, qdd
 
-    _, qdd = root_to_leaves(model.topology, accelerate, a_world, (kin.X_PB, c), (kin.S, K, k))
-    return qdd
-
-
-def _joint_solve(D, armature, U, u):
-    """K = D⁻¹ U and k = D⁻¹ u for a joint with zero, one or three degrees of freedom."""
-    n = D.shape[0]
-    if n == 0:
-        return U, u
-    if n == 1:
-        d = 1.0 / (D[0, 0] + armature[0])
-        return d * U, d * u
-    Kk = symmetric_solve_3(D + jnp.diag(armature), jnp.concatenate([U, u[:, None]], axis=1))
-    return Kk[:, :6], Kk[:, 6]
-
-
-def _free_solve(IA: ArticulatedInertia, armature, u):
-    with_armature = ArticulatedInertia(IA.I + jnp.diag(armature[:3]), IA.H, IA.M + jnp.diag(armature[3:]))
-    return with_armature.solve(u)
+    return root_to_leaves(model.topology, accelerate, np.zeros(6), kin.X_PB, (kin.S, factors.K, k))[1]
 
 
 def _coupled(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
     """Mimic joints share coordinates, which the recursion cannot express: solve with the mass matrix instead."""
     G = coupling(model)
     M = tree_mass_matrix(model, kin, inertia)
-    at_rest = np.zeros(model.topology.mv)
-    return jnp.linalg.solve(G.T @ M @ G, tau - G.T @ tree_torques(model, kin, inertia, bias, at_rest))
+    torque = tau - G.T @ tree_bias_torques(model, kin, inertia, bias)
+    return jax.scipy.linalg.solve(G.T @ M @ G, torque, assume_a="pos")

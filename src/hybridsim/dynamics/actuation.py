@@ -21,6 +21,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Float
 
+from hybridsim.core.numerics import clamp
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau, as_floats
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.model import Model
@@ -64,7 +65,7 @@ class ControlRange(AbstractStage):
     """Clips commands to the range in the model."""
 
     def output(self, model, signal, motor, memory, dt):
-        return jnp.clip(signal, model.actuator.control_lower, model.actuator.control_upper)
+        return clamp(signal, model.actuator.control_lower, model.actuator.control_upper)
 
 
 class ModelLaw(AbstractStage):
@@ -79,7 +80,7 @@ class ForceRange(AbstractStage):
     """Clips forces to the range in the model."""
 
     def output(self, model, signal, motor, memory, dt):
-        return jnp.clip(signal, model.actuator.force_lower, model.actuator.force_upper)
+        return clamp(signal, model.actuator.force_lower, model.actuator.force_upper)
 
 
 class PDServo(AbstractStage):
@@ -101,7 +102,7 @@ class Saturation(AbstractStage):
     """Largest magnitude, in the unit of the signal."""
 
     def output(self, model, signal, motor, memory, dt):
-        return jnp.clip(signal, -jnp.asarray(self.limit), self.limit)
+        return clamp(signal, -jnp.asarray(self.limit), self.limit)
 
 
 class TorqueSpeedLimit(AbstractStage):
@@ -113,9 +114,9 @@ class TorqueSpeedLimit(AbstractStage):
     """[rad/s or m/s]"""
 
     def output(self, model, signal, motor, memory, dt):
-        forward = jnp.clip(self.stall_force * (1.0 - motor.speed / self.no_load_speed), 0.0, self.stall_force)
-        backward = jnp.clip(self.stall_force * (1.0 + motor.speed / self.no_load_speed), 0.0, self.stall_force)
-        return jnp.clip(signal, -backward, forward)
+        forward = clamp(self.stall_force * (1.0 - motor.speed / self.no_load_speed), 0.0, self.stall_force)
+        backward = clamp(self.stall_force * (1.0 + motor.speed / self.no_load_speed), 0.0, self.stall_force)
+        return clamp(signal, -backward, forward)
 
 
 class FirstOrderLag(AbstractStage):
@@ -159,7 +160,7 @@ class TransportDelay(AbstractStage):
     def output(self, model, signal, motor, memory, dt):
         # age 0 is the signal that enters now, age k what entered k steps ago
         ages = jnp.concatenate([signal[None], memory])
-        position = jnp.clip(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
+        position = clamp(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
         # a hat function per sample is linear interpolation without indexing by a traced number
         weights = jnp.maximum(1.0 - jnp.abs(position[None] - np.arange(self.samples + 1.0)[:, None]), 0.0)
         return jnp.sum(weights * ages, axis=0)
@@ -236,7 +237,7 @@ class Actuation(eqx.Module):
         for stage, own in zip(self.stages, memory, strict=True):
             signal = stage.output(model, signal, motor, own, dt)
         tree_tau = (model.actuator.gear * signal) @ _transmission(model)
-        return reduce_tau(model, jnp.clip(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
+        return reduce_tau(model, clamp(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
 
     def advance(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> tuple:
         """Memory of all stages one time step later."""

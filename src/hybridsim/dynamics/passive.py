@@ -7,7 +7,7 @@ spring and damper that never pulls.
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.core.numerics import LIMIT_RAMP, smooth_sign
+from hybridsim.core.numerics import LIMIT_RAMP, clamp, excess, smooth_sign
 from hybridsim.core.types import AnyArray, Q, Qd, Tau
 from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
@@ -55,8 +55,7 @@ def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " m
     """
     joint = model.joint
     position = scalar_positions(model, q)
-    above = jnp.maximum(position - joint.upper, 0.0)
-    below = jnp.maximum(joint.lower - position, 0.0)
-    push_down = joint.limit_stiffness * above + joint.limit_damping * qd * jnp.minimum(above / LIMIT_RAMP, 1.0)
-    push_up = joint.limit_stiffness * below - joint.limit_damping * qd * jnp.minimum(below / LIMIT_RAMP, 1.0)
-    return jnp.maximum(push_up, 0.0) - jnp.maximum(push_down, 0.0)
+    above, below = excess(position, joint.upper), excess(-position, -joint.lower)
+    push_down = joint.limit_stiffness * above + joint.limit_damping * qd * clamp(above / LIMIT_RAMP, 0.0, 1.0)
+    push_up = joint.limit_stiffness * below - joint.limit_damping * qd * clamp(below / LIMIT_RAMP, 0.0, 1.0)
+    return excess(push_up, 0.0) - excess(push_down, 0.0)

@@ -58,21 +58,53 @@ def tree_torques(
     """Torque at every joint of the tree for accelerations of every joint of the tree."""
     A = body_accelerations(model, kin, qdd)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
+    return _joint_torques(model, kin, F) + model.joint.armature * qdd + armature_bias(model, kin)
 
-    def collect(total, X_PB, S):
-        return X_PB.force(total), None, S @ total
 
-    _, tau = leaves_to_root(model.topology, collect, F, kin.X_PB, kin.S)
-    return tau + model.joint.armature * qdd + armature_bias(model, kin)
+def tree_bias_torques(
+    model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"]
+) -> Float[AnyArray, " mv"]:
+    """Torque at every joint of the tree at zero accelerations."""
+    A = _accelerations(model, kin, gravity=True, velocity=True, qdd=None)
+    F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
+    return _joint_torques(model, kin, F) + armature_bias(model, kin)
+
+
+def tree_inertia_torques(
+    model: Model, kin: Kinematics, inertia: RigidInertia, qdd: Float[AnyArray, " mv"]
+) -> Float[AnyArray, " mv"]:
+    """Torque that accelerations of the tree's joints call for by themselves: M qdd."""
+    A = _accelerations(model, kin, gravity=False, velocity=False, qdd=qdd)
+    return _joint_torques(model, kin, jax.vmap(lambda I, A: I * A)(inertia, A)) + model.joint.armature * qdd
 
 
 def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:
     """Spatial acceleration of every body minus that of gravity, in body frames [rad/s², m/s²]."""
+    return _accelerations(model, kin, gravity=True, velocity=True, qdd=qdd)
+
+
+def _accelerations(
+    model: Model, kin: Kinematics, *, gravity: bool, velocity: bool, qdd: Float[AnyArray, " mv"] | None
+) -> Float[AnyArray, "nb 6"]:
+    """Those parts of the bodies' accelerations that are asked for."""
 
     def accelerate(A_P, body, dofs):
         (X_PB, V_WB_B, V_PB_B), (S, qdd) = body, dofs
-        return X_PB.inv_motion(A_P) + cross_motion(V_WB_B, V_PB_B) + qdd @ S, None
+        A = X_PB.inv_motion(A_P)
+        if velocity:
+            A = A + cross_motion(V_WB_B, V_PB_B)
+        return A if qdd is None else A + qdd @ S, None
 
-    a_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)])
+    # accelerating the world upwards stands for gravity
+    A_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)]) if gravity else np.zeros(6)
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
-    return root_to_leaves(model.topology, accelerate, a_world, rows, (kin.S, qdd))[0]
+    return root_to_leaves(model.topology, accelerate, A_world, rows, (kin.S, qdd))[0]
+
+
+def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " mv"]:
+    """The torque at every joint that carries the forces on all bodies beyond it."""
+
+    def collect(total, X_PB, S):
+        return X_PB.force(total), None, S @ total
+
+    return leaves_to_root(model.topology, collect, F, kin.X_PB, kin.S)[1]

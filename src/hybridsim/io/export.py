@@ -8,9 +8,10 @@ import jax
 import numpy as np
 
 from hybridsim.core.errors import ModelError, ModelWarning, Severity
+from hybridsim.core.files import write_atomically
 from hybridsim.io import xml
 from hybridsim.io.compare import require_read_back, require_same_structure
-from hybridsim.io.edit import Changes, write_atomically
+from hybridsim.io.edit import Changes
 from hybridsim.io.lenience import judged
 from hybridsim.io.load import read_spec
 from hybridsim.io.mjcf_export import export_mjcf

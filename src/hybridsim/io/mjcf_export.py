@@ -8,8 +8,9 @@ import jax
 import numpy as np
 
 from hybridsim.core.errors import ModelError, ModelWarning
+from hybridsim.core.files import write_atomically
 from hybridsim.io.compare import PARAMETERS, require_read_back, require_same_structure, unwritten_changes
-from hybridsim.io.edit import Change, write_atomically
+from hybridsim.io.edit import Change
 from hybridsim.io.mjcf import import_mjcf
 from hybridsim.io.mjcf_convert import ImportedMjcf
 from hybridsim.io.mjcf_pen import Baseline, Pen

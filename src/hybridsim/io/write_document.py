@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
-from hybridsim.io.edit import number_text, write_atomically
+from hybridsim.core.files import write_atomically
+from hybridsim.io.edit import number_text
 from hybridsim.io.paths import model_roots
 
 Element = ElementTree.Element

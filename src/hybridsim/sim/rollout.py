@@ -1,26 +1,21 @@
 """Rollouts: many steps, with gradients in bounded memory, and a status instead of NaN.
 
-Reverse-mode gradients recompute each step from its stored start, so they need memory for the states only; beyond
-`CHAIN` steps even those are recomputed from the start of every √T-th step.
+Native code or XLA does the work, as the simulator's `backend` says; both run the same guarded step.
 """
-
-import math
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.core.result import DIVERGENCE_LIMIT, Status
 from hybridsim.core.types import AnyArray, Numbers, StatusCode, require_float64
-from hybridsim.sim.integrate import next_state
+from hybridsim.sim import rollout_native, rollout_xla
+from hybridsim.sim.guard import Row, Run, begun
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State, as_inputs
-
-CHAIN = 1000
-"""Steps whose states a reverse sweep keeps without further thought."""
 
 
 class Trajectory(eqx.Module):
@@ -52,18 +47,17 @@ def rollout(
     """
     require_float64()
     inputs, steps = _per_step(inputs, sim.model.nu, steps)
-    start = jax.tree.map(jnp.asarray, state)
-    run = (start, jnp.asarray(True), jnp.asarray(-1), jnp.asarray(-1))
-    body = jax.checkpoint(partial(_guarded_step, sim, start))
-    (final, ok, failed_step, failed_dof), (q, qd, t) = _scan(body, run, (jnp.arange(steps), inputs), steps)
+    start = begun(state)
+    run, rows = _roll_out(sim, start, inputs, steps)
+    xp = np if isinstance(rows.q, np.ndarray) else jnp  # native code has run at once if nothing is traced
     return Trajectory(
-        q=jnp.concatenate([start.q[None], q]),
-        qd=jnp.concatenate([start.qd[None], qd]),
-        t=jnp.concatenate([start.t[None], t]),
-        final=final,
-        status=jnp.where(ok, Status.OK.value, Status.DIVERGED.value),
-        failed_step=failed_step,
-        failed_dof=failed_dof,
+        q=xp.concatenate([start.state.q[None], rows.q]),
+        qd=xp.concatenate([start.state.qd[None], rows.qd]),
+        t=xp.concatenate([start.state.t[None], rows.t]),
+        final=run.state,
+        status=xp.where(run.ok, Status.OK.value, Status.DIVERGED.value),
+        failed_step=xp.where(run.ok, -1, run.survived),
+        failed_dof=run.failed_dof,
     )
 
 
@@ -84,7 +78,8 @@ def simulate(
     """
     with jax.enable_x64(True):
         state = sim.initial_state() if state is None else state
-        return jax.tree.map(np.asarray, _compiled_rollout(sim, state, inputs, steps=steps))
+        run = _compiled_rollout if _by_xla(sim) else rollout
+        return jax.tree.map(np.asarray, run(sim, state, inputs, steps=steps))
 
 
 def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
@@ -108,69 +103,27 @@ def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> s
 _compiled_rollout = eqx.filter_jit(rollout)
 
 
-def _guarded_step(sim: Simulator, start: State, run, step):
-    """One step; once a trajectory has diverged it stays at its last good state."""
-    state, ok, failed_step, failed_dof = run
-    index, inputs = step
-    # a diverged trajectory goes on computing, but from a harmless state, so that its gradient stays finite
-    safe = jax.tree.map(lambda x, x0: jnp.where(ok, x, x0), state, start)
-    new = next_state(sim, safe, inputs)
-    bad = _bad_dofs(sim, new)
-    still_ok = ok & ~bad.any()
-    failed_now = ok & bad.any()
-    kept = jax.tree.map(lambda x, old: jnp.where(still_ok, x, old), new, state)
-    kept = eqx.tree_at(lambda s: s.t, kept, state.t + sim.dt)
-    failed_step = jnp.where(failed_now, index, failed_step)
-    failed_dof = jnp.where(failed_now, jnp.argmax(bad), failed_dof)
-    return (kept, still_ok, failed_step, failed_dof), (kept.q, kept.qd, kept.t)
+def _roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+    if _by_xla(sim):
+        return rollout_xla.roll_out(sim, run, inputs, steps)
+    try:
+        return rollout_native.roll_out(sim, run, inputs, steps)
+    except UnsupportedPrimitive as error:
+        if sim.backend == "native":
+            raise
+        rollout_native.warn_once(str(error))
+        return rollout_xla.roll_out(sim, run, inputs, steps)
 
 
-def _bad_dofs(sim: Simulator, state: State) -> Array:
-    """Which degrees of freedom have a coordinate or velocity that is not finite or far too large."""
-
-    def bad(x):
-        return ~(jnp.abs(x) < DIVERGENCE_LIMIT)
-
-    topology = sim.model.topology
-    bad_q, bad_qd = bad(state.q), bad(state.qd)
-    if topology.nq == topology.nv:
-        return bad_q | bad_qd
-    own = [(q, v) for q, v, m in zip(topology.q_slices, topology.v_slices, topology.mimics, strict=True) if m < 0]
-    parts = [jnp.broadcast_to(bad_q[q0:q1].any(), (v1 - v0,)) for (q0, q1), (v0, v1) in own if q1 > q0]
-    return jnp.concatenate(parts) | bad_qd
-
-
-def _scan(body, run, xs, steps: int):
-    """`lax.scan`, in checkpointed blocks of about √T steps when there are many."""
-    if steps <= CHAIN:
-        return jax.lax.scan(body, run, xs)
-    block = _block_length(steps)
-    blocks = steps // block
-
-    def run_block(run, xs):
-        return jax.lax.scan(body, run, xs)
-
-    head = jax.tree.map(lambda x: x[: blocks * block].reshape(blocks, block, *x.shape[1:]), xs)
-    run, ys = jax.lax.scan(jax.checkpoint(run_block), run, head)
-    ys = jax.tree.map(lambda y: y.reshape(blocks * block, *y.shape[2:]), ys)
-    if blocks * block == steps:
-        return run, ys
-    run, rest = jax.lax.scan(body, run, jax.tree.map(lambda x: x[blocks * block :], xs))
-    return run, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
-
-
-def _block_length(steps: int) -> int:
-    """A divisor of `steps` near its root, so that no second loop is compiled, or the root itself."""
-    root = math.isqrt(steps)
-    near = sorted(range(max(root // 2, 1), 2 * root + 1), key=lambda n: abs(n - root))
-    return next((n for n in near if steps % n == 0), root)
+def _by_xla(sim: Simulator) -> bool:
+    return sim.backend == "xla" or (sim.backend == "auto" and jax.default_backend() != "cpu")
 
 
 def _per_step(given: Inputs | Numbers | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
     if given is None:
         if steps is None:
             raise ValueError("rollout needs the number of steps, or inputs that tell it")
-        return Inputs(jnp.zeros((steps, nu))), steps
+        return Inputs(np.zeros((steps, nu))), steps
     inputs = as_inputs(given, nu)
     lengths = {x.shape[0] for x in jax.tree.leaves(inputs)}
     if len(lengths) != 1 or (steps is not None and lengths != {steps}):

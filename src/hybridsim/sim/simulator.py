@@ -18,6 +18,10 @@ INTEGRATORS = ("euler", "rk4", "implicit")
 """Ways to take a step: semi-implicit Euler, Runge–Kutta, implicit in velocity."""
 
 
+BACKENDS = ("auto", "native", "xla")
+"""What runs a rollout: native code where it can and XLA elsewhere, native code or nothing, XLA."""
+
+
 class Simulator(eqx.Module):
     """Everything that a step needs besides the state; a pytree of parameters like the model itself."""
 
@@ -28,6 +32,8 @@ class Simulator(eqx.Module):
     """Time step [s]."""
     integrator: str = eqx.field(static=True)
     """`euler` (semi-implicit), `rk4`, or `implicit` (implicit in velocity, for stiff damping)."""
+    backend: str = eqx.field(static=True)
+    """`auto` (native code on a CPU, XLA elsewhere), `native` or `xla`."""
     axis_names: tuple[tuple[Axis, tuple[str, ...]], ...] = eqx.field(static=True)
 
     def __init__(
@@ -38,6 +44,7 @@ class Simulator(eqx.Module):
         actuation: Actuation | None = None,
         dt: Numbers | None = None,
         integrator: str = "euler",
+        backend: str = "auto",
     ):
         """Build a simulator.
 
@@ -47,7 +54,10 @@ class Simulator(eqx.Module):
             actuation: how commands become torques; the model's own actuators by default.
             dt: time step [s]; the model's own by default.
             integrator: how a step is taken.
+            backend: what runs rollouts.
         """
+        if backend not in BACKENDS:
+            raise ValueError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
         if integrator not in INTEGRATORS:
             raise ValueError(f"unknown integrator {integrator!r}; choose one of {', '.join(INTEGRATORS)}")
         for given, kind in ((model, Model), (blueprint, Blueprint), (actuation, Actuation)):
@@ -61,6 +71,7 @@ class Simulator(eqx.Module):
             raise ValueError(f"the time step must be positive and finite, not {dt} s")
         self.actuation.check(self.dt)
         self.integrator = integrator
+        self.backend = backend
         self.axis_names = tuple(axis_names(model).items())
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
 

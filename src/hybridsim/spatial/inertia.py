@@ -92,7 +92,7 @@ class ArticulatedInertia(eqx.Module):
                 H - jnp.outer(u[:3], v[3:]),
                 M - jnp.outer(u[3:], v[3:]),
             )
-        return ArticulatedInertia(I, H, M)
+        return ArticulatedInertia(_mirrored(I), H, _mirrored(M))
 
     def seen_from(self, X_AB: Pose) -> "ArticulatedInertia":
         """The inertia given in B, expressed in A."""
@@ -100,7 +100,7 @@ class ArticulatedInertia(eqx.Module):
         I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T
         H_A = H + p @ M
         pHt = p @ H.T
-        return ArticulatedInertia(I + pHt - H_A @ p, H_A, M)
+        return ArticulatedInertia(_mirrored(I + pHt - H_A @ p), H_A, _mirrored(M))
 
     def solve(self, F: Wrench) -> Twist:
         """Acceleration that the force F gives the body, by eliminating the linear block."""
@@ -108,6 +108,11 @@ class ArticulatedInertia(eqx.Module):
         M_inv_Ht, M_inv_f = M_inv_Ht_and_f[:, :3], M_inv_Ht_and_f[:, 3]
         angular = symmetric_solve_3(self.I - self.H @ M_inv_Ht, F[:3] - self.H @ M_inv_f)
         return jnp.concatenate([angular, M_inv_f - M_inv_Ht @ angular])
+
+
+def _mirrored(A: Mat3) -> Mat3:
+    """A symmetric matrix by its upper half, so that native code never computes the lower one."""
+    return jnp.where(np.triu(np.full((3, 3), True)), A, A.T)
 
 
 def articulated(inertia: RigidInertia) -> ArticulatedInertia:

@@ -1,0 +1,51 @@
+"""Brax, generalized pipeline: differentiated by JAX, in float64 on one core."""
+
+from benchmarks.peers.measure import FASTER_XLA, Row, command_line, needs, one_thread
+from benchmarks.peers.workloads import W1, W2, Workload, mjcf
+
+PEER = "Brax"
+SHAPE = '<worldbody><geom type="sphere" size="0.01" contype="0" conaffinity="0"/>'
+"""Brax cannot read a model without shapes: one in the world that touches nothing."""
+
+
+def measure(w: Workload, *, steps: int, batch_steps: int) -> list[Row]:
+    """Forward and gradient with respect to the parameters."""
+    version = needs("brax", "jax")
+    import jax.numpy as jnp
+    from brax.generalized import pipeline
+    from brax.io import mjcf as brax_mjcf
+
+    from benchmarks.peers import jax_rollouts
+
+    system = brax_mjcf.loads(mjcf(w, motors=True).replace("<worldbody>", SHAPE))
+
+    def simulator(parameters, q0):
+        bodies = w.bodies(parameters)
+        moments = jax_rollouts.stacked(bodies, "inertia")
+        own = system.tree_replace(
+            {
+                "link.inertia.mass": jax_rollouts.stacked(bodies, "mass"),
+                "link.inertia.i": moments[:, :, None] * jnp.eye(3),
+                "link.inertia.transform.pos": jax_rollouts.stacked(bodies, "centre"),
+                "link.transform.pos": jax_rollouts.stacked(bodies, "position"),
+            }
+        )
+        no_torques = jnp.zeros(system.act_size())
+
+        def step(state):
+            state = pipeline.step(own, state, no_torques)
+            return state, state.q
+
+        return pipeline.init(own, q0, 0.0 * q0), step
+
+    return jax_rollouts.measure(PEER, version, w, simulator, steps=steps, batch_steps=batch_steps)
+
+
+PARTS = {
+    "W1": lambda: measure(W1, steps=500, batch_steps=500),
+    "W2": lambda: measure(W2, steps=500, batch_steps=50),
+}
+
+if __name__ == "__main__":
+    one_thread(FASTER_XLA)
+    command_line(__doc__, "benchmarks.peers.brax_peer", PARTS)

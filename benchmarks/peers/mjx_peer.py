@@ -1,0 +1,45 @@
+"""MJX: MuJoCo's own JAX implementation, differentiated by JAX, in float64 on one core."""
+
+from benchmarks.peers.measure import FASTER_XLA, Row, command_line, needs, one_thread
+from benchmarks.peers.workloads import W1, W2, Workload, mjcf
+
+PEER = "MJX"
+
+
+def measure(w: Workload, *, steps: int, batch_steps: int) -> list[Row]:
+    """Forward and gradient with respect to the parameters."""
+    version = needs("mujoco-mjx", "jax")
+    import mujoco
+    from mujoco import mjx
+
+    from benchmarks.peers import jax_rollouts
+
+    model = mjx.put_model(mujoco.MjModel.from_xml_string(mjcf(w)))
+    blank = mjx.make_data(model)
+
+    def simulator(parameters, q0):
+        bodies = w.bodies(parameters)
+        fields = {"body_mass": "mass", "body_inertia": "inertia", "body_pos": "position", "body_ipos": "centre"}
+        changed = {
+            name: getattr(model, name).at[1:].set(jax_rollouts.stacked(bodies, quantity))
+            for name, quantity in fields.items()
+        }
+        own = model.replace(**changed)
+
+        def step(state):
+            data = mjx.step(own, blank.replace(qpos=state[0], qvel=state[1]))
+            return (data.qpos, data.qvel), data.qpos
+
+        return (q0, 0.0 * q0), step
+
+    return jax_rollouts.measure(PEER, version, w, simulator, steps=steps, batch_steps=batch_steps)
+
+
+PARTS = {
+    "W1": lambda: measure(W1, steps=500, batch_steps=500),
+    "W2": lambda: measure(W2, steps=500, batch_steps=50),
+}
+
+if __name__ == "__main__":
+    one_thread(FASTER_XLA)
+    command_line(__doc__, "benchmarks.peers.mjx_peer", PARTS)

@@ -1,0 +1,1 @@
+"""Native kernels: JAX functions compiled to machine code for the CPU. No physics lives here."""

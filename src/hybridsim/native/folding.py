@@ -1,0 +1,63 @@
+"""Operations on known numbers: what the graph computes before there is a kernel."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special
+
+
+def quotient(x: float, y: float) -> float:
+    """X / y as floats divide, by zero too."""
+    if y != 0.0:
+        return x / y
+    if x == 0.0 or x != x:
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def evaluated(name: str, *values: float) -> float:
+    """An elementary function of numbers; `float32` rounds to single precision."""
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
+    names |= {"atanh": "arctanh", "pow": "power", "atan2": "arctan2", "rem": "fmod"}
+    with np.errstate(all="ignore"):
+        if name == "float32":
+            return float(np.float32(values[0]))
+        if name == "logistic":
+            return float(special.expit(values[0]))
+        owner = special if name in ("erf", "erfc") else np
+        return float(getattr(owner, names.get(name, name))(*values))
+
+
+def cut(value: float) -> int:
+    """A float as int64, cut towards zero and kept in range; NaN is 0."""
+    if value != value:
+        return 0
+    return int(value) if abs(value) < 2.0**63 else 2**63 - 1 if value > 0.0 else -(2**63)
+
+
+def _towards_zero(a: int, b: int) -> int:
+    if b == 0:
+        return -1
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+INTEGER: dict[str, Callable[..., int]] = {
+    "iadd": lambda a, b: a + b,
+    "isub": lambda a, b: a - b,
+    "imul": lambda a, b: a * b,
+    "iand": lambda a, b: a & b,
+    "ior": lambda a, b: a | b,
+    "ixor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "ashr": lambda a, b: a >> b,
+    "lshr": lambda a, b: (a & (2**64 - 1)) >> b,
+    "idiv": _towards_zero,
+    "irem": lambda a, b: a - b * _towards_zero(a, b),  # the dividend, if b is 0
+}
+
+
+def wrapped(value: int) -> int:
+    """A whole number as int64 holds it."""
+    return (value + 2**63) % 2**64 - 2**63

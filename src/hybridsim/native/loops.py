@@ -1,0 +1,151 @@
+"""Writing LLVM loops: counters, addresses, and moving rows of memory into lanes and back."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+class Code:
+    """The text of an LLVM function, line by line; values are the text of operands."""
+
+    def __init__(self, name: str, parameters: Sequence[tuple[str, str]]):
+        """Begin a function.
+
+        Args:
+            name: of the function.
+            parameters: type and name of each parameter.
+        """
+        self.head = f"define void @{name}({', '.join(f'{kind} %{own}' for kind, own in parameters)}) #0 {{"
+        self.lines = ["entry:"]
+        self.count = 0
+
+    def text(self) -> str:
+        """The finished function."""
+        return "\n".join([self.head, *self.lines, "  ret void", "}", ""])
+
+    def value(self, instruction: str) -> str:
+        """Write an instruction and name its result."""
+        self.count += 1
+        name = f"%c{self.count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    # whole numbers and addresses
+
+    def add(self, a: str | int, b: str | int) -> str:
+        return self.value(f"add i64 {a}, {b}")
+
+    def sub(self, a: str | int, b: str | int) -> str:
+        return self.value(f"sub i64 {a}, {b}")
+
+    def mul(self, a: str | int, b: str | int) -> str:
+        return self.value(f"mul i64 {a}, {b}")
+
+    def least(self, a: str | int, b: str | int) -> str:
+        smaller = self.value(f"icmp slt i64 {a}, {b}")
+        return self.value(f"select i1 {smaller}, i64 {a}, i64 {b}")
+
+    def cell(self, base: str, index: str | int) -> str:
+        """The address of a cell of eight bytes."""
+        return base if index == 0 else self.value(f"getelementptr i64, ptr {base}, i64 {index}")
+
+    def number(self, address: str) -> str:
+        """The whole number at an address."""
+        return self.value(f"load i64, ptr {address}, align 8")
+
+    def pointer(self, address: str) -> str:
+        """The pointer at an address."""
+        return self.value(f"load ptr, ptr {address}, align 8")
+
+    def call(self, function: str, arguments: Sequence[str]) -> None:
+        self.do(f"call void @{function}({', '.join(f'ptr {a}' for a in arguments)})")
+
+    # control flow
+
+    @contextmanager
+    def loop(self, start: str | int, end: str | int, *, step: int = 1) -> Iterator[str]:
+        """A loop over start, start+step, … below `end`; yields the counter."""
+        self.count += 1
+        label = f"loop{self.count}"
+        counter = f"%{label}.i"
+        before = f"{label}.before"
+        self.lines += [
+            f"  br label %{before}",
+            f"{before}:",
+            f"  br label %{label}",
+            f"{label}:",
+            f"  {counter} = phi i64 [ {start}, %{before} ], [ {counter}.next, %{label}.next ]",
+            f"  {counter}.more = icmp slt i64 {counter}, {end}",
+            f"  br i1 {counter}.more, label %{label}.body, label %{label}.end",
+            f"{label}.body:",
+        ]
+        yield counter
+        self.lines += [
+            f"  br label %{label}.next",
+            f"{label}.next:",
+            f"  {counter}.next = add i64 {counter}, {step}",
+            f"  br label %{label}",
+            f"{label}.end:",
+        ]
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Code that runs only if an i1 is true."""
+        self.count += 1
+        label = f"when{self.count}"
+        self.lines += [f"  br i1 {condition}, label %{label}, label %{label}.end", f"{label}:"]
+        yield
+        self.lines += [f"  br label %{label}.end", f"{label}.end:"]
+
+    # memory
+
+    def copy(self, source: str, target: str, cells: str | int) -> None:
+        """Copy cells that do not overlap."""
+        size = cells * 8 if isinstance(cells, int) else self.mul(cells, 8)
+        self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 {source}, i64 {size}, i1 false)")
+
+    def clear(self, target: str, cells: str | int) -> None:
+        """Set cells to zero."""
+        size = cells * 8 if isinstance(cells, int) else self.mul(cells, 8)
+        self.do(f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)")
+
+    def pack(self, sources: Sequence[str], target: str, cells: str | int, table: str | None = None) -> None:
+        """Move rows, one per lane, into vectors: cell k of every row becomes vector k.
+
+        Args:
+            sources: addresses of the rows.
+            target: where the vectors go.
+            cells: how many.
+            table: address of the numbers of the cells to take, if not the first ones.
+        """
+        lanes = len(sources)
+        if lanes == 1 and table is None:
+            self.copy(sources[0], target, cells)
+            return
+        with self.loop(0, cells) as k:
+            vector = "poison"
+            place = k if table is None else self.number(self.cell(table, k))
+            for lane, source in enumerate(sources):
+                number = self.number(self.cell(source, place))
+                vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {number}, i64 {lane}")
+            self.do(f"store <{lanes} x i64> {vector}, ptr {self.cell(target, self.mul(k, lanes))}, align {8 * lanes}")
+
+    def unpack(self, source: str, targets: Sequence[str], cells: str | int) -> None:
+        """Move vectors out into rows, one per lane."""
+        lanes = len(targets)
+        if lanes == 1:
+            self.copy(source, targets[0], cells)
+            return
+        with self.loop(0, cells) as k:
+            vector = self.value(f"load <{lanes} x i64>, ptr {self.cell(source, self.mul(k, lanes))}, align {8 * lanes}")
+            for lane, target in enumerate(targets):
+                number = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
+                self.do(f"store i64 {number}, ptr {self.cell(target, k)}, align 8")
+
+
+DECLARATIONS = (
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+)

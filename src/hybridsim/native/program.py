@@ -1,0 +1,144 @@
+"""A step function as scalar graphs: the step itself, its transposed derivative, its derivative along directions.
+
+Derivatives come from JAX, so that custom rules hold, and are lowered like any other function.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from hybridsim.native.cells import Cells
+from hybridsim.native.graph import Graph
+from hybridsim.native.lower import Lowering, Nodes
+from hybridsim.native.optimize import optimized
+from hybridsim.native.partition import Outputs
+
+Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+"""`step(fixed, free, carry, inputs) -> (carry, outputs)`: what a rollout repeats."""
+
+
+class Program:
+    """Graphs of a step function."""
+
+    def __init__(self, step: Step, forms: "Forms", baked: dict[int, float], *, fma: bool):
+        """Prepare the graphs; each is made when it is first asked for.
+
+        Args:
+            step: what to repeat.
+            forms: of its arguments.
+            baked: cells of `fixed` whose value becomes part of the graph.
+            fma: does the machine have fused multiply-add?
+        """
+        self.step, self.forms, self.baked, self.fma = step, forms, baked, fma
+
+    @cached_property
+    def step_graph(self) -> tuple[Graph, Outputs]:
+        """One step: writes `x2` and `y`."""
+        forms = self.forms
+        graph, results = self._lowered(self.step, forms.of_step())
+        count = len(forms.carry.leaves)
+        places = forms.carry.places("x2", results[:count]) | forms.outputs.places("y", results[count:])
+        return self._optimized(graph, places)
+
+    @cached_property
+    def vjp_graph(self) -> tuple[Graph, Outputs]:
+        """Its transposed derivative: reads `ct`, `ct_y` too, writes `contribution`, `ct2` and `d_s`."""
+        forms = self.forms
+
+        def vjp(fixed, free, x, s, ct, ct_y):
+            function, floats = self._differentiable(fixed, (free, x, s))
+            _, pull, _ = jax.vjp(function, *floats, has_aux=True)
+            return pull((ct, ct_y))
+
+        arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
+        graph, results = self._lowered(vjp, arguments)
+        places = _taken(graph, results, ("contribution", "ct2", "d_s"), (forms.free, forms.carry, forms.inputs))
+        return self._optimized(graph, places)
+
+    @cached_property
+    def jvp_graph(self) -> tuple[Graph, Outputs]:
+        """The step with its derivative: reads `t_free`, `t_x`, `t_s` too, writes `t_x2` and `t_y` too."""
+        forms = self.forms
+
+        def jvp(fixed, free, x, s, *tangents):
+            function, floats = self._differentiable(fixed, (free, x, s))
+            _, slopes, results = jax.jvp(function, floats, tangents, has_aux=True)
+            return slopes, results
+
+        given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
+        graph, results = self._lowered(jvp, [*forms.of_step(), *given])
+        places = _taken(graph, results, ("t_x2", "t_y"), (forms.carry, forms.outputs))
+        count = len(forms.carry.leaves)
+        places |= forms.carry.places("x2", results[:count]) | forms.outputs.places("y", results[count:])
+        return self._optimized(graph, places)
+
+    def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
+        """The step as a function of its floats, with all its results beside, and those floats."""
+        forms = self.forms
+        groups = (forms.free, forms.carry, forms.inputs)
+
+        def function(*floats):
+            given = [form.with_floats(tree, f) for form, tree, f in zip(groups, trees, floats, strict=True)]
+            x2, y = self.step(fixed, *given)
+            return (forms.carry.floats(x2), forms.outputs.floats(y)), (x2, y)
+
+        return function, tuple(form.floats(tree) for form, tree in zip(groups, trees, strict=True))
+
+    def _lowered(self, function: Callable, arguments: list[tuple[str, Cells, bool]]) -> tuple[Graph, list[Nodes]]:
+        """Nodes of a function of trees; each argument has a slot, a form, and says whether only its floats count."""
+        trees = [form.floats(form.shapes()) if floats_only else form.shapes() for _, form, floats_only in arguments]
+        closed = jax.make_jaxpr(lambda *given: jax.tree.leaves(function(*given)))(*trees)
+        lowering = Lowering()
+        nodes = []
+        for name, form, floats_only in arguments:
+            baked = self.baked if name == "fixed" else {}
+            nodes += form.nodes(lowering.graph, name, baked, floats_only=floats_only)
+        return lowering.graph, lowering.closed(closed, nodes)
+
+    def _optimized(self, graph: Graph, places: Outputs) -> tuple[Graph, Outputs]:
+        graph, nodes = optimized(graph, list(places.values()), fma=self.fma)
+        return graph, dict(zip(places, nodes, strict=True))
+
+
+class Forms:
+    """The forms of a step's arguments and results."""
+
+    def __init__(self, step: Step, fixed: Any, free: Any, carry: Any, inputs: Any, outputs: Any = None):
+        """Take the forms from examples; what is not told of the outputs is found by tracing the step."""
+        self.fixed, self.free, self.carry, self.inputs = (Cells.of(tree) for tree in (fixed, free, carry, inputs))
+        arguments = (self.fixed, self.free, self.carry, self.inputs)
+        if outputs is not None:
+            self.outputs = Cells.of(outputs)
+            return
+        new_carry, outputs = jax.eval_shape(step, *(form.shapes() for form in arguments))
+        self.outputs = Cells.of(outputs)
+        if Cells.of(new_carry) != self.carry:
+            raise ValueError("a step must return a state of the same form as the one that it is given")
+
+    def of_step(self) -> list[tuple[str, Cells, bool]]:
+        """The step's arguments: slot, form, and that all their numbers count."""
+        names = ("fixed", "free", "x", "s")
+        return [
+            (n, form, False) for n, form in zip(names, (self.fixed, self.free, self.carry, self.inputs), strict=True)
+        ]
+
+
+def structural(values: np.ndarray) -> dict[int, float]:
+    """Cells whose value becomes part of the code: zeros, ones and infinities of a mechanism."""
+    return {k: v for k, v in enumerate(values.tolist()) if v in (0.0, 1.0, -1.0) or math.isinf(v)}
+
+
+def _taken(graph: Graph, results: list[Nodes], slots: tuple[str, ...], forms: tuple[Cells, ...]) -> Outputs:
+    """Places of the derivatives of several trees, removed from the front of the results; zero for whole numbers."""
+    places: Outputs = {}
+    zero = graph.constant(0.0)
+    for slot, form in zip(slots, forms, strict=True):
+        places |= {(slot, k): zero for k in range(form.size)}
+        count = len(form.floats(form.shapes()))
+        places |= form.places(slot, results[:count], floats_only=True)
+        del results[:count]
+    return places

@@ -1,0 +1,116 @@
+"""Rules of primitives that hold other functions: calls, loops and branches."""
+
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native.lower import Lowering, Nodes
+
+MOST_TURNS = 10_000
+"""Loops are written out, but no more often than this."""
+
+
+def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """Walk through a call; a custom derivative rule has done its work before lowering."""
+    params = equation.params
+    inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
+    if hasattr(inner, "consts"):
+        return lowering.closed(inner, arguments)
+    return lowering.run(inner, (), arguments)
+
+
+def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    params = equation.params
+    n_consts, n_carry, length = params["num_consts"], params["num_carry"], params["length"]
+    consts, carry = arguments[:n_consts], arguments[n_consts : n_consts + n_carry]
+    sequences = arguments[n_consts + n_carry :]
+    if length > MOST_TURNS:
+        raise UnsupportedPrimitive(f"a loop takes more than {MOST_TURNS} turns")
+    order = range(length - 1, -1, -1) if params["reverse"] else range(length)
+    rows: list[list[Nodes]] = []
+    for turn in order:
+        results = lowering.closed(params["jaxpr"], [*consts, *carry, *[s[turn] for s in sequences]])
+        carry = results[:n_carry]
+        rows.append(results[n_carry:])
+    if params["reverse"]:
+        rows.reverse()
+    empty = equation.outvars[n_carry:]
+    stacked = [
+        np.stack([row[k] for row in rows]) if rows else np.empty(v.aval.shape, dtype=np.int64)
+        for k, v in enumerate(empty)
+    ]
+    return [*carry, *stacked]
+
+
+def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    params = equation.params
+    n_condition, n_body = params["cond_nconsts"], params["body_nconsts"]
+    condition_consts = arguments[:n_condition]
+    body_consts = arguments[n_condition : n_condition + n_body]
+    carry = arguments[n_condition + n_body :]
+    for _ in range(MOST_TURNS + 1):
+        (go_on,) = lowering.closed(params["cond_jaxpr"], [*condition_consts, *carry])
+        known = lowering.known(go_on)
+        if known is None:
+            raise UnsupportedPrimitive("a while loop whose end depends on values has no native code")
+        if not known:
+            return list(carry)
+        carry = lowering.closed(params["body_jaxpr"], [*body_consts, *carry])
+    raise UnsupportedPrimitive(f"a loop takes more than {MOST_TURNS} turns")
+
+
+def _cond(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """Every branch is computed and the right result chosen."""
+    graph, branches = lowering.graph, equation.params["branches"]
+    index, *operands = arguments
+    known = graph.constants.get(index.item())
+    if known is not None:
+        return lowering.closed(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+    results = lowering.closed(branches[-1], operands)
+    for k in range(len(branches) - 2, -1, -1):
+        # an index out of range means the nearest branch
+        here = index.item()
+        chosen = graph.compare("le", here, graph.constant(k)) if graph.kinds[here] == "i" else graph.invert(here)
+        others = lowering.closed(branches[k], operands)
+        results = [
+            lowering.elementwise(lambda yes, no, c=chosen: graph.select(c, yes, no), a, b)
+            for a, b in zip(others, results, strict=True)
+        ]
+    return results
+
+
+def _platform_index(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """The branch for this kind of processor, or the one for any."""
+    platforms = equation.params["platforms"]
+    fits = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
+    if not fits:
+        raise UnsupportedPrimitive(f"code for the platforms {platforms} has no native code")
+    return [lowering.constants(fits[0])]
+
+
+def _custom_linear_solve(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    lengths = equation.params["const_lengths"]
+    counts = [lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve]
+    ends = np.cumsum(counts)
+    solve_consts = arguments[ends[1] : ends[2]]
+    return lowering.closed(equation.params["jaxprs"].solve, [*solve_consts, *arguments[ends[-1] :]])
+
+
+RULES = {
+    "jit": _call,
+    "pjit": _call,
+    "closed_call": _call,
+    "core_call": _call,
+    "remat": _call,
+    "remat2": _call,
+    "checkpoint": _call,
+    "custom_jvp_call": _call,
+    "custom_vjp_call": _call,
+    "custom_vjp_call_jaxpr": _call,
+    "custom_linear_solve": _custom_linear_solve,
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "platform_index": _platform_index,
+}

@@ -1,0 +1,213 @@
+"""What all rollout kernels share: the record they are called with, groups of trajectories, parameters, one step.
+
+The body of a rollout is `step(fixed, free, x, s) -> (x2, y)`: parameters that are only read, parameters that may be
+differentiated, the carried state, and what is streamed in and out at every step. A kernel is a function of one
+pointer, to a record of numbers and addresses (`FIELDS`), so that Python, threads and XLA call all kernels alike.
+
+Lanes are trajectories; the last group repeats its last trajectory to be full. Parameters are written W times side by
+side even where all trajectories share them, because reading a vector is cheaper than spreading a number.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from hybridsim.native.emit import Function, Slot, emitted
+from hybridsim.native.graph import Graph
+from hybridsim.native.loops import DECLARATIONS, Code
+from hybridsim.native.partition import Outputs, Stage, by_slots, cut
+
+FIELDS = (
+    "first last batch steps fixed fixed_stride free free_stride x0 x0_stride s s_stride s_step x_end y work states"
+    " segment ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
+    " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
+).split()
+"""What the record holds: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
+(`_stride`) and from step to step (`_step`). Results are dense."""
+ADDRESSES = frozenset(
+    "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
+)
+
+PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
+TANGENT = COTANGENT
+STAGE_OF_SLOT = {"fixed": PARAMETERS, "free": PARAMETERS, "x": STATE, "s": STATE}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Cells of each array of a step."""
+
+    fixed: int
+    free: int
+    x: int
+    s: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The text of a kernel and the memory it needs."""
+
+    name: str
+    functions: tuple[Function, ...]
+    texts: tuple[str, ...]
+    """What is beside the functions: the loop over them, and constants."""
+    lanes: int
+    """Trajectories per group."""
+    width: int
+    """Numbers per vector: trajectories, or steps or directions of one."""
+    work: int
+    """Cells of working memory, besides the states."""
+    per_state: int = 0
+    """Cells of memory per stored state."""
+    per_direction: int = 0
+    """Cells of memory per direction of differentiation."""
+
+
+def step_stages(graph: Graph, outputs: Outputs, passed: str) -> dict[int, Stage]:
+    """A step cut into what needs parameters only and the rest."""
+    stages = by_slots(graph, outputs, STAGE_OF_SLOT)
+    return cut(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
+
+
+def lane_slots(names: str) -> list[Slot]:
+    """Slots of lane-wise numbers."""
+    return [Slot(name, True) for name in names.split()]
+
+
+class Writer:
+    """Writes a kernel."""
+
+    def __init__(
+        self, name: str, sizes: Sizes, used: Sequence[int], lanes: int, width: int, prologues: dict[str, Stage | None]
+    ):
+        """Begin a kernel.
+
+        Args:
+            name: of the kernel.
+            sizes: of a step's arrays.
+            used: the cells of `fixed` that are needed.
+            lanes: trajectories per group.
+            width: how often parameters stand side by side.
+            prologues: for each slot of values that need parameters only, how they are computed.
+        """
+        self.name, self.sizes, self.used_cells, self.lanes, self.width = name, sizes, used, lanes, width
+        self.code = Code(name, [("ptr", "record")])
+        self.functions: dict[str, Function] = {}
+        self.areas: dict[str, tuple[int, int]] = {}
+        self.used = 0
+        self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed}
+        self.trajectories: list[str] = []
+        self.fields = {}
+        for place, own in enumerate(FIELDS):
+            address = self.code.cell("%record", place)
+            self.fields[own] = self.code.pointer(address) if own in ADDRESSES else self.code.number(address)
+
+    def field(self, name: str) -> str:
+        """A number or address from the record."""
+        return self.fields[name]
+
+    # memory
+
+    def area(self, name: str, cells: int, lanes: int | None = None) -> str:
+        """The address of an area of working memory, of so many vectors."""
+        size = max(cells, 1) * (self.lanes if lanes is None else lanes)
+        if name not in self.areas:
+            self.areas[name] = (self.used, size)
+            self.used += size + -size % 16
+        start, known = self.areas[name]
+        assert size == known, f"area {name!r} has two sizes"
+        return self.code.cell(self.field("work"), start)
+
+    def ring(self, name: str, turn: str, cells: int, lanes: int | None = None) -> str:
+        """One of the two halves of an area, by turns."""
+        lanes = self.lanes if lanes is None else lanes
+        half = self.code.mul(self.code.value(f"and i64 {turn}, 1"), cells * lanes)
+        return self.code.cell(self.area(name, 2 * cells, lanes), half)
+
+    # functions
+
+    def parameter_slots(self, lanes: int) -> list[Slot]:
+        """Slots of parameters, for a function with as many lanes as they have or one for a single lane."""
+        own = Slot("", True) if lanes == self.width else Slot("", False, self.width)
+        return [replace(own, name=name) for name in ("fixed", "free", *self.prologues)]
+
+    def add(self, name: str, stage: Stage, lanes: int, slots: Sequence[Slot]) -> None:
+        """Emit a stage as a function."""
+        all_slots = [*self.parameter_slots(lanes), *slots]
+        self.functions[name] = emitted(name, stage.graph, stage.outputs, all_slots, lanes)
+
+    def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
+        """Call a function with the addresses of its slots."""
+        function = self.functions[name]
+        known = self._parameters() | addresses
+        scratch = self.area(f"scratch of {name}", function.scratch, self.lanes if lanes is None else lanes)
+        self.code.call(name, [*(known[slot.name] for slot in function.slots), scratch])
+
+    def _parameters(self) -> dict[str, str]:
+        sizes = {"fixed": len(self.used_cells), "free": self.sizes.free}
+        sizes |= {slot: stage.passed for slot, stage in self.prologues.items()}
+        return {name: self.area(name, size, self.width) for name, size in sizes.items()}
+
+    # groups of trajectories
+
+    @contextmanager
+    def groups(self) -> Iterator[None]:
+        """A loop over groups of trajectories, with their parameters at hand."""
+        code = self.code
+        for slot, stage in self.prologues.items():
+            self.add(f"prologue_{slot}", stage, self.width, [])
+        with code.loop(self.field("first"), self.field("last")) as group:
+            last = code.sub(self.field("batch"), 1)
+            first = code.mul(group, self.lanes)
+            self.trajectories = [code.least(code.add(first, lane), last) for lane in range(self.lanes)]
+            for name, size, table in (("fixed", len(self.used_cells), "@used"), ("free", self.sizes.free, None)):
+                rows = self.rows(name)
+                code.pack(rows * (self.width // len(rows)), self.area(name, size, self.width), size, table)
+            for slot in self.prologues:
+                self.call(f"prologue_{slot}", {}, self.width)
+            yield
+
+    def rows(self, name: str, *, stride: str | None = None, step: str | None = None, t: str | None = None) -> list[str]:
+        """The address of a row of an array for every lane, at a time step if it has those."""
+        code, rows = self.code, []
+        for trajectory in self.trajectories:
+            offset = code.mul(trajectory, stride if stride is not None else self.field(f"{name}_stride"))
+            if t is not None:
+                offset = code.add(offset, code.mul(t, step if step is not None else self.field(f"{name}_step")))
+            rows.append(code.cell(self.field(name), offset))
+        return rows
+
+    def result_rows(self, name: str, cells: int, t: str | None = None) -> list[str]:
+        """The address of a row of a dense array of results for every lane."""
+        if t is None:
+            return self.rows(name, stride=str(cells))
+        return self.rows(name, stride=self.code.mul(self.field("steps"), cells), step=str(cells), t=t)
+
+    def read(self, name: str, target: str, cells: int, t: str | None = None) -> None:
+        """Pack rows of an array into lanes."""
+        if cells:
+            self.code.pack(self.rows(name, t=t), target, cells)
+
+    def write(self, source: str, name: str, cells: int, t: str | None = None) -> None:
+        """Unpack lanes into rows of an array of results."""
+        if cells:
+            self.code.unpack(source, self.result_rows(name, cells, t), cells)
+
+    # one step
+
+    def step(self, t: str, x: str, x2: str, *, keep: bool, more: dict[str, str] | None = None) -> None:
+        """One step from a state in memory to the next; `keep` writes what is streamed out."""
+        s, y = self.area("s", self.sizes.s), self.area("y", self.sizes.y)
+        self.read("s", s, self.sizes.s, t)
+        self.call("step", {"x": x, "s": s, "x2": x2, "y": y} | (more or {}))
+        if keep:
+            self.write(y, "y", self.sizes.y, t)
+
+    def finished(self, *, per_state: int = 0, per_direction: int = 0) -> Kernel:
+        """The whole kernel."""
+        cells = ", ".join(f"i64 {cell}" for cell in self.used_cells) or "i64 0"
+        table = f"@used = private constant [{max(len(self.used_cells), 1)} x i64] [{cells}], align 8\n"
+        functions, texts = tuple(self.functions.values()), (DECLARATIONS, table, self.code.text())
+        width = max(f.lanes for f in functions)
+        return Kernel(self.name, functions, texts, self.lanes, width, self.used, per_state, per_direction)

@@ -1,0 +1,113 @@
+"""Rollouts by native code: the simulator split into what is compiled in and what is handed over.
+
+Values that JAX traces (to differentiate, map or `jit` over them) are parameters of the kernel. All others are known,
+and their zeros and ones become part of the code; the rest is handed over, so that no change of a value compiles
+anything anew. Should a zero become something else, that entry is handed over from then on.
+"""
+
+import os
+import re
+import warnings
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from hybridsim.native.jax_call import NativeCall
+from hybridsim.native.rollout import Rollout
+from hybridsim.sim.guard import Row, Run, guarded_step
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+
+WORTH_A_THREAD = 20_000
+"""Steps, counted over all trajectories, below which starting threads takes longer than it saves."""
+
+_calls: dict[Any, NativeCall] = {}
+"""Rollouts that this process has prepared, by everything but values."""
+
+
+def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+    """Where a simulation ends, and its rows."""
+    arrays, functions = eqx.partition(sim, _is_array)
+    traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
+    call = _prepared(traced, known, functions, run, _one_step(inputs))
+    forms = call.rollout.forms
+    fixed = forms.fixed.pack(known)
+    if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, run, inputs))):
+        return _now(call, fixed, run, inputs, steps)
+    free, start = forms.free.join(traced), forms.carry.join(run)
+    rows = jax.vmap(forms.inputs.join)(inputs) if forms.inputs.size else jnp.zeros((steps, 0))
+    end, outputs = call(jnp.asarray(fixed)[None], free[None], start[None], rows[None])
+    return forms.carry.split(end[0]), forms.outputs.split(outputs[0])
+
+
+@cache
+def warn_once(reason: str) -> None:
+    """Say that native code cannot be used."""
+    warnings.warn(f"using XLA instead of native code: {reason}", stacklevel=4)
+
+
+def _now(call: NativeCall, fixed: np.ndarray, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+    """Run at once, without XLA: nothing is traced."""
+    forms = call.rollout.forms
+    rows = forms.inputs.pack(inputs, (steps,))[None]
+    start = forms.carry.pack(run)[None]
+    result = call.rollout.forward(fixed, np.zeros(0), start, rows)
+    return forms.carry.unpack(result.end[0]), forms.outputs.unpack(result.outputs[0])
+
+
+def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs) -> NativeCall:
+    """The rollout of a simulator of this form, from before if its zeros and ones are still there."""
+    leaves, structure = jax.tree.flatten((traced, known, run, inputs))
+    functions_found = tuple(jax.tree.leaves(functions))
+    key = (structure, functions_found, tuple((np.shape(x), str(np.result_type(x))) for x in leaves))
+    call = _calls.get(key)
+    varying: frozenset[int] = frozenset()
+    if call is not None:
+        row = call.rollout.forms.fixed.pack(known)
+        if call.rollout.fits(row):
+            return call
+        varying = call.rollout.varying | call.rollout.changed(row)
+
+    def step(fixed, free, run, inputs):
+        return guarded_step(eqx.combine(fixed, free, functions), run, inputs)
+
+    rollout = Rollout(
+        step,
+        known,
+        traced,
+        run,
+        inputs,
+        outputs=Row(run.state.q, run.state.qd, run.state.t),
+        varying=varying,
+        key=None if functions_found else _disk_key(structure),
+    )
+    rollout.check()
+    call = _calls[key] = NativeCall(rollout, threads=_threads)
+    return call
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Tracer | jax.Array | np.ndarray | np.generic | float | int)
+
+
+def _threads(batch: int, steps: int) -> int:
+    """How many threads to use."""
+    if batch * steps < WORTH_A_THREAD:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _disk_key(structure: Any) -> str | None:
+    """What identifies the program on disk; none if it holds functions, whose code a name does not tell."""
+    text = str(structure)
+    return None if re.search(r" at 0x[0-9a-f]+|<lambda>|<function", text) else text
+
+
+def _one_step(inputs: Inputs) -> Inputs:
+    """Shapes of the inputs of one step."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), inputs)

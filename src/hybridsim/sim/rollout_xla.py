@@ -1,0 +1,49 @@
+"""Rollouts by XLA: a scan, with checkpoints so that gradients need memory for the states only.
+
+Reverse-mode gradients recompute each step from its stored start; beyond `CHAIN` steps even those are recomputed from
+the start of every √T-th step.
+"""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from hybridsim.sim.guard import Row, Run, guarded_step
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+
+CHAIN = 1000
+"""Steps whose states a reverse sweep keeps without further thought."""
+
+
+def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+    """Where a simulation ends, and its rows."""
+    return _scan(jax.checkpoint(partial(guarded_step, sim)), run, inputs, steps)
+
+
+def _scan(body, run, xs, steps: int):
+    """`lax.scan`, in checkpointed blocks of about √T steps when there are many."""
+    if steps <= CHAIN:
+        return jax.lax.scan(body, run, xs)
+    block = _block_length(steps)
+    blocks = steps // block
+
+    def run_block(run, xs):
+        return jax.lax.scan(body, run, xs)
+
+    head = jax.tree.map(lambda x: x[: blocks * block].reshape(blocks, block, *x.shape[1:]), xs)
+    run, ys = jax.lax.scan(jax.checkpoint(run_block), run, head)
+    ys = jax.tree.map(lambda y: y.reshape(blocks * block, *y.shape[2:]), ys)
+    if blocks * block == steps:
+        return run, ys
+    run, rest = jax.lax.scan(body, run, jax.tree.map(lambda x: x[blocks * block :], xs))
+    return run, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
+
+
+def _block_length(steps: int) -> int:
+    """A divisor of `steps` near its root, so that no second loop is compiled, or the root itself."""
+    root = math.isqrt(steps)
+    near = sorted(range(max(root // 2, 1), 2 * root + 1), key=lambda n: abs(n - root))
+    return next((n for n in near if steps % n == 0), root)

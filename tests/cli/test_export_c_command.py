@@ -1,0 +1,104 @@
+"""`hybridsim export-c` as a user meets it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hybridsim.cli.main import run
+from support.c_library import STRICT, build, needs_compiler
+
+URDF = """<robot name="my arm">
+  <link name="world"/>
+  <link name="upper">
+    <inertial>
+      <origin xyz="0 0 -0.25"/>
+      <mass value="1.5"/>
+      <inertia ixx="0.02" iyy="0.02" izz="0.002" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="shoulder" type="revolute">
+    <parent link="world"/>
+    <child link="upper"/>
+    <axis xyz="0 1 0"/>
+    <limit lower="-1.5" upper="1.5" effort="20" velocity="5"/>
+  </joint>
+</robot>
+"""
+
+
+@needs_compiler
+def test_export_writes_two_files_that_compile(tmp_path, capsys):
+    """They depend on the model and the options alone: not on the order of sets, nor on where and when they are made."""
+    model, here, there = tmp_path / "arm.urdf", tmp_path / "here", tmp_path / "there"
+    model.write_text(URDF)
+    for folder in (here, there):
+        folder.mkdir()
+    out = here / "arm_step.c"
+    out.write_text("an old file")
+    options = ["export-c", str(model), "--dt", "0.004", "--no-fma"]
+    assert run([*options, "--out", str(out)]) == 0
+    assert "my arm: 3 states, 1 command, " in capsys.readouterr().out
+    build(out, *STRICT, "-O0", to=".o")
+    header = out.with_suffix(".h").read_text()
+    assert "void my_arm_step(" in header and "integrator: euler" in header and "q[shoulder]  [rad]" in header
+    assert "0.004, /* dt */" in out.read_text() and '#include "arm_step.h"' in out.read_text()
+
+    command = [sys.executable, "-m", "hybridsim", *options, "--out", "arm_step.c", "--json"]
+    other = os.environ | {"PYTHONHASHSEED": "7"}
+    report = json.loads(subprocess.run(command, cwd=there, env=other, check=True, capture_output=True).stdout)
+    assert (report["out"], report["header"], report["prefix"]) == ("arm_step.c", "arm_step.h", "my_arm")
+    assert (report["states"], report["commands"]) == (3, 1) and report["parameters"] > report["differentiated"] > 10
+    for name in ("arm_step.c", "arm_step.h"):
+        assert (here / name).read_text() == (there / name).read_text()
+
+
+def test_options_reach_the_export(tmp_path, capsys, monkeypatch):
+    from hybridsim.sim import export_c as module
+
+    given = {}
+
+    def seen(sim, path, **options):
+        given.update(options, integrator=sim.integrator, dt=float(sim.dt), path=path)
+        return module.ExportedC(path, path.with_suffix(".h"), "swing", 3, 1, 20, 16, 0, 0)
+
+    monkeypatch.setattr(module, "export_c", seen)
+    options = ["--integrator", "rk4", "--prefix", "swing", "--out", str(tmp_path / "a.c")]
+    assert run(["export-c", "pendulum", *options]) == 0
+    expected = {"integrator": "rk4", "dt": 0.001, "path": tmp_path / "a.c", "prefix": "swing", "fma": True}
+    assert given == expected and "20 parameters (16 with derivatives)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pendulum", "--dt", "-1"], "--dt must be positive and finite"),
+        (["pendulum", "--out", "{tmp}/step.cpp"], "the ending .c"),
+        (["pendulum", "--out", "/no/such/folder/step.c"], "there is no folder /no/such/folder"),
+        (["pendulum", "--prefix", "2fast"], "no name in C can begin with '2fast'"),
+        (["pendulm"], "did you mean 'pendulum'?"),
+        (["{tmp}/model.c", "--out", "{tmp}/model.c"], "is the model itself"),
+        (["{tmp}/model.h", "--out", "{tmp}/model.c"], "is the model itself"),
+    ],
+)
+def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
+    for ending in ("c", "h"):
+        (tmp_path / f"model.{ending}").write_text(URDF)
+    arguments = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    if "--out" not in arguments:
+        arguments += ["--out", str(tmp_path / "step.c")]
+    assert run(["export-c", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error and "Error" not in error
+    assert run(["export-c", *arguments, "--json"]) == 1
+    assert message in json.loads(capsys.readouterr().out)["error"]
+    assert not (tmp_path / "step.c").exists() and (tmp_path / "model.h").read_text() == URDF
+
+
+def test_help_shows_examples(capsys):
+    with pytest.raises(SystemExit):
+        run(["export-c", "--help"])
+    shown = capsys.readouterr().out
+    assert "hybridsim export-c double_pendulum" in shown and "gcc -std=c99" in shown and "--no-fma" in shown
