@@ -185,9 +185,6 @@ def difference(got: np.ndarray, wanted: np.ndarray, tolerance: float, element_by
     return f"{len(places)} of {got.size} differ, " + "; ".join(shown)
 
 
-_random = np.random.default_rng(0)
-
-
-def normal(*shape: int) -> np.ndarray:
-    """Random numbers."""
-    return _random.normal(size=shape)
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    """Random numbers, always the same."""
+    return np.random.default_rng((seed, *shape)).normal(size=shape)

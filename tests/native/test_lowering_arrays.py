@@ -79,7 +79,7 @@ def test_products():
 
 def test_rearranging():
     x = normal(3, 4)
-    sizes = [(a, b, c) for a in (-1, 0, 2) for b in (-2, 0, 1) for c in (0, 1, 2)]
+    sizes = [(0, 0, 0), (2, 1, 0), (-1, 1, 0), (0, -2, 1), (-1, -2, 2), (2, -2, 0), (2, 0, 1), (-1, 0, 1)]
     modes = ("constant", "edge", "wrap", "reflect", "symmetric")
     cases = {
         "shape": case(lambda x: (x.T, x.reshape(2, 6), x.ravel(order="F"), x[None].squeeze(), x[..., None]), x),

@@ -219,7 +219,7 @@ def off_by(results, wanted) -> np.ndarray:
     return np.array(found)
 
 
-def compare(program: list[Instruction], shapes: list[tuple[int, ...]]) -> None:
+def compare(program: list[Instruction], shapes: list[tuple[int, ...]], *, batch: int = 0) -> None:
     random = np.random.default_rng(len(program))
     inputs = [random.uniform(-1.0, 1.0, shape) for shape in shapes]
     by_xla = jax.jit(lambda values, noise: with_slope(program, values, noise))
@@ -229,8 +229,13 @@ def compare(program: list[Instruction], shapes: list[tuple[int, ...]]) -> None:
     spread = np.max([off_by(by_xla(inputs, noise), wanted) for noise in noises], axis=0)
     assume(np.isfinite(spread).all() and (spread < DECISIVE).all())
     native = NativeFunction(lambda values: with_slope(program, values), inputs)
-    error = off_by(native(inputs), wanted)
+    got = native(inputs)
+    error = off_by(got, wanted)
     assert (error <= FLOOR + ALLOWED * spread).all(), f"off by {error}, spread {spread}"
+    if batch:
+        together = native([np.stack([x * (1.0 - 0.1 * k) for k in range(batch)]) for x in inputs], batched=True)
+        for alone, lanes in zip(jax.tree.leaves(got), jax.tree.leaves(together), strict=True):
+            np.testing.assert_array_equal(lanes[0], alone)
 
 
 @settings(max_examples=25)
@@ -243,7 +248,7 @@ def test_random_functions(program, shapes):
 @settings(max_examples=200)
 @given(PROGRAMS, SHAPES)
 def test_many_random_functions(program, shapes):
-    compare(program, shapes)
+    compare(program, shapes, batch=5)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

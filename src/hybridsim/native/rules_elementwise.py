@@ -13,12 +13,13 @@ from hybridsim.native.rules_bits import wrapping
 
 
 def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
-    """`add`, `sub`, `mul`, `max` or `min` of two nodes of a type."""
+    """`add`, `sub`, `mul`, `max`, `min`, `and`, `or` or `xor` of two nodes of a type."""
+    kind = kind_of(dtype)
     if name in ("max", "min"):
         return extreme(graph, dtype, name)
-    if kind_of(dtype) == FLOAT:
+    if kind == FLOAT:
         return getattr(graph, name)
-    return lambda a, b: graph.integer(f"i{name}", a, b)
+    return lambda a, b: graph.logic(name, a, b) if kind == BOOL else graph.integer(f"i{name}", a, b)
 
 
 def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rule:

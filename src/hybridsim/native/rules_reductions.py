@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph import BOOL, FLOAT, Graph
+from hybridsim.native.graph import FLOAT, Graph
 from hybridsim.native.lower import Lowering, Nodes, Rule, kind_of
 from hybridsim.native.rules_bits import wrapping
 from hybridsim.native.rules_elementwise import arithmetic
@@ -27,13 +27,9 @@ def _reduced(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]
 
 def _joining(lowering: Lowering, dtype: Any, name: str) -> Callable[[list[int]], int]:
     """How the nodes of a list become one: `add`, `mul`, `max`, `min`, `and`, `or` or `xor` of them all."""
-    graph, kind = lowering.graph, kind_of(dtype)
-    if name == "add" and kind == FLOAT:
-        return graph.sum
-    if name in ("and", "or", "xor"):
-        pick = (lambda a, b: graph.logic(name, a, b)) if kind == BOOL else arithmetic(graph, dtype, name)
-    else:
-        pick = arithmetic(graph, dtype, name)
+    if name == "add" and kind_of(dtype) == FLOAT:
+        return lowering.graph.sum
+    pick = arithmetic(lowering.graph, dtype, name)
     start = lowering.constants(np.asarray(_nothing(np.dtype(dtype), name), dtype)).item()
     return lambda row: reduce(pick, row) if row else start
 
