@@ -5,8 +5,8 @@ inputs; gravity, time step and springs are constants of the code. Every gradient
 the torque of every step, and the parameters.
 
 A batch is measured twice: one trajectory after the other, as the generated C is meant to be used, and ("vectors") with
-the same C compiled for types that hold several trajectories, which takes a driver of one's own. Each is compiled in two
-ways and the faster one is reported.
+the same C compiled for types that hold several trajectories, which takes a driver of one's own. Each is compiled in
+three ways and the fastest one is reported.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ BATCH_STEPS = 500
 STATES = 64
 """Different states that repeated single calls go through."""
 LONG = 32
-"""Longest chain that is compiled in more than one way; beyond it the compiler needs minutes."""
+"""Largest mechanism [dof] that is compiled in more than one way; beyond it the compiler needs minutes."""
 
 
 def installed() -> str:
@@ -75,11 +75,20 @@ class Build:
         return ", ".join(filter(None, ["g++ -O3", *self.flags, lanes]))
 
 
+NOT_INLINED = ("-fno-inline-functions-called-once",)
+"""Long functions stay functions: their tests for wanted outputs then divide the code into blocks of a good size."""
+SCALAR = ("-fno-tree-slp-vectorize",)
+"""Independent operations of one trajectory are not gathered in vectors, which seldom pays in short functions."""
+
+
 def builds(long: bool) -> dict[str, list[Build]]:
     """Ways to try: plain C, and vectors in one and two registers (none where the driver has no vectors)."""
-    plain = [Build()] if long else [Build(), Build(flags=("-fno-tree-slp-vectorize",))]
+    if long:
+        return {"": [Build(flags=NOT_INLINED)]}
+    plain = [Build(), Build(flags=SCALAR), Build(flags=NOT_INLINED)]
     width = vector_width()
-    return {"": plain} if long or width == 1 else {"": plain, ", vectors": [Build(width), Build(2 * width)]}
+    vectors = [Build(width), Build(width, NOT_INLINED), Build(2 * width)]
+    return {"": plain} | ({", vectors": vectors} if width > 1 else {})
 
 
 def vector_width() -> int:

@@ -89,7 +89,9 @@ def cut(
         inside(stages[node], node)
     written: dict[int, Outputs] = {k: {} for k in graphs}
     for place, node in outputs.items():
-        owner = home(place[0]) if graph.ops[node] in ("const", "input") else stages[node]
+        # the first stage passes values on but writes no results
+        early = graph.ops[node] in ("const", "input") or stages[node] == 0
+        owner = home(place[0]) if early else stages[node]
         written[owner][place] = inside(owner, node)
     for stage, cells in passed.items():
         for node, cell in cells.items():
