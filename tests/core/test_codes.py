@@ -13,7 +13,7 @@ from hybridsim.io.compare import PARAMETERS
 SOURCE = Path(hybridsim.__file__).parent
 CHECKED = ("core", "model", "io", "cli")
 """Packages that report problems."""
-OTHERS = {"package.xml", "run.csv", "topology.*", "*.*", *(parameter.path for parameter in PARAMETERS)}
+OTHERS = {"package.xml", "run.csv", "step.c", "topology.*", "*.*", *(parameter.path for parameter in PARAMETERS)}
 """Words that look like codes and are none."""
 
 

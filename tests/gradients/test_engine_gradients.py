@@ -325,6 +325,7 @@ def test_gradient_survives_checkpointed_blocks():
     np.testing.assert_allclose(long, plain, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_memory_of_a_long_gradient_is_bounded():
     """Beyond `CHAIN` steps a reverse sweep keeps about √T states, not all that every step computes."""
     sim = Simulator(pendulum(), dt=0.001, backend="xla")

@@ -177,7 +177,10 @@ def test_compiler_settings_in_another_file_are_overruled(tmp_path):
 GYM = ["ant", "humanoid", "inverted_double_pendulum", "pusher", "reacher", "striker", "thrower"]
 
 
-@pytest.mark.parametrize("file", [f"bullet/{name}" for name in GYM] + ["suite/cheetah", "suite/dog"])
+BY_SHAPE = [f"bullet/{name}" for name in GYM] + ["suite/cheetah", pytest.param("suite/dog", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("file", BY_SHAPE)
 def test_models_with_inertias_from_shapes_or_a_total_mass(file, tmp_path):
     name = file.partition("/")[2]
     path = bullet_file(f"mjcf/{name}.xml") if file.startswith("bullet") else suite_file(name)

@@ -201,3 +201,14 @@ def test_code_for_arm_is_generated():
             code = machine.object_code(emit.module(kernel.functions, kernel.texts), machine.ARM)
             assert code[:4] == b"\x7fELF"
             assert int.from_bytes(code[18:20], "little") == 183  # EM_AARCH64
+
+
+def test_results_may_need_parameters_only_or_nothing_at_all():
+    def step(fixed, free, carry, inputs):
+        return carry, (2.0 * free, jnp.asarray(3.0))
+
+    rollout = Rollout(step, None, np.ones(2), None, None)
+    arrays = (np.zeros(0), np.array([1.0, 5.0]), np.zeros((3, 0)), np.zeros((3, 2, 0)))
+    np.testing.assert_array_equal(rollout.forward(*arrays).outputs, np.tile([2.0, 10.0, 3.0], (3, 2, 1)))
+    silent = Rollout(lambda fixed, free, carry, inputs: (carry, None), None, None, None, None)
+    assert silent.forward(np.zeros(0), np.zeros(0), np.zeros((3, 0)), np.zeros((3, 2, 0))).outputs.shape == (3, 2, 0)

@@ -238,7 +238,7 @@ def compare(program: list[Instruction], shapes: list[tuple[int, ...]], *, batch:
             np.testing.assert_array_equal(lanes[0], alone)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(PROGRAMS, SHAPES)
 def test_random_functions(program, shapes):
     compare(program, shapes)

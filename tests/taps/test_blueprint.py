@@ -64,7 +64,7 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
     assert str(traced) == str(untapped)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", ["euler", "rk4", pytest.param("implicit", marks=pytest.mark.slow)])
 def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator):
     """Bit for bit."""
     model = floating

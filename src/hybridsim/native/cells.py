@@ -45,9 +45,9 @@ class Cells:
         found = []
         for leaf in leaves:
             given = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else np.asarray(leaf)
-            if np.dtype(given.dtype).name not in _TYPES:
+            if str(given.dtype) not in _TYPES:
                 raise UnsupportedPrimitive(f"arrays of type {given.dtype} have no native code")
-            found.append(Leaf(tuple(given.shape), np.dtype(given.dtype).name))
+            found.append(Leaf(tuple(given.shape), str(given.dtype)))
         return Cells(structure, tuple(found))
 
     @property
@@ -112,7 +112,7 @@ class Cells:
             value = np.asarray(value)
             if value.shape != (*leading, *leaf.shape):
                 raise ValueError(f"an array has shape {value.shape}, but {(*leading, *leaf.shape)} was compiled")
-            value = value.astype(np.float64 if leaf.kind == FLOAT else np.int64).view(np.float64)
+            value = value.astype(leaf.dtype).astype(np.float64 if leaf.kind == FLOAT else np.int64).view(np.float64)
             parts.append(value.reshape((*leading, leaf.size)))
         return np.ascontiguousarray(np.concatenate(parts, axis=-1)) if parts else np.zeros((*leading, 0))
 

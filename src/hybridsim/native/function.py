@@ -40,7 +40,10 @@ class NativeFunction:
         """
         forms = self.rollout.forms
         with jax.enable_x64(True):
-            batch = jax.tree.leaves(arguments)[0].shape[0] if batched else 1
+            leaves = jax.tree.leaves(arguments)
+            if batched and not leaves:
+                raise ValueError("a function without arrays has no batch")
+            batch = np.shape(leaves[0])[0] if batched else 1
             rows = forms.inputs.pack(arguments, (batch,) if batched else ()).reshape(batch, 1, -1)
             nothing = np.zeros(0)
             result = self.rollout.forward(nothing, nothing, np.zeros((batch, 0)), rows, threads=threads)

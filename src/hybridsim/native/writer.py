@@ -67,7 +67,8 @@ class Kernel:
 def step_stages(graph: Graph, outputs: Outputs, passed: str) -> dict[int, Stage]:
     """A step cut into what needs parameters only and the rest."""
     stages = by_slots(graph, outputs, STAGE_OF_SLOT)
-    return cut(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
+    nothing = Stage(Graph(), {}, 0)
+    return {STATE: nothing} | cut(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
 
 
 def lane_slots(names: str) -> list[Slot]:

@@ -64,7 +64,7 @@ def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs)
     """The rollout of a simulator of this form, from before if its zeros and ones are still there."""
     leaves, structure = jax.tree.flatten((traced, known, run, inputs))
     functions_found = tuple(jax.tree.leaves(functions))
-    key = (structure, functions_found, tuple((np.shape(x), str(np.result_type(x))) for x in leaves))
+    key = (structure, functions_found, tuple((np.shape(x), _type_of(x)) for x in leaves))
     call = _calls.get(key)
     varying: frozenset[int] = frozenset()
     if call is not None:
@@ -89,6 +89,10 @@ def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs)
     rollout.check()
     call = _calls[key] = NativeCall(rollout, threads=_threads)
     return call
+
+
+def _type_of(x: Any) -> str:
+    return str(x.dtype if hasattr(x, "dtype") else np.result_type(x))
 
 
 def _is_array(x: Any) -> bool:
