@@ -11,6 +11,7 @@ from native_support import evaluated
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.optimize import optimized
 from hybridsim.native.ordering import deepest_first
+from hybridsim.native.partition import renumbered
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e300, 5e-324, math.inf, -math.inf, math.nan]
 
@@ -315,7 +316,7 @@ def test_renumbered_reads_from_other_places():
     graph = Graph()
     a, b, c = graph.input("fixed", 7), graph.input("fixed", 3), graph.input("x", 7)
     result = graph.sub(graph.mul(a, b), c)
-    moved = graph.renumbered("fixed", {7: 0, 3: 1})
+    moved = renumbered(graph, "fixed", {7: 0, 3: 1})
     assert evaluated(moved, [result], {"fixed": [2.0, 5.0], "x": {7: 1.0}}) == [9.0]
     assert evaluated(graph, [result], {"fixed": {7: 2.0, 3: 5.0}, "x": {7: 1.0}}) == [9.0]
     assert graph.data[a] == ("fixed", 7)

@@ -35,9 +35,18 @@ def cartpole_with_network() -> Simulator:
     return Simulator(cartpole(), blueprint=blueprint, actuation=Actuation(*stages), dt=0.01)
 
 
+def pendulum_with_large_network() -> Simulator:
+    """A network whose layers are loops."""
+    net = MLP(4, 2, hidden=(40, 40), seed=1)
+    last = np.random.default_rng(2).normal(scale=0.1, size=net.weights[-1].shape)
+    net = eqx.tree_at(lambda n: n.weights[-1], net, last)
+    return Simulator(double_pendulum(), blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)), dt=0.01)
+
+
 SIMULATORS = {
     "double_pendulum": lambda: Simulator(double_pendulum(), dt=0.01),
     "cartpole_with_network": cartpole_with_network,
+    "pendulum_with_large_network": pendulum_with_large_network,
     "quadruped": lambda: Simulator(quadruped(), dt=0.002),
 }
 SLOW = pytest.param("quadruped", marks=pytest.mark.slow)
@@ -140,14 +149,14 @@ def assert_bits_of_native(case: Case, *, steps: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["double_pendulum", SLOW_IN_XLA, SLOW])
+@pytest.mark.parametrize("name", ["double_pendulum", "pendulum_with_large_network", SLOW_IN_XLA, SLOW])
 def test_values_and_derivatives_are_those_of_xla(name, cases, with_xla):
     case = cases(name)
     assert_as_xla(case, with_xla(case, case.sim))
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["double_pendulum", "cartpole_with_network", SLOW])
+@pytest.mark.parametrize("name", ["double_pendulum", "cartpole_with_network", "pendulum_with_large_network", SLOW])
 def test_bits_are_those_of_the_native_kernels(name, cases):
     assert_bits_of_native(cases(name), steps=100)
 

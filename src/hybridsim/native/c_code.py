@@ -1,7 +1,8 @@
 """Emission as C: a scalar graph as C99 text that computes the same bits as the native kernel.
 
 One line per operation, on local constants of the types `double`, `uint64_t` (whole numbers: unsigned ones wrap around)
-and `int` (truth values). There are no loops, and no memory but the arguments and the stack.
+and `int` (truth values). There are no loops but those over arrays (`c_loops.py`), and no memory but the arguments and
+the stack.
 
 A compiler takes much longer for one large function than for several small ones, so a large graph becomes several.
 Values pass from one to the next through an array on the stack of the function that calls them all.
@@ -10,11 +11,14 @@ Values pass from one to the next through an array on the stack of the function t
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
+from hybridsim.native.arrays import Leaf, Outer
+from hybridsim.native.c_literal import literal
+from hybridsim.native.c_loops import array_lines, copied
+from hybridsim.native.graph import ARRAY, BOOL, FLOAT, INT, Graph
 from hybridsim.native.ordering import deepest_first
 from hybridsim.native.partition import Outputs
 
@@ -26,7 +30,7 @@ APART = "APART"
 """Ending of the macro that keeps compilers from joining the pieces again."""
 
 _TYPES = {FLOAT: "double", INT: "uint64_t", BOOL: "int"}
-_LEAVES = ("const", "input")
+_LEAVES = ("const", "input", "part")
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,15 @@ class _Function:
         self.cells, work = _cells(self.graph, pieces, owner)
         writes: list[Outputs] = [{} for _ in pieces]
         for place, node in outputs.items():
-            writes[owner.get(node, 0)][place] = node
-        bodies = [_Piece(self, nodes, own) for nodes, own in zip(pieces, writes, strict=True)]
+            writes[owner.get(node, len(pieces) - 1 if self.graph.kinds[node] == ARRAY else 0)][place] = node
+        bodies = [Piece(self, nodes, own) for nodes, own in zip(pieces, writes, strict=True)]
         used = set().union(*(body.used for body in bodies))
         lines = [f"(void){argument};" for argument in arguments if argument not in used]
+        lines += [f"double {WORK}[{work}];"] if work else []
         texts = []
         if len(bodies) == 1:
             lines += bodies[0].lines
         else:
-            lines += [f"double {WORK}[{work}];"] if work else []
             for k, body in enumerate(bodies):
                 own = {a: kind for a, kind in (arguments | {WORK: body.work_type}).items() if a in body.used}
                 head = f"static {self.prefix.upper()}_{APART} {_signature(f'{self.name}_{k}', own, 'restrict ')}"
@@ -101,7 +105,7 @@ class _Function:
         return CFunction(prototype, "\n".join(texts), work, frozenset(self.helpers))
 
 
-class _Piece:
+class Piece:
     """Lines of straight code."""
 
     def __init__(self, function: _Function, nodes: list[int], writes: Outputs):
@@ -112,25 +116,48 @@ class _Piece:
         self.work_type = "const double *"
         self.names: dict[int, str] = {}
         for node in nodes:
-            self._compute(node)
+            if self.graph.kinds[node] == ARRAY:
+                self.work_type = "double *"
+                self.lines += array_lines(self, node)
+                continue
+            name = f"v{len(self.names)}"
+            line, self.names[node] = self.operation(self.graph, node, self.operand, name)
+            self.lines.append(line)
             if node in function.cells:
                 self.work_type = "double *"
                 self._store(self._element(WORK, function.cells[node]), node)
         for (slot, index), node in writes.items():
             place = function.places[slot]
-            self._store(self._element(place.argument, place.first + index), node)
+            first = place.first + index
+            if self.graph.kinds[node] == ARRAY:
+                self.used.add(place.argument)
+                to = lambda i, a=place.argument, first=first: f"{a}[{first} + {i}]"  # noqa: E731
+                is_outer = isinstance(self.graph.data[node], Outer) and node not in function.cells
+                self.lines += array_lines(self, node, to) if is_outer else copied(self, node, to)
+            else:
+                self._store(self._element(place.argument, first), node)
 
-    def _compute(self, node: int) -> None:
-        graph = self.graph
+    def operation(self, graph: Graph, node: int, operand: Callable[[int], str], name: str) -> tuple[str, str]:
+        """The line that computes a node of a graph, and the name of the result."""
         op, args = graph.ops[node], graph.args[node]
         table = _OPERATIONS_ON[graph.kinds[args[-1]]]
         if op not in table:
             raise UnsupportedPrimitive(f"the operation {op!r} has no C code")
-        code = self._with_helpers(table[op]).format(*(self._operand(a) for a in args))
-        name = self.names[node] = f"v{len(self.names)}"
-        self.lines.append(f"const {_TYPES[graph.kinds[node]]} {name} = {code};")
+        code = self._with_helpers(table[op]).format(*(operand(a) for a in args))
+        return f"const {_TYPES[graph.kinds[node]]} {name} = {code};", name
 
-    def _operand(self, node: int) -> str:
+    def elements(self, array: int) -> Callable[[str], str]:
+        """The text of an element of an array, from that of its index."""
+        spec = self.graph.data[array]
+        if isinstance(spec, Leaf):
+            place = self.function.places[spec.slot]
+            argument, first = place.argument, place.first + spec.first
+        else:
+            argument, first = WORK, self.function.cells[array]
+        self.used.add(argument)
+        return lambda i: f"{argument}[{first} + {i}]"
+
+    def operand(self, node: int) -> str:
         """The text of a value: a constant, an element of an argument, something computed here or in another piece."""
         function, graph = self.function, self.graph
         if node in graph.constants:
@@ -141,13 +168,26 @@ class _Piece:
             slot, index = graph.data[node]
             place = function.places[slot]
             element = self._element(place.argument, place.first + index)
+        elif graph.ops[node] == "part":
+            element = self._element(WORK, function.cells[graph.args[node][0]] + graph.data[node])
         else:
             element = self._element(WORK, function.cells[node])
-        return self._with_helpers(_READ[graph.kinds[node]]).format(element)
+        return self.read(element, graph.kinds[node])
+
+    def read(self, element: str, kind: str) -> str:
+        """The value of an element of memory."""
+        return self._with_helpers(_READ[kind]).format(element)
+
+    def as_stored(self, value: str, kind: str) -> str:
+        """What is written to memory for a value."""
+        return self._with_helpers(_STORED[kind]).format(value)
+
+    def stored(self, node: int) -> str:
+        """What is written to memory for a node."""
+        return self.as_stored(self.operand(node), self.graph.kinds[node])
 
     def _store(self, element: str, node: int) -> None:
-        value = self._operand(node)
-        self.lines.append(f"{element} = {self._with_helpers(_STORED[self.graph.kinds[node]]).format(value)};")
+        self.lines.append(f"{element} = {self.stored(node)};")
 
     def _element(self, argument: str, index: int) -> str:
         self.used.add(argument)
@@ -181,23 +221,17 @@ _STORED = {FLOAT: "{}", INT: "$from_bits({})", BOOL: "$from_bits((uint64_t){})"}
 """Values in memory: eight bytes each, as the native kernels keep them."""
 
 
-def literal(value: float | int | bool) -> str:
-    """A constant in C, exactly."""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, int):
-        return f"UINT64_C(0x{value % 2**64:x})"
-    if math.isnan(value):
-        return "(double)NAN"
-    if math.isinf(value):
-        return "(double)INFINITY" if value > 0.0 else "(-(double)INFINITY)"
-    text = repr(value) if value.is_integer() and abs(value) < 1e6 else re.sub(r"\.?0*p", "p", value.hex())
-    return f"({text})" if text.startswith("-") else text
-
-
 def _pieces(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:
     """The operations in pieces, and the piece of each."""
-    order = [node for node in deepest_first(graph, outputs.values()) if graph.ops[node] not in _LEAVES]
+    used = {a for node in graph.live(outputs.values()) for a in graph.args[node]}
+    order = [
+        node
+        for node in deepest_first(graph, outputs.values())
+        if graph.ops[node] not in _LEAVES
+        and not isinstance(graph.data[node], Leaf)
+        # an outer product that is only a result is computed where it is written
+        and (node in used or not isinstance(graph.data[node], Outer))
+    ]
     count = max(math.ceil(len(order) / LARGEST_PIECE), 1)
     size = max(math.ceil(len(order) / count), 1)
     pieces = [order[k * size : (k + 1) * size] for k in range(count)]
@@ -215,7 +249,10 @@ def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tupl
     total = 0
     for k, piece in enumerate(pieces):
         for node in piece:
-            if node in last_use:
+            if graph.kinds[node] == ARRAY:
+                cells[node] = total
+                total += graph.data[node].size
+            elif node in last_use:
                 if not free:
                     free.append(total)
                     total += 1

@@ -47,6 +47,8 @@ class Call(Generic[Results]):
         self.kernel, self.shape, self.make_results, self.threads = kernel, shape, results, threads
         self.record = {"batch": shape[0], "steps": shape[1]}
         self.states = 0
+        self.chunk = 1
+        """Groups of trajectories that one thread takes together."""
         self.results: list[np.ndarray] = []
         self._kept: list[np.ndarray] = []
         self._parts: list[int] = []
@@ -101,9 +103,8 @@ class Call(Generic[Results]):
     def _divide(self) -> None:
         """A record and working memory for each thread."""
         entry = self.kernel.entry
-        groups = -(-self.shape[0] // entry.lanes)
-        parts = max(min(self.threads, groups), 1)
-        bounds = [groups * k // parts for k in range(parts + 1)]
+        bounds = divided(-(-self.shape[0] // entry.lanes), self.chunk, self.threads)
+        parts = len(bounds) - 1
         for k in range(parts):
             work = self._keep(aligned(entry.work + self.states))
             own = self.record | {"first": bounds[k], "last": bounds[k + 1], "work": work}
@@ -114,6 +115,13 @@ class Call(Generic[Results]):
         """The address of an array, which stays alive as long as the call."""
         self._kept.append(array)
         return array.ctypes.data
+
+
+def divided(groups: int, chunk: int, threads: int) -> list[int]:
+    """Bounds of the groups of trajectories that each thread takes, in whole chunks."""
+    chunks = -(-groups // chunk)
+    parts = max(min(threads, chunks), 1)
+    return [min(chunks * k // parts * chunk, groups) for k in range(parts + 1)]
 
 
 def aligned(cells: int) -> np.ndarray:

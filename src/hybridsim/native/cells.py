@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native import arrays as large
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.lower import Nodes, kind_of
 
@@ -29,6 +30,11 @@ class Leaf:
     def kind(self) -> str:
         """Kind of its numbers."""
         return kind_of(self.dtype)
+
+    @property
+    def is_large(self) -> bool:
+        """Does it stay where the caller has it, if it is a parameter?"""
+        return self.size >= large.LARGE and self.dtype == "float64"
 
 
 @dataclass(frozen=True)
@@ -73,11 +79,35 @@ class Cells:
         """The first cell of each leaf."""
         return [0, *np.cumsum([leaf.size for leaf in self.leaves]).tolist()][: len(self.leaves)]
 
-    def nodes(self, graph: Graph, slot: str, baked: dict[int, float], *, floats_only: bool = False) -> list[Nodes]:
-        """Nodes that read the leaves, except cells whose value is part of the code."""
+    def large_cells(self) -> list[tuple[int, int]]:
+        """First cell and size of every large leaf."""
+        return [(first, leaf.size) for leaf, first in zip(self.leaves, self.starts(), strict=True) if leaf.is_large]
+
+    def nodes(
+        self,
+        graph: Graph,
+        slot: str,
+        baked: dict[int, float],
+        *,
+        floats_only: bool = False,
+        in_place: str | None = None,
+    ) -> list[Nodes]:
+        """Nodes that read the leaves, except cells whose value is part of the code.
+
+        Args:
+            graph: to make them in.
+            slot: that they are read from.
+            baked: values that are part of the code, by cell.
+            floats_only: leave the other leaves out.
+            in_place: slot that large leaves are read from; without one they are like the others.
+        """
         arrays = []
         for leaf, first in zip(self.leaves, self.starts(), strict=True):
             if floats_only and leaf.kind != FLOAT:
+                continue
+            if in_place is not None and leaf.is_large:
+                array = large.array_node(graph, large.Leaf(in_place, first, leaf.size))
+                arrays.append(large.elements(graph, array).reshape(leaf.shape))
                 continue
             nodes = [
                 _constant(graph, baked[k], leaf.kind) if k in baked else graph.input(slot, k, leaf.kind)
@@ -86,18 +116,35 @@ class Cells:
             arrays.append(np.array(nodes, dtype=np.int64).reshape(leaf.shape))
         return arrays
 
-    def places(self, slot: str, arrays: list[Nodes], *, floats_only: bool = False) -> dict[tuple[str, int], int]:
-        """Where the nodes of leaves are written."""
-        starts = [
-            first
+    def places(
+        self, graph: Graph, slot: str, arrays: list[Nodes], *, floats_only: bool = False, in_place: str | None = None
+    ) -> dict[tuple[str, int], int]:
+        """Where the nodes of leaves are written; an array is written from its place on.
+
+        Args:
+            graph: that they are in.
+            slot: that they are written to.
+            arrays: nodes of the leaves.
+            floats_only: only of the leaves of floats.
+            in_place: slot for large leaves; without one they are like the others.
+        """
+        found = {}
+        leaves = [
+            (leaf, first)
             for leaf, first in zip(self.leaves, self.starts(), strict=True)
             if leaf.kind == FLOAT or not floats_only
         ]
-        return {
-            (slot, first + k): int(node)
-            for first, array in zip(starts, arrays, strict=True)
-            for k, node in enumerate(array.ravel())
-        }
+        for (leaf, first), nodes in zip(leaves, arrays, strict=True):
+            if in_place is not None and leaf.is_large:
+                if not large.has_elements(nodes) and all(graph.constants.get(n) == 0.0 for n in set(nodes.flat)):
+                    continue
+                found[in_place, first] = large.array_of(graph, nodes)
+            elif large.has_elements(nodes) and nodes.size > large.SHORT:
+                found[slot, first] = large.array_of(graph, nodes)
+            else:
+                numbers = large.taken_out(graph, nodes).ravel().tolist()
+                found |= {(slot, first + k): node for k, node in enumerate(numbers)}
+        return found
 
     def pack(self, tree: Any, leading: tuple[int, ...] = ()) -> np.ndarray:
         """Arrays as rows of cells.

@@ -1,47 +1,22 @@
-"""Emission: a scalar graph as LLVM code, in which each value is one number or W of them side by side.
+"""Emission: a graph as LLVM functions, in which each value is one number or W of them side by side.
 
 A graph reads and writes named arrays (slots). The numbers of a slot are either uniform (one for all lanes) or
 lane-wise (a vector of W). Values that depend on uniform slots only are computed once; the others in every lane.
 
-Text is written directly, because building it through an object model takes many times longer than compiling it.
+A large graph becomes several functions: pieces of straight code (`straight.py`) and loops for arrays (`emit_loops.py`).
 """
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
+from hybridsim.native.arrays import Collect, Leaf, Outer
+from hybridsim.native.emit_loops import Loops
+from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.ordering import deepest_first
+from hybridsim.native.straight import READ_AGAIN, SCRATCH, Piece, Slot
 
 LARGEST_PIECE = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
-
-_SCALAR = {FLOAT: "double", INT: "i64", BOOL: "i1"}
-_CELL = {FLOAT: "double", INT: "i64", BOOL: "i64"}
-"""How values lie in memory: eight bytes each."""
-_FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc"}
-_INTEGER_OPS = {
-    "iadd": "add", "isub": "sub", "imul": "mul", "iand": "and", "ior": "or", "ixor": "xor",
-    "shl": "shl", "ashr": "ashr", "lshr": "lshr",
-}  # fmt: skip
-_LOGIC_OPS = {"and": "and", "or": "or", "xor": "xor"}
-_FLOAT_COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
-_INTEGER_COMPARISONS = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}
-_LIBRARY = {"rem": "fmod"}
-"""Functions of the C library whose names differ; the others are called by their own."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """An array that a function reads or writes."""
-
-    name: str
-    lanes: bool
-    """Has every lane its own numbers?"""
-    stride: int = 1
-    """Cells from one number to the next, for a uniform slot that is one lane of packed vectors."""
 
 
 @dataclass(frozen=True)
@@ -57,314 +32,109 @@ class Function:
     """Cells of memory for values that pass from piece to piece, each W numbers wide."""
 
 
-def emitted(
-    name: str,
-    graph: Graph,
-    outputs: Mapping[tuple[str, int], int],
-    slots: Sequence[Slot],
-    lanes: int,
-) -> Function:
+Outputs = Mapping[tuple[str, int], int]
+
+
+def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int) -> Function:
     """LLVM text of a function `void name(ptr slot, …, ptr scratch)`.
 
     Args:
         name: of the function.
         graph: what to compute.
-        outputs: the node to write to each (slot, index).
+        outputs: the node to write to each (slot, index); arrays are written from there on.
         slots: every array that is read or written, in the order of the function's arguments.
         lanes: W.
     """
     order = deepest_first(graph, outputs.values())
     varying = _varying(graph, order, {s.name for s in slots if s.lanes})
-    pieces = [order[k : k + LARGEST_PIECE] for k in range(0, len(order), LARGEST_PIECE)] or [[]]
+    pieces = _pieces(graph, order, outputs)
     owner = {node: k for k, piece in enumerate(pieces) for node in piece}
-    spilled = _crossing(graph, pieces, owner)
+    cells, scratch = _cells(graph, pieces, owner)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
+    arrays = []
     for place, node in outputs.items():
-        writes[owner.get(node, 0)].append((place, node))
+        if graph.kinds[node] == ARRAY:
+            arrays.append((place, node))
+        else:
+            writes[owner.get(node, 0)].append((place, node))
 
     declarations: set[str] = set()
-    texts = []
+    texts, parts = [], []
+
+    def own_name() -> str:
+        parts.append(f"{name}.{len(parts)}")
+        return parts[-1]
+
+    alone = len(pieces) == 1 and not arrays and not _is_loop(graph, pieces[0])
     for k, piece in enumerate(pieces):
-        own = name if len(pieces) == 1 else f"{name}.{k}"
-        writer = _Piece(graph, varying, slots, lanes, spilled, declarations)
-        texts.append(writer.text(own, piece, writes[k]))
-    if len(pieces) > 1:
-        arguments = ", ".join(f"ptr %{s.name}" for s in (*slots, _SCRATCH))
-        calls = "\n".join(f"  call void @{name}.{k}({arguments})" for k in range(len(pieces)))
+        if _is_loop(graph, piece):
+            loops = Loops(graph, varying, slots, lanes, cells, declarations)
+            texts.append(loops.computed(own_name(), piece[0]))
+        else:
+            straight = Piece(graph, varying, slots, lanes, cells, declarations)
+            texts.append(straight.text(name if alone else own_name(), piece, writes[k]))
+    for place, node in arrays:
+        texts.append(Loops(graph, varying, slots, lanes, cells, declarations).written(own_name(), place, node))
+    if not alone:
+        arguments = ", ".join(f"ptr %{s.name}" for s in (*slots, SCRATCH))
+        calls = "\n".join(f"  call void @{part}({arguments})" for part in parts)
         texts.append(f"define void @{name}({arguments}) #0 {{\n{calls}\n  ret void\n}}\n")
-    return Function(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), len(spilled))
-
-
-_SCRATCH = Slot("scratch", True)
+    return Function(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
 
 
 def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
-    """The nodes that differ between lanes."""
+    """The nodes that differ between lanes; arrays that are computed always count as such."""
     varying = set()
     for node in order:
-        if graph.ops[node] == "input":
-            if graph.data[node][0] in lane_slots:
+        data = graph.data[node]
+        if graph.ops[node] == "input" or isinstance(data, Leaf):
+            if (data.slot if isinstance(data, Leaf) else data[0]) in lane_slots:
                 varying.add(node)
-        elif any(a in varying for a in graph.args[node]):
+        elif graph.kinds[node] == ARRAY or any(a in varying for a in graph.args[node]):
             varying.add(node)
     return varying
 
 
-def _crossing(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> dict[int, int]:
-    """Cells for the values that later pieces need; constants and inputs are simply read again."""
+def _is_loop(graph: Graph, piece: list[int]) -> bool:
+    return len(piece) == 1 and _needs_loop(graph, piece[0])
+
+
+def _needs_loop(graph: Graph, node: int) -> bool:
+    return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf | Collect)
+
+
+def _pieces(graph: Graph, order: list[int], outputs: Outputs) -> list[list[int]]:
+    """Nodes that are computed together: loops by themselves, the others in pieces of a good size."""
+    used = {a for node in order for a in graph.args[node]}
+    used.update(node for (slot, _), node in outputs.items() if slot != "sums")
+    pieces: list[list[int]] = [[]]
+    for node in order:
+        if _needs_loop(graph, node):
+            # an outer product that is only added up is never written down
+            if node in used or not isinstance(graph.data[node], Outer):
+                pieces += [[node], []]
+            continue
+        if len(pieces[-1]) == LARGEST_PIECE:
+            pieces.append([])
+        pieces[-1].append(node)
+    return [piece for piece in pieces if piece] or [[]]
+
+
+def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Cells for arrays and for the values that later pieces need, and how many these are."""
     cells: dict[int, int] = {}
+    size = 0
     for k, piece in enumerate(pieces):
         for node in piece:
+            if graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf):
+                cells[node] = size
+                size += graph.data[node].size
             for a in graph.args[node]:
-                if owner[a] != k and a not in cells and graph.ops[a] not in ("const", "input"):
-                    cells[a] = len(cells)
-    return cells
-
-
-class _Piece:
-    """Text of one straight-line function."""
-
-    def __init__(self, graph, varying, slots, lanes, spilled, declarations):
-        self.graph, self.varying, self.lanes = graph, varying, lanes
-        self.slots = {s.name: s for s in slots}
-        self.slot_order = (*slots, _SCRATCH)
-        self.spilled, self.declarations = spilled, declarations
-        self.lines: list[str] = []
-        self.names: dict[int, str] = {}
-        self.splats: dict[int, str] = {}
-        self.count = 0
-
-    def text(self, name: str, nodes: list[int], writes: list[tuple[tuple[str, int], int]]) -> str:
-        graph = self.graph
-        for node in nodes:
-            op = graph.ops[node]
-            if op in ("const", "input"):
-                continue  # written where it is first used
-            self._compute(node, op)
-            if node in self.spilled:
-                self._store("scratch", self.spilled[node], node, wide=node in self.varying)
-        for (slot, index), node in writes:
-            self._store(slot, index, node, wide=self.slots[slot].lanes)
-        arguments = ", ".join(f"ptr noalias %{s.name}" for s in self.slot_order)
-        body = "\n".join(self.lines)
-        return f"define void @{name}({arguments}) #0 {{\n{body}\n  ret void\n}}\n"
-
-    # types and operands
-
-    def _type(self, kind: str, wide: bool, table=_SCALAR) -> str:
-        return f"<{self.lanes} x {table[kind]}>" if wide and self.lanes > 1 else table[kind]
-
-    def _fresh(self) -> str:
-        self.count += 1
-        return f"%v{self.count}"
-
-    def _operand(self, node: int, wide: bool) -> str:
-        """The text of a value, as a vector if asked."""
-        constant = self.graph.constants.get(node)
-        if constant is not None:
-            text = _literal(constant)
-            if wide and self.lanes > 1:
-                return f"splat ({_SCALAR[self.graph.kinds[node]]} {text})"
-            return text
-        name = self.names.get(node)
-        if name is None:
-            name = self._loaded(node)
-        if wide and self.lanes > 1 and node not in self.varying:
-            return self._splat(node, name)
-        return name
-
-    def _splat(self, node: int, name: str) -> str:
-        found = self.splats.get(node)
-        if found is None:
-            kind = _SCALAR[self.graph.kinds[node]]
-            vector = f"<{self.lanes} x {kind}>"
-            first, found = self._fresh(), self._fresh()
-            self.lines.append(f"  {first} = insertelement {vector} poison, {kind} {name}, i64 0")
-            self.lines.append(
-                f"  {found} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
-            )
-            self.splats[node] = found
-        return found
-
-    def _loaded(self, node: int) -> str:
-        """Read an input, or a value that another piece computed."""
-        graph = self.graph
-        if graph.ops[node] == "input":
-            slot, index = graph.data[node]
-            step = self._step(slot)
-        else:
-            slot, index, step = "scratch", self.spilled[node], self.lanes
-        wide = node in self.varying
-        kind = graph.kinds[node]
-        name = self._read(self._address(slot, index * step), kind, wide)
-        self.names[node] = name
-        return name
-
-    def _step(self, slot: str) -> int:
-        own = self.slots[slot]
-        return self.lanes if own.lanes else own.stride
-
-    def _address(self, slot: str, cell: int) -> str:
-        if cell == 0:
-            return f"%{slot}"
-        address = self._fresh()
-        self.lines.append(f"  {address} = getelementptr i64, ptr %{slot}, i64 {cell}")
-        return address
-
-    def _alignment(self, wide: bool) -> int:
-        return 8 * (self.lanes if wide else 1)
-
-    def _read(self, address: str, kind: str, wide: bool) -> str:
-        cell = self._type(kind, wide, _CELL)
-        name = self._fresh()
-        self.lines.append(f"  {name} = load {cell}, ptr {address}, align {self._alignment(wide)}")
-        if kind == BOOL:
-            truth = self._fresh()
-            self.lines.append(f"  {truth} = icmp ne {cell} {name}, {_zero(cell)}")
-            return truth
-        return name
-
-    def _store(self, slot: str, index: int, node: int, *, wide: bool) -> None:
-        kind = self.graph.kinds[node]
-        value = self._operand(node, wide)
-        cell = self._type(kind, wide, _CELL)
-        if kind == BOOL:
-            number = self._fresh()
-            self.lines.append(f"  {number} = zext {self._type(kind, wide)} {value} to {cell}")
-            value = number
-        step = self.lanes if slot == "scratch" else self._step(slot)
-        address = self._address(slot, index * step)
-        self.lines.append(f"  store {cell} {value}, ptr {address}, align {self._alignment(wide)}")
-
-    # operations
-
-    def _compute(self, node: int, op: str) -> None:
-        graph = self.graph
-        wide = node in self.varying
-        args = graph.args[node]
-        kind = graph.kinds[args[-1]] if args else FLOAT
-        operands = [self._operand(a, wide) for a in args]
-        own = self._type(kind, wide)
-        if op in _FLOAT_OPS:
-            code = f"{_FLOAT_OPS[op]} {own} {operands[0]}, {operands[1]}"
-        elif op == "fma":
-            code = self._intrinsic("fma", wide, operands)
-        elif op == "neg":
-            code = f"fneg {own} {operands[0]}"
-        elif op == "select":
-            code = f"select {self._type(BOOL, wide)} {operands[0]}, {own} {operands[1]}, {own} {operands[2]}"
-        elif op in _FLOAT_COMPARISONS:
-            if kind == FLOAT:
-                code = f"fcmp {_FLOAT_COMPARISONS[op]} {own} {operands[0]}, {operands[1]}"
-            else:
-                code = f"icmp {_INTEGER_COMPARISONS[op]} {own} {operands[0]}, {operands[1]}"
-        elif op in _LOGIC_OPS:
-            code = f"{op} {own} {operands[0]}, {operands[1]}"
-        elif op == "not":
-            code = f"xor {own} {operands[0]}, {self._all_ones(wide)}"
-        elif op in _INTRINSICS:
-            code = self._intrinsic(_INTRINSICS[op], wide, operands)
-        elif op in _INTEGER_OPS:
-            code = f"{_INTEGER_OPS[op]} {own} {operands[0]}, {operands[1]}"
-        elif op in ("idiv", "irem"):
-            code = self._integer_division(op, own, wide, operands)
-        elif op == "bits":
-            code = f"bitcast {own} {operands[0]} to {self._type(INT, wide)}"
-        elif op == "from_bits":
-            code = f"bitcast {own} {operands[0]} to {self._type(FLOAT, wide)}"
-        elif op == "to_float":
-            code = f"sitofp {own} {operands[0]} to {self._type(FLOAT, wide)}"
-        elif op == "to_int":
-            code = self._saturating(wide, operands)
-        elif op == "single":
-            short = own.replace("double", "float")
-            cut = self._fresh()
-            self.lines.append(f"  {cut} = fptrunc {own} {operands[0]} to {short}")
-            code = f"fpext {short} {cut} to {own}"
-        else:
-            self.names[node] = self._library_call(op, wide, operands)
-            return
-        name = self._fresh()
-        self.lines.append(f"  {name} = {code}")
-        self.names[node] = name
-
-    def _all_ones(self, wide: bool) -> str:
-        return "splat (i1 true)" if wide and self.lanes > 1 else "true"
-
-    def _intrinsic(self, name: str, wide: bool, operands: list[str]) -> str:
-        own = self._type(FLOAT, wide)
-        suffix = f"v{self.lanes}f64" if wide and self.lanes > 1 else "f64"
-        self.declarations.add(f"declare {own} @llvm.{name}.{suffix}({', '.join([own] * len(operands))})")
-        return f"call {own} @llvm.{name}.{suffix}({', '.join(f'{own} {o}' for o in operands)})"
-
-    def _saturating(self, wide: bool, operands: list[str]) -> str:
-        """Cut towards zero; numbers too large become the largest, and NaN zero."""
-        own, result = self._type(FLOAT, wide), self._type(INT, wide)
-        suffix = f"v{self.lanes}i64.v{self.lanes}f64" if wide and self.lanes > 1 else "i64.f64"
-        self.declarations.add(f"declare {result} @llvm.fptosi.sat.{suffix}({own})")
-        return f"call {result} @llvm.fptosi.sat.{suffix}({own} {operands[0]})"
-
-    def _integer_division(self, op: str, own: str, wide: bool, operands: list[str]) -> str:
-        """Division that cannot trap: by 0 the quotient is -1 and the rest the dividend, as in XLA."""
-        zero, is_zero, is_minus, special, divisor, result = (self._fresh() for _ in range(6))
-        truth = self._type(BOOL, wide)
-        minus, one = (f"splat (i64 {v})" if wide and self.lanes > 1 else str(v) for v in (-1, 1))
-        nothing = _zero(own)
-        self.lines += [
-            f"  {is_zero} = icmp eq {own} {operands[1]}, {nothing}",
-            f"  {is_minus} = icmp eq {own} {operands[1]}, {minus}",
-            f"  {special} = or {truth} {is_zero}, {is_minus}",
-            f"  {divisor} = select {truth} {special}, {own} {one}, {own} {operands[1]}",
-            f"  {result} = {'sdiv' if op == 'idiv' else 'srem'} {own} {operands[0]}, {divisor}",
-            f"  {zero} = sub {own} {nothing}, {operands[0]}",
-        ]
-        by_minus, by_zero = (zero, minus) if op == "idiv" else (nothing, operands[0])
-        after = self._fresh()
-        self.lines.append(f"  {after} = select {truth} {is_minus}, {own} {by_minus}, {own} {result}")
-        return f"select {truth} {is_zero}, {own} {by_zero}, {own} {after}"
-
-    def _library_call(self, op: str, wide: bool, operands: list[str]) -> str:
-        """Call the C library, lane by lane."""
-        function = _LIBRARY.get(op, op)
-        if op not in _C_FUNCTIONS:
-            raise UnsupportedPrimitive(f"the operation {op!r} has no native code")
-        self.declarations.add(f"declare double @{function}({', '.join(['double'] * len(operands))})")
-        if not wide or self.lanes == 1:
-            name = self._fresh()
-            self.lines.append(f"  {name} = call double @{function}({', '.join(f'double {o}' for o in operands)})")
-            return name
-        vector = self._type(FLOAT, True)
-        result = "poison"
-        for lane in range(self.lanes):
-            parts = []
-            for o in operands:
-                part = self._fresh()
-                self.lines.append(f"  {part} = extractelement {vector} {o}, i64 {lane}")
-                parts.append(f"double {part}")
-            value, joined = self._fresh(), self._fresh()
-            self.lines.append(f"  {value} = call double @{function}({', '.join(parts)})")
-            self.lines.append(f"  {joined} = insertelement {vector} {result}, double {value}, i64 {lane}")
-            result = joined
-        return result
-
-
-_C_FUNCTIONS = {
-    *"sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p cbrt erf erfc".split(),
-    *"pow atan2 rem".split(),
-}
-
-
-def _zero(type_: str) -> str:
-    return "zeroinitializer" if type_.startswith("<") else "0"
-
-
-def _literal(value: float | int | bool) -> str:
-    """A constant as LLVM writes it: floats as their bits, which loses nothing."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+                if graph.kinds[a] == ARRAY or graph.ops[a] in READ_AGAIN or a in cells or owner[a] == k:
+                    continue
+                cells[a] = size
+                size += 1
+    return cells, size
 
 
 def module(functions: Iterable[Function], loops: Iterable[str] = ()) -> str:

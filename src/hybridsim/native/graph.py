@@ -17,8 +17,8 @@ from typing import Any
 
 from hybridsim.native.folding import INTEGER, cut, evaluated, quotient, wrapped
 
-FLOAT, INT, BOOL = "f", "i", "b"
-"""Kinds of values: float64, int64, truth value."""
+FLOAT, INT, BOOL, ARRAY = "f", "i", "b", "a"
+"""Kinds of values: float64, int64, truth value, array of these."""
 
 FUNCTIONS = (
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p logistic cbrt erf erfc"
@@ -372,18 +372,6 @@ class Graph:
                 alive.add(node)
                 waiting.extend(args[node])
         return sorted(alive)
-
-    def renumbered(self, slot: str, place: dict[int, int]) -> "Graph":
-        """A copy that reads the cells of a slot from other places; cells without one must not be needed."""
-        copy = Graph()
-        copy.ops, copy.args, copy.kinds = self.ops.copy(), self.args.copy(), self.kinds.copy()
-        copy.constants = self.constants.copy()
-        copy.data = [
-            (slot, place.get(d[1], -1)) if op == "input" and d[0] == slot else d
-            for op, d in zip(self.ops, self.data, strict=True)
-        ]
-        copy._known = {}
-        return copy
 
     def size_report(self, outputs: Iterable[int]) -> Counter:
         """How often each operation occurs in what the outputs need."""

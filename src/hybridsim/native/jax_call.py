@@ -18,10 +18,14 @@ from jax.extend.core import Primitive
 from jax.ffi import ffi_lowering
 from jax.interpreters import ad, batching, mlir, xla
 
+from hybridsim.native.call import Loaded
 from hybridsim.native.rollout import Rollout, segment_length
 from hybridsim.native.xla_handler import registered
 
 Array = jnp.ndarray
+
+Shapes = dict[str, tuple[int, ...]]
+"""Shapes of arrays, by the field of the record that holds their address."""
 
 
 class NativeCall:
@@ -42,21 +46,27 @@ class NativeCall:
         end, outputs = forward_p.bind(fixed, free, start, inputs, call=self)
         return end, outputs
 
-    def handler(self, name: str, arguments: dict[str, tuple[int, ...]], results: list[str]) -> str:
+    def handler(self, name: str, arguments: Shapes, results: list[str], *, summed: bool) -> str:
         """The name under which XLA calls a kernel for arrays of these shapes."""
-        key = (name, tuple(arguments.items()))
+        key = (name, tuple(arguments.items()), summed)
         if key not in self._handlers:
-            self._handlers[key] = self._new_handler(name, arguments, results)
+            self._handlers[key] = self._new_handler(name, arguments, results, summed=summed)
         return self._handlers[key]
 
-    def _new_handler(self, name: str, arguments: dict[str, tuple[int, ...]], results: list[str]) -> str:
+    def kernel(self, name: str, shapes: Shapes, *, summed: bool) -> Loaded:
+        """The kernel for arrays of these shapes."""
+        together = shapes["fixed"][0] == shapes["free"][0] == 1 and (summed or name != "gradient")
+        return self.rollout.kernel(name, shapes["x0"][0], together=together)
+
+    def _new_handler(self, name: str, arguments: Shapes, results: list[str], *, summed: bool) -> str:
         rollout = self.rollout
         batch, steps = arguments["x0"][0], arguments["s"][1]
         directions = max((shape[1] for field, shape in arguments.items() if field.startswith("t_")), default=0)
-        kernel = rollout.kernel(name, batch)
+        kernel = self.kernel(name, arguments, summed=summed)
         entry = kernel.entry
         segment = segment_length(steps, 8 * entry.per_state)
         numbers = {"batch": batch, "steps": steps, "segment": segment, "directions": directions}
+        numbers["chunk"] = rollout.gradient_rows(kernel, batch)[1]
         for field, shape in arguments.items():
             cells = 1
             strides = []
@@ -92,31 +102,36 @@ _FIELDS = {
 }
 
 
-def _result_shapes(primitive: Primitive, call: NativeCall, shapes: dict[str, tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _result_shapes(
+    primitive: Primitive, call: NativeCall, shapes: Shapes, *, summed: bool = False
+) -> list[tuple[int, ...]]:
     sizes = call.rollout.sizes
     batch, steps = shapes["x0"][0], shapes["s"][1]
     directions = max((shape[1] for field, shape in shapes.items() if field.startswith("t_")), default=0)
+    rows = batch
+    if sizes.large and primitive is gradient_p:
+        rows = call.rollout.gradient_rows(call.kernel("gradient", shapes, summed=summed), batch)[0]
     known = {
         "x_end": (batch, sizes.x), "y": (batch, steps, sizes.y),
         "t_end": (batch, directions, sizes.x), "t_y": (batch, directions, steps, sizes.y),
-        "d_free": (batch, sizes.free), "d_x0": (batch, sizes.x), "d_s": (batch, steps, sizes.s),
+        "d_free": (rows, sizes.free), "d_x0": (batch, sizes.x), "d_s": (batch, steps, sizes.s),
     }  # fmt: skip
     return [known[field] for field in _FIELDS[primitive][1]]
 
 
 def _abstract(primitive: Primitive):
-    def rule(*arguments, call: NativeCall):
+    def rule(*arguments, call: NativeCall, **how):
         shapes = dict(zip(_FIELDS[primitive][0], (a.shape for a in arguments), strict=True))
-        return [ShapedArray(shape, np.dtype(np.float64)) for shape in _result_shapes(primitive, call, shapes)]
+        return [ShapedArray(shape, np.dtype(np.float64)) for shape in _result_shapes(primitive, call, shapes, **how)]
 
     return rule
 
 
 def _lowering(primitive: Primitive, name: str):
-    def rule(context, *operands, call: NativeCall):
+    def rule(context, *operands, call: NativeCall, summed: bool = False):
         names, results = _FIELDS[primitive]
         shapes = dict(zip(names, (a.shape for a in context.avals_in), strict=True))
-        return ffi_lowering(call.handler(name, shapes, list(results)))(context, *operands)
+        return ffi_lowering(call.handler(name, shapes, list(results), summed=summed))(context, *operands)
 
     return rule
 
@@ -156,11 +171,20 @@ def _tangent_transpose(cotangents, fixed, free, start, inputs, *tangents, call: 
         return array.reshape(batch * directions, *array.shape[2:])
 
     arrays = [repeated(fixed), repeated(free), jnp.repeat(start, directions, axis=0), repeated(inputs)]
-    d_free, d_start, d_inputs, *_ = gradient_p.bind(*arrays, merged(ct_end), merged(ct_outputs), call=call)
+    summed = shapes[0][:2] == (1, 1) and batch * directions > 1
+    d_free, d_start, d_inputs, *_ = gradient_p.bind(
+        *arrays, merged(ct_end), merged(ct_outputs), call=call, summed=summed
+    )
+    if summed:
+        # rows may be partial sums over trajectories
+        d_free = jnp.sum(d_free, axis=0, keepdims=True)
     results = []
     for tangent, shape, gradient in zip(tangents, shapes, (d_free, d_start, d_inputs), strict=True):
         if not ad.is_undefined_primal(tangent):
             results.append(None)
+            continue
+        if gradient is d_free and summed:
+            results.append(gradient[None])
             continue
         gradient = gradient.reshape(batch, directions, *gradient.shape[1:])
         axes = tuple(k for k, (have, want) in enumerate(zip(gradient.shape, shape, strict=True)) if have != want)
@@ -196,13 +220,18 @@ def _batch_of(arrays, dims) -> tuple[int, int]:
 def _by_trajectory(primitive: Primitive):
     """Mapping means more trajectories."""
 
-    def rule(arrays, dims, *, call: NativeCall):
+    def rule(arrays, dims, *, call: NativeCall, **how):
         size, batch = _batch_of(arrays, dims)
         folded = _merged_batch(arrays, dims, size, batch)
         # the state decides how many trajectories there are, so it is never shared
         if folded[2].shape[0] != size * batch:
             folded[2] = jnp.broadcast_to(folded[2], (size * batch, folded[2].shape[1]))
-        results = primitive.bind(*folded, call=call)
+        if how.get("summed"):
+            # the sum is wanted within each of the mapped, not over them
+            d_free, *results = primitive.bind(*folded, call=call, summed=False)
+            d_free = jnp.sum(d_free.reshape(size, batch, -1), axis=1, keepdims=True)
+            return [d_free, *(r.reshape(size, batch, *r.shape[1:]) for r in results)], [0] * (1 + len(results))
+        results = primitive.bind(*folded, call=call, **how)
         return [r.reshape(size, batch, *r.shape[1:]) for r in results], [0] * len(results)
 
     return rule

@@ -1,8 +1,8 @@
 """The forward kernel: a rollout without derivatives."""
 
 from hybridsim.native.graph import Graph
-from hybridsim.native.partition import Outputs, only_used
-from hybridsim.native.writer import PARAMETERS, STATE, Kernel, Sizes, Writer, lane_slots, step_stages
+from hybridsim.native.partition import Outputs
+from hybridsim.native.writer import PARAMETERS, STATE, Kernel, Sizes, Writer, compact, lane_slots, step_stages
 
 
 def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int) -> Kernel:
@@ -13,7 +13,7 @@ def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int) -> Ker
         sizes: of its arrays.
         lanes: trajectories per vector.
     """
-    used, (step,) = only_used("fixed", step)
+    used, (step,) = compact(sizes, step)
     stages = step_stages(*step, "pre")
     writer = Writer("forward", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))

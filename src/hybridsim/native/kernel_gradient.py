@@ -9,9 +9,10 @@ that needs no cotangent is computed for W steps at once (`mid`), then the cotang
 the same operations on the same numbers as for many trajectories, so the result is the same bit by bit.
 """
 
-from hybridsim.native.emit import Slot
-from hybridsim.native.graph import Graph
-from hybridsim.native.partition import Outputs, Stage, by_slots, cut, only_used
+from hybridsim.native.arrays import Leaf, plus
+from hybridsim.native.graph import ARRAY, Graph
+from hybridsim.native.partition import Outputs, Stage, by_slots, cut
+from hybridsim.native.straight import Slot
 from hybridsim.native.writer import (
     COTANGENT,
     GRADIENT,
@@ -21,6 +22,7 @@ from hybridsim.native.writer import (
     Kernel,
     Sizes,
     Writer,
+    compact,
     lane_slots,
     step_stages,
 )
@@ -39,30 +41,32 @@ def gradient_kernel(
         lanes: trajectories per vector; 1 for a kernel of one trajectory.
         time_lanes: time steps per vector where lanes is 1.
     """
-    used, (step, vjp) = only_used("fixed", step, vjp)
+    used, (step, vjp) = compact(sizes, step, vjp)
     forward = step_stages(*step, "pre")
-    stages = _stages(*vjp, alone=lanes == 1)
-    width = time_lanes if lanes == 1 else lanes
+    by_time = lanes == 1 and not sizes.in_place
+    stages = _stages(*vjp, by_time=by_time)
+    width = time_lanes if by_time else lanes
     prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
     writer = Writer("gradient", sizes, used, lanes, width, prologues)
     writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y"))
     sweep = _Sweep(writer)
-    reverse = _TimeLanes(sweep, stages, time_lanes) if lanes == 1 else _TrajectoryLanes(sweep, stages)
+    reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)
+    sums = _Sums(writer)
     with writer.groups():
         sweep.forward()
         writer.read("ct_end", writer.area("ct", 2 * sizes.x), sizes.x)
-        writer.code.clear(writer.area("acc", sizes.free), sizes.free * lanes)
+        sums.start()
         sweep.backward(reverse)
         writer.write(writer.ring("ct", writer.field("steps"), sizes.x), "d_x0", sizes.x)
-        writer.write(writer.area("acc", sizes.free), "d_free", sizes.free)
+        sums.finish()
     return writer.finished(per_state=sizes.x * lanes)
 
 
-def _stages(graph: Graph, outputs: Outputs, *, alone: bool) -> dict[int, Stage]:
+def _stages(graph: Graph, outputs: Outputs, *, by_time: bool) -> dict[int, Stage]:
     """The derivative of a step cut into stages: two of them for many trajectories, four for one alone."""
     names = {PARAMETERS: "pre_vjp", STATE: "mid", COTANGENT: "late"}
     order = STAGE_OF_SLOT | {"ct": COTANGENT, "ct_y": COTANGENT, "acc": COTANGENT}
-    if not alone:
+    if not by_time:
         outputs = _accumulated(graph, outputs)
         marks = {n: min(k, STATE) for n, k in by_slots(graph, outputs, order).items()}
         return cut(graph, outputs, marks, names.get, lambda slot: STATE)
@@ -84,9 +88,61 @@ def _accumulated(graph: Graph, outputs: Outputs) -> Outputs:
     for (slot, index), node in outputs.items():
         if slot != "contribution":
             result[slot, index] = node
+        elif graph.kinds[node] == ARRAY:
+            result["acc", index] = plus(graph, Leaf("acc", index, graph.data[node].size), node)
         elif graph.constants.get(node) != 0.0:
             result["acc", index] = graph.node("add", graph.input("acc", index), node)
     return result
+
+
+class _Sums:
+    """The gradient of free parameters, summed over the steps.
+
+    Where there are large parameters it is summed over trajectories too, in a row for every `chunk` of groups: so many
+    rows are few, and they are the same whatever the number of threads.
+    """
+
+    def __init__(self, writer: Writer):
+        self.writer, self.over_trajectories = writer, bool(writer.sizes.large)
+        self.small = len(writer.sizes.small)
+
+    def _area(self) -> str:
+        return self.writer.area("acc", self.small)
+
+    def start(self) -> None:
+        writer, code, lanes = self.writer, self.writer.code, self.writer.lanes
+        code.clear(self._area(), self.small * lanes)
+        if not self.over_trajectories:
+            return
+        chunk, free = writer.field("chunk"), writer.sizes.free
+        row = code.cell(writer.field("d_free"), code.mul(code.value(f"udiv i64 {writer.group}, {chunk}"), free))
+        is_first = code.value(f"icmp eq i64 {code.value(f'urem i64 {writer.group}, {chunk}')}, 0")
+        with code.when(is_first):
+            code.clear(row, free)
+        mask = writer.area("mask", 1)
+        for lane in range(lanes):
+            here = code.add(code.mul(writer.group, lanes), lane)
+            is_own = code.value(f"icmp slt i64 {here}, {writer.field('batch')}")
+            number = code.value(f"uitofp i1 {is_own} to double")
+            code.do(f"store double {number}, ptr {code.cell(mask, lane)}, align 8")
+        writer.in_place |= {"sums": row, "mask": mask}
+
+    def finish(self) -> None:
+        writer, code, lanes = self.writer, self.writer.code, self.writer.lanes
+        if not self.over_trajectories:
+            writer.write(self._area(), "d_free", self.small)
+            return
+        with code.loop(0, self.small) as k:
+            place = code.cell(writer.in_place["sums"], code.number(code.cell("@small", k)))
+            total = code.value(f"load double, ptr {place}, align 8")
+            for lane in range(lanes):
+                address = code.cell(code.cell(self._area(), code.mul(k, lanes)), lane)
+                number = code.value(f"load double, ptr {address}, align 8")
+                mask = code.value(f"load double, ptr {code.cell(writer.in_place['mask'], lane)}, align 8")
+                is_own = code.value(f"fcmp une double {mask}, 0.0")
+                number = code.value(f"select i1 {is_own}, double {number}, double 0.0")
+                total = code.value(f"fadd double {total}, {number}")
+            code.do(f"store double {total}, ptr {place}, align 8")
 
 
 class _Sweep:
@@ -147,12 +203,14 @@ class _TrajectoryLanes:
     def __init__(self, sweep: _Sweep, stages: dict[int, Stage]):
         self.sweep, self.writer = sweep, sweep.writer
         slots = lane_slots("x s ct ct_y ct2 acc d_s")
+        if self.writer.sizes.large:
+            slots += [Slot("sums", False), Slot("mask", True)]
         self.writer.add("vjp", stages[STATE], self.writer.lanes, slots)
 
     def segment(self, first: str, length: str) -> None:
         writer, code, sizes = self.writer, self.writer.code, self.writer.sizes
         s, ct_y, d_s = (writer.area(*a) for a in (("s", sizes.s), ("ct_y", sizes.y), ("d_s", sizes.s)))
-        acc = writer.area("acc", sizes.free)
+        acc = writer.area("acc", len(sizes.small))
         with code.loop(0, length) as back:
             j = code.sub(code.sub(length, 1), back)
             t = code.add(first, j)

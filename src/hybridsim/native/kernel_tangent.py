@@ -4,9 +4,9 @@ What does not depend on the direction is computed once per step. For many trajec
 directions are a loop; for few, lanes are directions. Both do the same operations on the same numbers.
 """
 
-from hybridsim.native.emit import Slot
 from hybridsim.native.graph import Graph
-from hybridsim.native.partition import Outputs, by_slots, cut, only_used
+from hybridsim.native.partition import Outputs, by_slots, cut
+from hybridsim.native.straight import Slot
 from hybridsim.native.writer import (
     PARAMETERS,
     STAGE_OF_SLOT,
@@ -15,6 +15,7 @@ from hybridsim.native.writer import (
     Kernel,
     Sizes,
     Writer,
+    compact,
     lane_slots,
 )
 
@@ -29,7 +30,7 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
         lanes: trajectories per vector; 1 to use lanes for directions.
         direction_lanes: directions per vector where lanes is 1.
     """
-    used, ((graph, outputs),) = only_used("fixed", jvp)
+    used, ((graph, outputs),) = compact(sizes, jvp)
     order = STAGE_OF_SLOT | {"t_free": TANGENT, "t_x": TANGENT, "t_s": TANGENT}
     names = {PARAMETERS: "pre", STATE: "mid"}
     home = lambda slot: TANGENT if slot.startswith("t_") else STATE  # noqa: E731

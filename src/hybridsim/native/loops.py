@@ -1,6 +1,6 @@
 """Writing LLVM loops: counters, addresses, and moving rows of memory into lanes and back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -90,6 +90,45 @@ class Code:
             f"  br label %{label}",
             f"{label}.end:",
         ]
+
+    def fold(self, count: int, kind: str, start: list[str], turn: Callable[[str, list[str]], list[str]]) -> list[str]:
+        """Values carried through a loop.
+
+        Args:
+            count: of turns.
+            kind: type of the values.
+            start: the values before the first turn.
+            turn: from the counter and the values to the next values.
+        """
+        self.count += 1
+        label = f"fold{self.count}"
+        names = [f"%{label}.v{k}" for k in range(len(start))]
+        self.lines += [
+            f"  br label %{label}.before",
+            f"{label}.before:",
+            f"  br label %{label}",
+            f"{label}:",
+            f"  %{label}.i = phi i64 [ 0, %{label}.before ], [ %{label}.more, %{label}.next ]",
+        ]
+        place = len(self.lines)
+        self.lines += [
+            f"  %{label}.go = icmp slt i64 %{label}.i, {count}",
+            f"  br i1 %{label}.go, label %{label}.body, label %{label}.end",
+            f"{label}.body:",
+        ]
+        new = turn(f"%{label}.i", names)
+        self.lines += [
+            f"  br label %{label}.next",
+            f"{label}.next:",
+            f"  %{label}.more = add i64 %{label}.i, 1",
+            f"  br label %{label}",
+            f"{label}.end:",
+        ]
+        self.lines[place:place] = [
+            f"  {name} = phi {kind} [ {first}, %{label}.before ], [ {value}, %{label}.next ]"
+            for name, first, value in zip(names, start, new, strict=True)
+        ]
+        return names
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:

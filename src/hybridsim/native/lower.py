@@ -13,6 +13,7 @@ import numpy as np
 from jax.extend import core as jex
 
 from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native.arrays import taken_out
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
 
 Nodes = np.ndarray
@@ -48,6 +49,7 @@ class Lowering:
     def elementwise(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
         """A function of nodes applied along arrays."""
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        arrays = tuple(taken_out(self.graph, a) for a in arrays)
         flat = [np.broadcast_to(a, shape).ravel().tolist() for a in arrays]
         return np.array([function(*nodes) for nodes in zip(*flat, strict=True)], dtype=np.int64).reshape(shape)
 
@@ -72,12 +74,8 @@ class Lowering:
 
     def equation(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         """Nodes of an equation's results."""
-        name = equation.primitive.name
-        rule = _rules().get(name)
-        if rule is None:
-            raise UnsupportedPrimitive(f"the primitive {name!r} has no native code{_place(equation)}")
         try:
-            results = rule(self, equation, arguments)
+            results = self._applied(equation, arguments)
         except UnsupportedPrimitive as error:
             if " (at " in str(error):
                 raise
@@ -86,6 +84,21 @@ class Lowering:
         if any(v.aval.dtype.name in _SHORT_FLOATS for v in outputs):
             results = [self._shortened(v.aval.dtype.name, nodes) for v, nodes in zip(outputs, results, strict=True)]
         return results
+
+    def _applied(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        """The results of the first rule that fits."""
+        from hybridsim.native import rules_arrays
+
+        name = equation.primitive.name
+        rule = _rules().get(name)
+        if rule is None:
+            raise UnsupportedPrimitive(f"the primitive {name!r} has no native code")
+        results = rules_arrays.lowered(self, equation, arguments)
+        if results is not None:
+            return results
+        if name not in rules_arrays.PASSING:
+            arguments = [taken_out(self.graph, a) for a in arguments]
+        return rule(self, equation, arguments)
 
     def _shortened(self, dtype: str, nodes: Nodes) -> Nodes:
         """Single precision is double precision rounded after every operation, which gives the same bits."""

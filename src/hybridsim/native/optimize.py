@@ -6,8 +6,10 @@ bits whatever lane, width, batch or thread it is computed in.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from hybridsim.native.functions import expand
+from hybridsim.native.fusing import fused
 from hybridsim.native.graph import FUNCTIONS, Graph
 from hybridsim.native.sums import summed
 
@@ -22,6 +24,7 @@ def optimized(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph
         outputs: the nodes that are wanted.
         fma: does the machine have fused multiply-add?
     """
+    graph, outputs = fused(graph, outputs, partial(optimized, fma=fma), fma=fma)
     graph, outputs = _rebuilt(graph, outputs, _SharingReciprocals(graph, outputs))
     graph, outputs = summed(graph, outputs, fma=fma)
     # last, because the order of operations in these formulas matters

@@ -4,7 +4,7 @@ Derivatives come from JAX, so that custom rules hold, and are lowered like any o
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from hybridsim.native.cells import Cells
-from hybridsim.native.graph import Graph
+from hybridsim.native.graph import FLOAT, Graph
 from hybridsim.native.lower import Lowering, Nodes
 from hybridsim.native.optimize import optimized
 from hybridsim.native.partition import Outputs
@@ -21,10 +21,22 @@ Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 """`step(fixed, free, carry, inputs) -> (carry, outputs)`: what a rollout repeats."""
 
 
+IN_PLACE = {"fixed": "fixed_rows", "free": "free_rows", "contribution": "sums", "t_free": "t_free"}
+"""Slots for the large leaves of others; all but tangents lie where the caller has them, one for all lanes."""
+
+
 class Program:
     """Graphs of a step function."""
 
-    def __init__(self, step: Step, forms: "Forms", baked: dict[int, float], *, fma: bool):
+    def __init__(
+        self,
+        step: Step,
+        forms: "Forms",
+        baked: dict[int, float],
+        *,
+        fma: bool,
+        in_place: Mapping[str, str] = IN_PLACE,
+    ):
         """Prepare the graphs; each is made when it is first asked for.
 
         Args:
@@ -32,8 +44,9 @@ class Program:
             forms: of its arguments.
             baked: cells of `fixed` whose value becomes part of the graph.
             fma: does the machine have fused multiply-add?
+            in_place: slots for the large leaves of others.
         """
-        self.step, self.forms, self.baked, self.fma = step, forms, baked, fma
+        self.step, self.forms, self.baked, self.fma, self.in_place = step, forms, baked, fma, in_place
 
     @cached_property
     def step_graph(self) -> tuple[Graph, Outputs]:
@@ -41,12 +54,15 @@ class Program:
         forms = self.forms
         graph, results = self._lowered(self.step, forms.of_step())
         count = len(forms.carry.leaves)
-        places = forms.carry.places("x2", results[:count]) | forms.outputs.places("y", results[count:])
+        places = forms.carry.places(graph, "x2", results[:count]) | forms.outputs.places(graph, "y", results[count:])
         return self._optimized(graph, places)
 
     @cached_property
     def vjp_graph(self) -> tuple[Graph, Outputs]:
-        """Its transposed derivative: reads `ct`, `ct_y` too, writes `contribution`, `ct2` and `d_s`."""
+        """Its transposed derivative: reads `ct`, `ct_y` too, writes `contribution`, `ct2` and `d_s`.
+
+        What it contributes to the gradient of large parameters is added to `sums`.
+        """
         forms = self.forms
 
         def vjp(fixed, free, x, s, ct, ct_y):
@@ -56,7 +72,7 @@ class Program:
 
         arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
         graph, results = self._lowered(vjp, arguments)
-        places = _taken(graph, results, ("contribution", "ct2", "d_s"), (forms.free, forms.carry, forms.inputs))
+        places = self._taken(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
         return self._optimized(graph, places)
 
     @cached_property
@@ -71,9 +87,9 @@ class Program:
 
         given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
         graph, results = self._lowered(jvp, [*forms.of_step(), *given])
-        places = _taken(graph, results, ("t_x2", "t_y"), (forms.carry, forms.outputs))
+        places = self._taken(graph, results, t_x2=forms.carry, t_y=forms.outputs)
         count = len(forms.carry.leaves)
-        places |= forms.carry.places("x2", results[:count]) | forms.outputs.places("y", results[count:])
+        places |= forms.carry.places(graph, "x2", results[:count]) | forms.outputs.places(graph, "y", results[count:])
         return self._optimized(graph, places)
 
     def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
@@ -96,8 +112,23 @@ class Program:
         nodes = []
         for name, form, floats_only in arguments:
             baked = self.baked if name == "fixed" else {}
-            nodes += form.nodes(lowering.graph, name, baked, floats_only=floats_only)
+            in_place = self.in_place.get(name)
+            nodes += form.nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
         return lowering.graph, lowering.closed(closed, nodes)
+
+    def _taken(self, graph: Graph, results: list[Nodes], **forms: Cells) -> Outputs:
+        """Places of the derivatives of trees by slot, removed from the front of the results; zero for whole numbers."""
+        places: Outputs = {}
+        zero = graph.constant(0.0)
+        for slot, form in forms.items():
+            for leaf, first in zip(form.leaves, form.starts(), strict=True):
+                if leaf.kind != FLOAT:
+                    places |= {(slot, first + k): zero for k in range(leaf.size)}
+            count = len(form.floats(form.shapes()))
+            in_place = self.in_place.get(slot)
+            places |= form.places(graph, slot, results[:count], floats_only=True, in_place=in_place)
+            del results[:count]
+        return places
 
     def _optimized(self, graph: Graph, places: Outputs) -> tuple[Graph, Outputs]:
         graph, nodes = optimized(graph, list(places.values()), fma=self.fma)
@@ -130,15 +161,3 @@ class Forms:
 def structural(values: np.ndarray) -> dict[int, float]:
     """Cells whose value becomes part of the code: zeros, ones and infinities of a mechanism."""
     return {k: v for k, v in enumerate(values.tolist()) if v in (0.0, 1.0, -1.0) or math.isinf(v)}
-
-
-def _taken(graph: Graph, results: list[Nodes], slots: tuple[str, ...], forms: tuple[Cells, ...]) -> Outputs:
-    """Places of the derivatives of several trees, removed from the front of the results; zero for whole numbers."""
-    places: Outputs = {}
-    zero = graph.constant(0.0)
-    for slot, form in zip(slots, forms, strict=True):
-        places |= {(slot, k): zero for k in range(form.size)}
-        count = len(form.floats(form.shapes()))
-        places |= form.places(slot, results[:count], floats_only=True)
-        del results[:count]
-    return places

@@ -4,7 +4,7 @@ Everything here is in rows of cells (`cells.py`); `sim` and `jax_call.py` put tr
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from hybridsim.native.writer import Kernel, Sizes
 
 MEMORY_BUDGET = 64 * 2**20
 """Bytes that the states of one group of trajectories may take before they are recomputed from checkpoints."""
+MOST_PARTIAL_SUMS = 16
+"""Rows in which gradients of large parameters are summed, at most: as many threads can work on them."""
 
 Rows = np.ndarray
 """An array whose last axis are cells."""
@@ -42,7 +44,7 @@ class Gradient(NamedTuple):
     end: Rows
     outputs: Rows
     free: Rows
-    """(batch, free)"""
+    """(batch, free), or (1, free) if summed"""
     start: Rows
     """(batch, x)"""
     inputs: Rows
@@ -96,8 +98,9 @@ class Rollout:
         self.target = target or machine.host()
         self.forms = Forms(step, fixed, free, carry, inputs, outputs)
         baked = structural(self.forms.fixed.pack(fixed))
-        self.baked = {cell: value for cell, value in baked.items() if cell not in varying}
-        self.varying = frozenset(varying)
+        large = (range(first, first + size) for first, size in self.forms.fixed.large_cells())
+        self.varying = frozenset(varying).union(*large)
+        self.baked = {cell: value for cell, value in baked.items() if cell not in self.varying}
         self.program = Program(step, self.forms, self.baked, fma=self.target.fma)
         self.key = key
         self._kernels: dict[tuple[str, bool], Loaded] = {}
@@ -122,7 +125,9 @@ class Rollout:
     def sizes(self) -> Sizes:
         """Cells of each array of a step."""
         f = self.forms
-        return Sizes(*(form.size for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs)))
+        sizes = (form.size for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
+        large = tuple(f.free.large_cells())
+        return Sizes(*sizes, large=large, in_place=bool(large or f.fixed.large_cells()))
 
     # running
 
@@ -130,9 +135,9 @@ class Rollout:
         """Roll out a batch; arguments as for `bind_forward`."""
         return self.bind_forward(*arrays, threads=threads)()
 
-    def gradient(self, *arrays: Rows, threads: int = 1, segment: int | None = None) -> Gradient:
+    def gradient(self, *arrays: Rows, threads: int = 1, segment: int | None = None, summed: bool = False) -> Gradient:
         """Roll out a batch and sweep back; arguments as for `bind_gradient`."""
-        return self.bind_gradient(*arrays, threads=threads, segment=segment)()
+        return self.bind_gradient(*arrays, threads=threads, segment=segment, summed=summed)()
 
     def tangents(self, *arrays: Rows, threads: int = 1) -> Tangents:
         """Roll out a batch with derivatives along directions; arguments as for `bind_tangents`."""
@@ -161,6 +166,7 @@ class Rollout:
         *,
         threads: int = 1,
         segment: int | None = None,
+        summed: bool = False,
     ) -> Call[Gradient]:
         """A call that rolls out a batch and sweeps back.
 
@@ -173,12 +179,20 @@ class Rollout:
             ct_outputs: cotangents of what is streamed out, (batch or 1, steps or 1, y).
             threads: how many to use.
             segment: how many states to keep at once; by default as many as a budget of memory allows.
+            summed: is the gradient of parameters wanted as its sum over trajectories? With large parameters that is
+                much faster than one gradient for each.
         """
-        call = self._begun("gradient", Gradient, fixed, free, start, inputs, threads)
+
+        def results(end: Rows, outputs: Rows, d_free: Rows, d_start: Rows, d_inputs: Rows) -> Gradient:
+            return Gradient(end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_start, d_inputs)
+
+        call = self._begun("gradient", results, fixed, free, start, inputs, threads, together=summed)
         sizes, (batch, steps) = self.sizes, call.shape
         call.give("ct_end", ct_end, (batch, sizes.x), fixed_axes=1)
         call.give("ct_y", ct_outputs, (batch, steps, sizes.y), fixed_axes=1)
-        call.want("d_free", (batch, sizes.free))
+        rows, call.record["chunk"] = self.gradient_rows(call.kernel, batch)
+        call.chunk = call.record["chunk"]
+        call.want("d_free", (rows, sizes.free))
         call.want("d_x0", (batch, sizes.x))
         call.want("d_s", (batch, steps, sizes.s))
         segment = segment or segment_length(steps, 8 * call.kernel.entry.per_state)
@@ -225,12 +239,22 @@ class Rollout:
         return call
 
     def _begun(
-        self, name: str, results: type, fixed: Rows, free: Rows, start: Rows, inputs: Rows, threads: int
+        self,
+        name: str,
+        results: Callable[..., Any],
+        fixed: Rows,
+        free: Rows,
+        start: Rows,
+        inputs: Rows,
+        threads: int,
+        *,
+        together: bool = True,
     ) -> Call[Any]:
         """A call with the arrays that all kernels want."""
         sizes = self.sizes
         batch, steps = len(start), np.shape(inputs)[1]
-        call = Call(self.kernel(name, batch), (batch, steps), results, threads)
+        together = together and len(np.atleast_2d(fixed)) == len(np.atleast_2d(free)) == 1
+        call = Call(self.kernel(name, batch, together=together), (batch, steps), results, threads)
         call.give("fixed", np.atleast_2d(fixed), (batch, sizes.fixed), fixed_axes=1)
         call.give("free", np.atleast_2d(free), (batch, sizes.free), fixed_axes=1)
         call.give("x0", start, (batch, sizes.x), fixed_axes=1)
@@ -241,14 +265,30 @@ class Rollout:
 
     # machine code
 
-    def kernel(self, name: str, batch: int) -> Loaded:
-        """A kernel for so many trajectories: from memory, from disk, or newly compiled."""
+    def kernel(self, name: str, batch: int, *, together: bool = True) -> Loaded:
+        """A kernel for so many trajectories: from memory, from disk, or newly compiled.
+
+        Args:
+            name: of the kernel.
+            batch: number of trajectories.
+            together: do they share their parameters, and the gradient of these?
+        """
         alone = batch < (4 if name == "tangent" else 2)  # then steps or directions are lanes
+        alone = alone or (self.sizes.in_place and not together)
         found = self._kernels.get((name, alone))
         if found is None:
             entry = self._from_disk(name, alone) or self._compiled(name, alone)
             found = self._kernels[name, alone] = Loaded(entry, machine.load([entry.code], [entry.name]))
         return found
+
+    def gradient_rows(self, kernel: Loaded, batch: int) -> tuple[int, int]:
+        """How many rows a gradient of parameters has, and how many groups of trajectories are summed up in each."""
+        lanes = kernel.entry.lanes
+        if not self.sizes.large or lanes == 1:
+            return batch, 1
+        groups = -(-batch // lanes)
+        chunk = -(-groups // MOST_PARTIAL_SUMS)
+        return -(-groups // chunk), chunk
 
     def state_cells(self, kernel: Loaded, steps: int, segment: int, directions: int) -> int:
         """Cells of memory that a kernel needs for states, or for tangents along directions."""

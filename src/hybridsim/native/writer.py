@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from hybridsim.native.emit import Function, Slot, emitted
+from hybridsim.native.emit import Function, emitted
 from hybridsim.native.graph import Graph
 from hybridsim.native.loops import DECLARATIONS, Code
-from hybridsim.native.partition import Outputs, Stage, by_slots, cut
+from hybridsim.native.partition import Outputs, Stage, by_slots, cut, only_used, renumbered
+from hybridsim.native.straight import Slot
 
 FIELDS = (
     "first last batch steps fixed fixed_stride free free_stride x0 x0_stride s s_stride s_step x_end y work states"
-    " segment ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
+    " segment chunk ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
     " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
 ).split()
 """What the record holds: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
@@ -31,6 +32,10 @@ ADDRESSES = frozenset(
 PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
 TANGENT = COTANGENT
 STAGE_OF_SLOT = {"fixed": PARAMETERS, "free": PARAMETERS, "x": STATE, "s": STATE}
+STAGE_OF_SLOT |= {"fixed_rows": PARAMETERS, "free_rows": PARAMETERS}
+
+ROWS = {"fixed_rows": "fixed", "free_rows": "free"}
+"""Slots of large parameters, and the arrays that these are in; all trajectories of a group share them."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,31 @@ class Sizes:
     x: int
     s: int
     y: int
+    large: tuple[tuple[int, int], ...] = ()
+    """First cell and size of the large ones among the free parameters."""
+    in_place: bool = False
+    """Are there large parameters, free or fixed? They are not packed into lanes but lie where the caller has them."""
+
+    @property
+    def small(self) -> list[int]:
+        """Cells of the free parameters that are not large."""
+        large = {k for first, size in self.large for k in range(first, first + size)}
+        return [k for k in range(self.free) if k not in large]
+
+
+def compact(sizes: Sizes, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
+    """The cells of `fixed` that graphs need; and the graphs, reading these and small free parameters from such rows."""
+    used, found = only_used("fixed", *graphs)
+    if sizes.large:
+        place = {cell: k for k, cell in enumerate(sizes.small)}
+        found = [
+            (
+                renumbered(graph, "free", place),
+                {(s, place[k] if s == "contribution" else k): node for (s, k), node in outputs.items()},
+            )
+            for graph, outputs in found
+        ]
+    return used, found
 
 
 @dataclass(frozen=True)
@@ -99,6 +129,9 @@ class Writer:
         self.used = 0
         self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed}
         self.trajectories: list[str] = []
+        self.group = ""
+        self.in_place: dict[str, str] = {}
+        """Addresses of the rows of parameters, where there are large ones."""
         self.fields = {}
         for place, own in enumerate(FIELDS):
             address = self.code.cell("%record", place)
@@ -131,7 +164,8 @@ class Writer:
     def parameter_slots(self, lanes: int) -> list[Slot]:
         """Slots of parameters, for a function with as many lanes as they have or one for a single lane."""
         own = Slot("", True) if lanes == self.width else Slot("", False, self.width)
-        return [replace(own, name=name) for name in ("fixed", "free", *self.prologues)]
+        slots = [replace(own, name=name) for name in ("fixed", "free", *self.prologues)]
+        return [*slots, *(Slot(name, False) for name in ROWS)] if self.sizes.in_place else slots
 
     def add(self, name: str, stage: Stage, lanes: int, slots: Sequence[Slot]) -> None:
         """Emit a stage as a function."""
@@ -146,9 +180,9 @@ class Writer:
         self.code.call(name, [*(known[slot.name] for slot in function.slots), scratch])
 
     def _parameters(self) -> dict[str, str]:
-        sizes = {"fixed": len(self.used_cells), "free": self.sizes.free}
+        sizes = {"fixed": len(self.used_cells), "free": len(self.sizes.small)}
         sizes |= {slot: stage.passed for slot, stage in self.prologues.items()}
-        return {name: self.area(name, size, self.width) for name, size in sizes.items()}
+        return self.in_place | {name: self.area(name, size, self.width) for name, size in sizes.items()}
 
     # groups of trajectories
 
@@ -161,8 +195,15 @@ class Writer:
         with code.loop(self.field("first"), self.field("last")) as group:
             last = code.sub(self.field("batch"), 1)
             first = code.mul(group, self.lanes)
+            self.group = group
             self.trajectories = [code.least(code.add(first, lane), last) for lane in range(self.lanes)]
-            for name, size, table in (("fixed", len(self.used_cells), "@used"), ("free", self.sizes.free, None)):
+            if self.sizes.in_place:
+                self.in_place = {slot: self.rows(name)[0] for slot, name in ROWS.items()}
+            small = "@small" if self.sizes.large else None
+            for name, size, table in (
+                ("fixed", len(self.used_cells), "@used"),
+                ("free", len(self.sizes.small), small),
+            ):
                 rows = self.rows(name)
                 code.pack(rows * (self.width // len(rows)), self.area(name, size, self.width), size, table)
             for slot in self.prologues:
@@ -207,8 +248,15 @@ class Writer:
 
     def finished(self, *, per_state: int = 0, per_direction: int = 0) -> Kernel:
         """The whole kernel."""
-        cells = ", ".join(f"i64 {cell}" for cell in self.used_cells) or "i64 0"
-        table = f"@used = private constant [{max(len(self.used_cells), 1)} x i64] [{cells}], align 8\n"
-        functions, texts = tuple(self.functions.values()), (DECLARATIONS, table, self.code.text())
+        tables = [_table("used", self.used_cells)]
+        if self.sizes.large:
+            tables.append(_table("small", self.sizes.small))
+        functions, texts = tuple(self.functions.values()), (DECLARATIONS, *tables, self.code.text())
         width = max(f.lanes for f in functions)
         return Kernel(self.name, functions, texts, self.lanes, width, self.used, per_state, per_direction)
+
+
+def _table(name: str, cells: Sequence[int]) -> str:
+    """Numbers of cells as a constant."""
+    numbers = ", ".join(f"i64 {cell}" for cell in cells) or "i64 0"
+    return f"@{name} = private constant [{max(len(cells), 1)} x i64] [{numbers}], align 8\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 
 from hybridsim.native import machine
+from hybridsim.native.call import divided
 from hybridsim.native.writer import FIELDS
 
 _ARGUMENTS, _RESULTS = 72, 112
@@ -47,8 +48,8 @@ def registered(
         work: cells of working memory of each thread.
         states: cells of memory for states of each thread.
     """
-    parts = max(min(threads, groups), 1)
-    bounds = [groups * k // parts for k in range(parts + 1)]
+    bounds = divided(groups, numbers.get("chunk", 1), threads)
+    parts = len(bounds) - 1
     lines = [f"  %rec = alloca [{parts * len(FIELDS)} x i64], align 16"]
     lines += [f"  %thread = alloca [{parts} x i64], align 16"]
     size = 8 * parts * (work + states)

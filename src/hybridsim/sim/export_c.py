@@ -167,7 +167,8 @@ def contents_of(sim: Simulator, prefix: str, *, fma: bool) -> Contents:
     with jax.enable_x64(True):
         forms = Forms(parts.step, parts.fixed, parts.free, state, inputs)
         fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
-        program = Program(parts.step, forms, structural(fixed), fma=fma)
+        in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
+        program = Program(parts.step, forms, structural(fixed), fma=fma, in_place=in_place)
         used, (step, vjp) = only_used("fixed", program.step_graph, program.vjp_graph)
 
     given = {"free": Place("params"), "fixed": Place("params", len(free)), "x": Place("x"), "s": Place("u")}

@@ -25,6 +25,11 @@ from hybridsim.sim.state import Inputs
 
 WORTH_A_THREAD = 20_000
 """Steps, counted over all trajectories, below which starting threads takes longer than it saves."""
+WITH_ONES = ("R", "axis", "mimic_ratio", "rest", "home")
+"""Parameters in which a one means "along this axis" or "as it is", so that it may become part of the code.
+
+Zeros and infinities mean "not there" in all parameters but those of networks. A mass or a time step that happens to be
+one is a value like any other."""
 
 _calls: dict[Any, NativeCall] = {}
 """Rollouts that this process has prepared, by everything but values."""
@@ -66,12 +71,12 @@ def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs)
     functions_found = tuple(jax.tree.leaves(functions))
     key = (structure, functions_found, tuple((np.shape(x), _type_of(x)) for x in leaves))
     call = _calls.get(key)
-    varying: frozenset[int] = frozenset()
+    varying = _plain_values(known)
     if call is not None:
         row = call.rollout.forms.fixed.pack(known)
         if call.rollout.fits(row):
             return call
-        varying = call.rollout.varying | call.rollout.changed(row)
+        varying |= call.rollout.varying | call.rollout.changed(row)
 
     def step(fixed, free, run, inputs):
         return guarded_step(eqx.combine(fixed, free, functions), run, inputs)
@@ -89,6 +94,20 @@ def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs)
     rollout.check()
     call = _calls[key] = NativeCall(rollout, threads=_threads)
     return call
+
+
+def _plain_values(known: Any) -> frozenset[int]:
+    """Cells of the fixed parameters whose value is just a value, though it is one that could be part of the code."""
+    found, first = [], 0
+    for path, leaf in jax.tree_util.tree_flatten_with_path(known)[0]:
+        names = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
+        values = np.ravel(leaf)
+        if names[0] == "blueprint":
+            found += range(first, first + values.size)
+        elif names[-1] not in WITH_ONES:
+            found += (first + np.flatnonzero(np.abs(values) == 1.0)).tolist()
+        first += values.size
+    return frozenset(found)
 
 
 def _type_of(x: Any) -> str:

@@ -1,0 +1,116 @@
+"""The gradient benchmark's own arithmetic, and hybridsim on the double pendulum; no peer is needed."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.workloads import BATCH, W1, network, network_parameters  # noqa: E402
+
+from benchmarks import figure, gradients, measure, ours, targets  # noqa: E402
+
+
+def made(peer, what="gradient", ns=100.0, *, workload="W1", method="reverse", batch=1, **more):
+    seconds = 1e-9 * ns * batch * 500
+    timing = measure.Timing(seconds, 2 * seconds)
+    return measure.row(peer, "1.0", workload, what, timing, method=method, batch=batch, steps=500, **more)
+
+
+def test_a_row_counts_per_step_and_trajectory():
+    r = made("somebody", ns=80.0, batch=16)
+    assert r.per_step_ns == pytest.approx(80.0)
+    assert r.wall_seconds == pytest.approx(2 * r.seconds)
+    assert made("somebody", ns=80.0, wall=True).per_step_ns == pytest.approx(160.0)
+
+
+def test_targets_take_the_fastest_mode_of_a_peer_and_our_reverse_sweep():
+    rows = [
+        made(targets.NATIVE, ns=100.0, compile_s=1.0, cached_s=0.3),
+        made(targets.NATIVE, ns=50.0, method="sensitivities"),
+        made(targets.CASADI, ns=150.0),
+        made("MJX", ns=9000.0, method="forward mode"),
+        made("MJX", ns=50000.0, method="reverse mode"),
+    ]
+    found = {t["target"]: t for t in targets.evaluated(rows)}
+    casadi = found["double pendulum, gradient ×1: faster than CasADi C"]
+    assert casadi["measured"] == pytest.approx(1.5) and casadi["met"] is True
+    mjx = found["double pendulum, gradient ×1: faster than MJX's fastest mode"]
+    assert mjx["measured"] == pytest.approx(90.0) and mjx["met"] is False
+    assert found["double pendulum, gradient: code from disk"]["met"] is False
+    assert found["double pendulum, gradient ×1024: faster than CasADi C"]["met"] is None
+    assert {t["met"] for t in targets.evaluated([])} == {None}
+
+
+def test_a_wrong_answer_is_not_timed():
+    with pytest.raises(ValueError, match="relative error"):
+        measure.check_motion(W1, 500, loss=352.0)
+
+
+def test_native_code_gives_the_reference_loss_and_gradients():
+    motion = ours.Motion(W1, 1, W1.steps)
+    found = ours.checked(W1, W1.steps, "reverse", motion.reverse(motion.rollout())())
+    assert found.startswith("loss, parameters, q0 as expected")
+
+
+def test_the_network_has_175_parameters():
+    p, x = network_parameters()
+    outputs = network(p, x, np.tanh)
+    assert len(p) == 175 and len(outputs) == 10
+    from benchmarks.ours_models import network_loss
+
+    assert network_loss(p, x) == pytest.approx(np.sum(np.square(outputs)), rel=1e-14)
+
+
+def test_help_names_the_options():
+    command = [sys.executable, "-m", "benchmarks.gradients", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for word in ("--quick", "--resume", "--json", "--figure", "--only", "casadi"):
+        assert word in done.stdout
+
+
+PEER = """
+import json, sys
+for part in sys.argv[1:]:
+    if part == "missing": sys.exit(3)
+    if part == "wrong": raise ValueError("the gradient is wrong")
+    if part.startswith("--"): break
+    print(json.dumps({"part": part, "rows": []}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "last, message", [("missing", "not installed"), ("wrong", "ValueError: the gradient is wrong")]
+)
+def test_a_peer_that_fails_keeps_what_it_had(tmp_path, monkeypatch, last, message):
+    (tmp_path / "some_peer.py").write_text(PEER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setitem(gradients.PEERS, "some", "some_peer")
+    finished = []
+    with pytest.raises(RuntimeError, match=message):
+        for part, _ in gradients.results("some", ["W1", last], seconds=0.1):
+            finished.append(part)
+    assert finished == ["W1"]
+
+
+def test_the_record_is_whole_after_every_part(tmp_path):
+    record = gradients.Record(tmp_path / "new" / "out.json", resume=False)
+    record.add("native", "W1", [asdict(made(targets.NATIVE))])
+    record.fail("mjx", "not installed")
+    found = json.loads(record.path.read_text())
+    assert found["failed"] == {"mjx": "not installed"}
+    assert gradients.Record(record.path, resume=True).rows() == [made(targets.NATIVE)]
+    assert [p.name for p in record.path.parent.iterdir()] == ["out.json"]
+
+
+def test_the_figure_takes_whatever_was_measured(tmp_path):
+    rows = [made(targets.NATIVE), made(targets.NATIVE, batch=BATCH), made("MJX", ns=3e4, method="forward mode")]
+    figure.draw(rows, tmp_path / "some.svg")
+    figure.draw([], tmp_path / "none.svg")
+    assert (tmp_path / "some.svg").stat().st_size > (tmp_path / "none.svg").stat().st_size > 0
