@@ -17,7 +17,7 @@ from native_support import case, check, difference, normal
 from scipy.special import erfinv
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native import rules_calls
+from hybridsim.native import lower, rules_calls
 from hybridsim.native.function import NativeFunction
 
 TOLERANCE = 2e-14
@@ -235,8 +235,14 @@ def test_loops_and_branches():
         until = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * 1.1), (0, x))
         step = np.float32(0.1)
         floating = lax.while_loop(lambda s: s[0] < 0.9, lambda s: (s[0] + step, s[1] + 1), (np.float32(0.0), x))
+        bounded = lax.while_loop(
+            lambda s: (s[0] < 9) & (jnp.sum(s[1] ** 2) > 1.0), lambda s: (s[0] + 1, s[1] * 0.7), (0, x)
+        )
+        rows = jax.vmap(
+            lambda r: lax.while_loop(lambda s: (s[0] < 6) & (s[1][0] > 0.1), lambda s: (s[0] + 1, 0.5 * s[1]), (0, r))
+        )(x)
         turns = lax.fori_loop(0, 4, lambda k, c: c * 0.9 + x[0, k], 0.0)
-        return until, floating, turns, lax.fori_loop(1, 1, lambda k, c: c * 2, x), lax.map(jnp.sum, x)
+        return until, floating, bounded, rows, turns, lax.fori_loop(1, 1, lambda k, c: c * 2, x), lax.map(jnp.sum, x)
 
     def choices(x, k):
         one = (lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), lax.switch(k[0], branches, x), lax.switch(1, branches, x))
@@ -313,7 +319,7 @@ UNSUPPORTED = {
     "fft": lambda x: jnp.abs(jnp.fft.rfft(x)),
     "eigh": lambda x: jnp.linalg.eigvalsh(jnp.outer(x, x)),
     "random_": lambda x: x * jax.random.normal(jax.random.key(0), (2,)),
-    "a while loop whose end depends on values": lambda x: lax.while_loop(lambda v: v.sum() < 9, lambda v: v * 2.0, x),
+    "a while loop takes more than": lambda x: lax.while_loop(lambda v: v.sum() < 9, lambda v: v * 2.0, x),
     "float16": lambda x: (x.astype(np.float16) * 2).astype(float),
     "complex128": lambda x: jnp.abs(x * (1.0 + 2.0j)),
     "uint64": lambda x: jnp.sum(x.astype(np.uint8)) > 3,
@@ -345,3 +351,6 @@ def test_long_loops_are_refused(loop, monkeypatch):
     NativeFunction(partial(loop, 20), np.ones(2))(np.ones(2))
     with pytest.raises(UnsupportedPrimitive, match=r"more than 20 turns.*test_lowering\.py"):
         NativeFunction(partial(loop, 21), np.ones(2))(np.ones(2))
+    monkeypatch.setattr(lower, "MOST_NODES", 30)
+    with pytest.raises(UnsupportedPrimitive, match=r"more than 30 operations.*test_lowering\.py"):
+        NativeFunction(partial(loop, 20), np.ones(2))(np.ones(2))

@@ -16,6 +16,9 @@ from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.arrays import taken_out
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
 
+MOST_NODES = 500_000
+"""Nodes that loops may be written out to."""
+
 Nodes = np.ndarray
 """An array of node numbers."""
 Rule = Callable[["Lowering", Any, list[Nodes]], list[Nodes]]
@@ -37,6 +40,11 @@ class Lowering:
         elif values.dtype.kind not in "iub":
             raise UnsupportedPrimitive(f"numbers of type {values.dtype} have no native code")
         return np.array([self.graph.constant(v) for v in flat], dtype=np.int64).reshape(values.shape)
+
+    def check_size(self) -> None:
+        """Raise if the graph has become too large to be compiled in a time that anyone would wait."""
+        if len(self.graph) > MOST_NODES:
+            raise UnsupportedPrimitive(f"loops written out would be more than {MOST_NODES:,} operations")
 
     def known(self, nodes: Nodes) -> np.ndarray | None:
         """The values of nodes if all of them are constants."""

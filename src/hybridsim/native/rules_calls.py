@@ -31,6 +31,7 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     rows: list[list[Nodes]] = []
     for turn in order:
         results = lowering.closed(params["jaxpr"], [*consts, *carry, *[s[turn] for s in sequences]])
+        lowering.check_size()
         carry = results[:n_carry]
         rows.append(results[n_carry:])
     if params["reverse"]:
@@ -44,20 +45,34 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
 
 
 def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    params = equation.params
+    """A loop whose number of turns has a bound that does not depend on values, as `(k < 20) & (error > small)` has.
+
+    All turns are written out as if each were needed, so that counters stay known; then the result is that of the first
+    turn after which the loop would have ended. A mapped loop has a condition for each of the mapped.
+    """
+    params, graph = equation.params, lowering.graph
     n_condition, n_body = params["cond_nconsts"], params["body_nconsts"]
     condition_consts = arguments[:n_condition]
     body_consts = arguments[n_condition : n_condition + n_body]
     carry = arguments[n_condition + n_body :]
+    perhaps_last: list[tuple[Nodes, list[Nodes]]] = []
     for _ in range(MOST_TURNS + 1):
         (go_on,) = lowering.closed(params["cond_jaxpr"], [*condition_consts, *carry])
-        known = lowering.known(go_on)
-        if known is None:
-            raise UnsupportedPrimitive("a while loop whose end depends on values has no native code")
-        if not known:
-            return list(carry)
+        ends = [graph.constants.get(n) for n in go_on.flat]
+        if all(end is False for end in ends):
+            break
+        if not all(end is True for end in ends):
+            perhaps_last.append((go_on, carry))
         carry = lowering.closed(params["body_jaxpr"], [*body_consts, *carry])
-    raise UnsupportedPrimitive(f"a loop takes more than {MOST_TURNS} turns")
+        lowering.check_size()
+    else:
+        raise UnsupportedPrimitive(f"a while loop takes more than {MOST_TURNS} turns, or has no bound on them")
+    for go_on, earlier in reversed(perhaps_last):
+        carry = [
+            lowering.elementwise(graph.select, go_on.reshape(go_on.shape + (1,) * (a.ndim - go_on.ndim)), a, b)
+            for a, b in zip(carry, earlier, strict=True)
+        ]
+    return list(carry)
 
 
 def _cond(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
