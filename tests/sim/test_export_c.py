@@ -80,6 +80,8 @@ def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine
     rng = np.random.default_rng(0)
     parts, state, inputs = parts_of(sim), sim.initial_state(qd=rng.normal(size=sim.model.nv)), blank_inputs(sim)
     native = Rollout(parts.step, parts.fixed, parts.free, state, inputs)
+    # the C derivative stands alone, so the kernel must not keep anything for its reverse sweep either
+    native.program.__dict__["sweeps"] = (native.program.step_graph, native.program.vjp_graph, 0)
     x = native.forms.carry.pack(state)
     u, ct = rng.normal(size=files.commands), rng.normal(size=files.states)
     return Case(sim, files, library, native, defaults(files, "params"), x, u, ct)

@@ -1,4 +1,4 @@
-"""Emission as C: a scalar graph as C99 text that computes the same bits as the native kernel.
+"""Emission as C: a scalar graph as C99 text that computes the same bits as its native code.
 
 One line per operation, on local constants of the types `double`, `uint64_t` (whole numbers: unsigned ones wrap around)
 and `int` (truth values). There are no loops but those over arrays (`c_loops.py`), and no memory but the arguments and

@@ -1,8 +1,8 @@
 """The forward kernel: a rollout without derivatives."""
 
 from hybridsim.native.graph import Graph
-from hybridsim.native.partition import Outputs
-from hybridsim.native.writer import PARAMETERS, STATE, Kernel, Sizes, Writer, compact, lane_slots, step_stages
+from hybridsim.native.partition import PARAMETERS, STATE, Outputs
+from hybridsim.native.writer import Kernel, Sizes, Writer, compact, lane_slots, step_stages
 
 
 def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int) -> Kernel:
@@ -18,7 +18,7 @@ def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int) -> Ker
     writer = Writer("forward", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))
     code, steps = writer.code, writer.field("steps")
-    with writer.groups():
+    with writer.groups({"y": sizes.y}):
         writer.read("x0", writer.area("x", 2 * sizes.x), sizes.x)
         with code.loop(0, steps) as t:
             writer.step(t, writer.ring("x", t, sizes.x), writer.ring("x", code.add(t, 1), sizes.x), keep=True)

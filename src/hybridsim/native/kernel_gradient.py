@@ -1,6 +1,7 @@
 """The gradient kernel: a rollout, then a sweep backwards that carries cotangents through the steps.
 
-The forward sweep keeps the states of one segment and the start of every segment. As a rule all steps are one segment;
+The forward sweep keeps the states of one segment, those values of its steps that would take long to compute again
+(`keeping.py`), and the start of every segment. As a rule all steps are one segment;
 beyond a budget of memory segments have about √T steps, and the reverse sweep computes their states once more.
 
 For one trajectory alone the reverse sweep takes W time steps as lanes wherever it does not have to wait. Everything
@@ -11,14 +12,9 @@ the same operations on the same numbers as for many trajectories, so the result 
 
 from hybridsim.native.arrays import Leaf, plus
 from hybridsim.native.graph import ARRAY, Graph
-from hybridsim.native.partition import Outputs, Stage, by_slots, cut
+from hybridsim.native.partition import COTANGENT, GRADIENT, PARAMETERS, STATE, Outputs, Stage, by_slots, cut
 from hybridsim.native.straight import Slot
 from hybridsim.native.writer import (
-    COTANGENT,
-    GRADIENT,
-    PARAMETERS,
-    STAGE_OF_SLOT,
-    STATE,
     Kernel,
     Sizes,
     Writer,
@@ -34,9 +30,9 @@ def gradient_kernel(
     """A rollout and its reverse sweep.
 
     Args:
-        step: graph of a step and its outputs `x2`, `y`.
-        vjp: graph of its derivative, which also reads the cotangents `ct` (of x2) and `ct_y`, and writes `ct2` (of x),
-            `contribution` (to the gradient of free parameters) and `d_s`.
+        step: graph of a step and its outputs `x2`, `y` and `kept`.
+        vjp: graph of its derivative, which also reads `kept` and the cotangents `ct` (of x2) and `ct_y`, and writes
+            `ct2` (of x), `contribution` (to the gradient of free parameters) and `d_s`.
         sizes: of the arrays.
         lanes: trajectories per vector; 1 for a kernel of one trajectory.
         time_lanes: time steps per vector where lanes is 1.
@@ -48,32 +44,29 @@ def gradient_kernel(
     width = time_lanes if by_time else lanes
     prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
     writer = Writer("gradient", sizes, used, lanes, width, prologues)
-    writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y"))
+    writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y kept"))
     sweep = _Sweep(writer)
     reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)
     sums = _Sums(writer)
-    with writer.groups():
+    with writer.groups({"y": sizes.y, "d_s": sizes.s}):
         sweep.forward()
         writer.read("ct_end", writer.area("ct", 2 * sizes.x), sizes.x)
         sums.start()
         sweep.backward(reverse)
         writer.write(writer.ring("ct", writer.field("steps"), sizes.x), "d_x0", sizes.x)
         sums.finish()
-    return writer.finished(per_state=sizes.x * lanes)
+    return writer.finished(per_state=(sizes.x + sizes.kept) * lanes)
 
 
 def _stages(graph: Graph, outputs: Outputs, *, by_time: bool) -> dict[int, Stage]:
     """The derivative of a step cut into stages: two of them for many trajectories, four for one alone."""
     names = {PARAMETERS: "pre_vjp", STATE: "mid", COTANGENT: "late"}
-    order = STAGE_OF_SLOT | {"ct": COTANGENT, "ct_y": COTANGENT, "acc": COTANGENT}
     if not by_time:
         outputs = _accumulated(graph, outputs)
-        marks = {n: min(k, STATE) for n, k in by_slots(graph, outputs, order).items()}
+        marks = {n: min(k, STATE) for n, k in by_slots(graph, outputs).items()}
         return cut(graph, outputs, marks, names.get, lambda slot: STATE)
     waiting = set(graph.live(node for (slot, _), node in outputs.items() if slot == "ct2"))
-    marks = {
-        n: GRADIENT if k == COTANGENT and n not in waiting else k for n, k in by_slots(graph, outputs, order).items()
-    }
+    marks = {n: GRADIENT if k == COTANGENT and n not in waiting else k for n, k in by_slots(graph, outputs).items()}
     stages = cut(graph, outputs, marks, names.get, lambda slot: COTANGENT if slot == "ct2" else GRADIENT)
     nothing = Stage(Graph(), {}, 0)
     return {k: stages.get(k, nothing) for k in (PARAMETERS, STATE, COTANGENT, GRADIENT)}
@@ -151,11 +144,16 @@ class _Sweep:
     def __init__(self, writer: Writer):
         self.writer = writer
         code, cells = writer.code, writer.sizes.x * writer.lanes
-        self.cells = cells
+        self.cells, self.kept_cells = cells, writer.sizes.kept * writer.lanes
         self.inside = writer.field("states")
         self.starts = code.cell(self.inside, code.mul(code.add(writer.field("segment"), 1), cells))
         whole = code.add(writer.field("steps"), code.sub(writer.field("segment"), 1))
         self.segments = code.value(f"udiv i64 {whole}, {writer.field('segment')}")
+        self.all_kept = code.cell(self.starts, code.mul(code.add(self.segments, 1), cells))
+
+    def kept(self, place: str) -> str:
+        """What was kept of a step of the present segment."""
+        return self.writer.code.cell(self.all_kept, self.writer.code.mul(place, self.kept_cells))
 
     def state(self, place: str) -> str:
         """A state of the present segment."""
@@ -194,7 +192,8 @@ class _Sweep:
         code.copy(start, self.inside, self.cells)
         with code.loop(0, length) as j:
             x = self.state(j)
-            self.writer.step(code.add(first, j), x, code.cell(x, self.cells), keep=keep)
+            more = {"kept": self.kept(j)}
+            self.writer.step(code.add(first, j), x, code.cell(x, self.cells), keep=keep, more=more)
 
 
 class _TrajectoryLanes:
@@ -202,7 +201,7 @@ class _TrajectoryLanes:
 
     def __init__(self, sweep: _Sweep, stages: dict[int, Stage]):
         self.sweep, self.writer = sweep, sweep.writer
-        slots = lane_slots("x s ct ct_y ct2 acc d_s")
+        slots = lane_slots("x s kept ct ct_y ct2 acc d_s")
         if self.writer.sizes.large:
             slots += [Slot("sums", False), Slot("mask", True)]
         self.writer.add("vjp", stages[STATE], self.writer.lanes, slots)
@@ -218,7 +217,16 @@ class _TrajectoryLanes:
             writer.read("s", s, sizes.s, t)
             writer.read("ct_y", ct_y, sizes.y, t)
             ct, ct2 = writer.ring("ct", done, sizes.x), writer.ring("ct", code.add(done, 1), sizes.x)
-            arrays = {"x": self.sweep.state(j), "s": s, "ct": ct, "ct_y": ct_y, "ct2": ct2, "acc": acc, "d_s": d_s}
+            arrays = {
+                "x": self.sweep.state(j),
+                "kept": self.sweep.kept(j),
+                "s": s,
+                "ct": ct,
+                "ct_y": ct_y,
+                "ct2": ct2,
+                "acc": acc,
+                "d_s": d_s,
+            }
             writer.call("vjp", arrays)
             writer.write(d_s, "d_s", sizes.s, t)
 
@@ -230,8 +238,9 @@ class _TimeLanes:
         self.sweep, self.writer, self.lanes = sweep, sweep.writer, lanes
         sizes, writer = self.writer.sizes, self.writer
         self.cells = {
-            "x": sizes.x, "s": sizes.s, "mid": stages[STATE].passed, "late": stages[COTANGENT].passed,
-            "ct": sizes.x, "ct_y": sizes.y, "contribution": sizes.free, "d_s": sizes.s,
+            "x": sizes.x, "kept": sizes.kept, "s": sizes.s, "ct": sizes.x, "ct_y": sizes.y,
+            "mid": stages[STATE].passed, "late": stages[COTANGENT].passed,
+            "contribution": sizes.free, "d_s": sizes.s,
         }  # fmt: skip
         wide = [Slot(name, True) for name in self.cells]
         one_lane = [Slot(name, False, lanes) for name in self.cells if name != "ct"]
@@ -249,9 +258,10 @@ class _TimeLanes:
             count = code.least(code.sub(length, begin), lanes)
             places = [code.add(begin, code.least(lane, code.sub(count, 1))) for lane in range(lanes)]
             code.pack([self.sweep.state(p) for p in places], areas["x"], sizes.x)
+            code.pack([self.sweep.kept(p) for p in places], areas["kept"], sizes.kept)
             for name, cells in (("s", sizes.s), ("ct_y", sizes.y)):
                 if cells:
-                    rows = [writer.rows(name, t=code.add(first, p))[0] for p in places]
+                    rows = [writer.rows_at(name, code.add(first, p))[0] for p in places]
                     code.pack(rows, areas[name], cells)
             writer.call("mid", areas, lanes)
             self._run_through(areas, code.add(first, begin), count)
@@ -292,7 +302,7 @@ class _TimeLanes:
         if not cells:
             return
         with code.loop(0, count) as lane:
-            (target,) = writer.result_rows("d_s", cells, code.add(first, lane))
+            (target,) = writer.rows_at("d_s", code.add(first, lane), cells)
             with code.loop(0, cells) as k:
                 number = code.number(code.cell(d_s, code.add(code.mul(k, self.lanes), lane)))
                 code.do(f"store i64 {number}, ptr {code.cell(target, k)}, align 8")

@@ -5,13 +5,9 @@ directions are a loop; for few, lanes are directions. Both do the same operation
 """
 
 from hybridsim.native.graph import Graph
-from hybridsim.native.partition import Outputs, by_slots, cut
+from hybridsim.native.partition import PARAMETERS, STATE, TANGENT, Outputs, by_slots, cut
 from hybridsim.native.straight import Slot
 from hybridsim.native.writer import (
-    PARAMETERS,
-    STAGE_OF_SLOT,
-    STATE,
-    TANGENT,
     Kernel,
     Sizes,
     Writer,
@@ -31,10 +27,9 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
         direction_lanes: directions per vector where lanes is 1.
     """
     used, ((graph, outputs),) = compact(sizes, jvp)
-    order = STAGE_OF_SLOT | {"t_free": TANGENT, "t_x": TANGENT, "t_s": TANGENT}
     names = {PARAMETERS: "pre", STATE: "mid"}
     home = lambda slot: TANGENT if slot.startswith("t_") else STATE  # noqa: E731
-    stages = cut(graph, outputs, by_slots(graph, outputs, order), names.get, home)
+    stages = cut(graph, outputs, by_slots(graph, outputs), names.get, home)
     wide = direction_lanes if lanes == 1 else lanes
     writer = Writer("tangent", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
     passed = stages[STATE].passed
@@ -43,7 +38,7 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
     writer.add("tangent_step", stages[TANGENT], wide, [*common, *lane_slots("t_free t_x t_s t_x2 t_y")])
     sweep = _Directions(writer, wide)
     code, steps = writer.code, writer.field("steps")
-    with writer.groups():
+    with writer.groups({"y": sizes.y}):
         writer.read("x0", writer.area("x", 2 * sizes.x), sizes.x)
         sweep.start()
         mid = writer.area("mid", passed)

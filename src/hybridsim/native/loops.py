@@ -151,7 +151,7 @@ class Code:
         size = cells * 8 if isinstance(cells, int) else self.mul(cells, 8)
         self.do(f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)")
 
-    def pack(self, sources: Sequence[str], target: str, cells: str | int, table: str | None = None) -> None:
+    def pack(self, sources: Sequence[str], target: str, cells: int, table: str | None = None) -> None:
         """Move rows, one per lane, into vectors: cell k of every row becomes vector k.
 
         Args:
@@ -164,27 +164,46 @@ class Code:
         if lanes == 1 and table is None:
             self.copy(sources[0], target, cells)
             return
-        with self.loop(0, cells) as k:
+
+        def one(k: str | int) -> None:
             vector = "poison"
             place = k if table is None else self.number(self.cell(table, k))
             for lane, source in enumerate(sources):
                 number = self.number(self.cell(source, place))
                 vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {number}, i64 {lane}")
-            self.do(f"store <{lanes} x i64> {vector}, ptr {self.cell(target, self.mul(k, lanes))}, align {8 * lanes}")
+            address = self.cell(target, k * lanes if isinstance(k, int) else self.mul(k, lanes))
+            self.do(f"store <{lanes} x i64> {vector}, ptr {address}, align {8 * lanes}")
 
-    def unpack(self, source: str, targets: Sequence[str], cells: str | int) -> None:
+        self._for_each(cells, one)
+
+    def unpack(self, source: str, targets: Sequence[str], cells: int) -> None:
         """Move vectors out into rows, one per lane."""
         lanes = len(targets)
         if lanes == 1:
             self.copy(source, targets[0], cells)
             return
-        with self.loop(0, cells) as k:
-            vector = self.value(f"load <{lanes} x i64>, ptr {self.cell(source, self.mul(k, lanes))}, align {8 * lanes}")
+
+        def one(k: str | int) -> None:
+            address = self.cell(source, k * lanes if isinstance(k, int) else self.mul(k, lanes))
+            vector = self.value(f"load <{lanes} x i64>, ptr {address}, align {8 * lanes}")
             for lane, target in enumerate(targets):
                 number = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
                 self.do(f"store i64 {number}, ptr {self.cell(target, k)}, align 8")
 
+        self._for_each(cells, one)
 
+    def _for_each(self, count: int, action: Callable[[str | int], None]) -> None:
+        """An action for each of several cells, written out if they are few."""
+        if count <= FEW:
+            for k in range(count):
+                action(k)
+        else:
+            with self.loop(0, count) as counter:
+                action(counter)
+
+
+FEW = 4
+"""Cells that are moved without a loop."""
 DECLARATIONS = (
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 )

@@ -14,6 +14,16 @@ from hybridsim.native.graph import ARRAY, Graph
 Outputs = dict[tuple[str, int], int]
 """The node to write to each (slot, index)."""
 
+PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
+TANGENT = COTANGENT
+STAGE_OF_SLOT = {
+    **dict.fromkeys(("fixed", "free", "fixed_rows", "free_rows"), PARAMETERS),
+    **dict.fromkeys(("x", "s", "kept"), STATE),
+    **dict.fromkeys(("ct", "ct_y", "acc"), COTANGENT),
+    **dict.fromkeys(("t_free", "t_x", "t_s"), TANGENT),
+}
+"""From when on the numbers of a slot are known."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -42,13 +52,13 @@ def slot_read(graph: Graph, node: int) -> str | None:
     return data.slot if isinstance(data, Leaf) else None
 
 
-def by_slots(graph: Graph, outputs: Outputs, stage_of_slot: Mapping[str, int]) -> dict[int, int]:
+def by_slots(graph: Graph, outputs: Outputs) -> dict[int, int]:
     """The stage of every live node: the latest of what it reads."""
     stages: dict[int, int] = {}
     for node in graph.live(outputs.values()):
         slot = slot_read(graph, node)
         if slot is not None:
-            stages[node] = stage_of_slot[slot]
+            stages[node] = STAGE_OF_SLOT[slot]
         else:
             stages[node] = max((stages[a] for a in graph.args[node]), default=0)
     return stages

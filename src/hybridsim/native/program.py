@@ -13,9 +13,10 @@ import numpy as np
 
 from hybridsim.native.cells import Cells
 from hybridsim.native.graph import FLOAT, Graph
+from hybridsim.native.keeping import kept_values, reading_kept
 from hybridsim.native.lower import Lowering, Nodes
 from hybridsim.native.optimize import optimized
-from hybridsim.native.partition import Outputs
+from hybridsim.native.partition import STATE, Outputs, by_slots
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 """`step(fixed, free, carry, inputs) -> (carry, outputs)`: what a rollout repeats."""
@@ -53,9 +54,7 @@ class Program:
         """One step: writes `x2` and `y`."""
         forms = self.forms
         graph, results = self._lowered(self.step, forms.of_step())
-        count = len(forms.carry.leaves)
-        places = forms.carry.places(graph, "x2", results[:count]) | forms.outputs.places(graph, "y", results[count:])
-        return self._optimized(graph, places)
+        return self._optimized(graph, self._results(graph, results))
 
     @cached_property
     def vjp_graph(self) -> tuple[Graph, Outputs]:
@@ -76,6 +75,28 @@ class Program:
         return self._optimized(graph, places)
 
     @cached_property
+    def sweeps(self) -> tuple[tuple[Graph, Outputs], tuple[Graph, Outputs], int]:
+        """The step and its transposed derivative for one kernel, and how many values the first keeps for the second.
+
+        The step writes them to `kept`, where the derivative reads them.
+        """
+        forms = self.forms
+
+        def both(fixed, free, x, s, ct, ct_y):
+            function, floats = self._differentiable(fixed, (free, x, s))
+            _, pull, results = jax.vjp(function, *floats, has_aux=True)
+            return pull((ct, ct_y)), results
+
+        arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
+        graph, results = self._lowered(both, arguments)
+        vjp = self._taken(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
+        step = self._results(graph, results)
+        stages = by_slots(graph, step | vjp)
+        kept = kept_values(graph, step, vjp, stages, state=STATE)
+        step |= {("kept", k): node for k, node in enumerate(kept)}
+        return self._optimized(graph, step), self._optimized(*reading_kept(graph, vjp, kept)), len(kept)
+
+    @cached_property
     def jvp_graph(self) -> tuple[Graph, Outputs]:
         """The step with its derivative: reads `t_free`, `t_x`, `t_s` too, writes `t_x2` and `t_y` too."""
         forms = self.forms
@@ -88,9 +109,7 @@ class Program:
         given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
         graph, results = self._lowered(jvp, [*forms.of_step(), *given])
         places = self._taken(graph, results, t_x2=forms.carry, t_y=forms.outputs)
-        count = len(forms.carry.leaves)
-        places |= forms.carry.places(graph, "x2", results[:count]) | forms.outputs.places(graph, "y", results[count:])
-        return self._optimized(graph, places)
+        return self._optimized(graph, places | self._results(graph, results))
 
     def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
         """The step as a function of its floats, with all its results beside, and those floats."""
@@ -115,6 +134,12 @@ class Program:
             in_place = self.in_place.get(name)
             nodes += form.nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
         return lowering.graph, lowering.closed(closed, nodes)
+
+    def _results(self, graph: Graph, results: list[Nodes]) -> Outputs:
+        """Places of what a step returns."""
+        carry, outputs = self.forms.carry, self.forms.outputs
+        count = len(carry.leaves)
+        return carry.places(graph, "x2", results[:count]) | outputs.places(graph, "y", results[count:])
 
     def _taken(self, graph: Graph, results: list[Nodes], **forms: Cells) -> Outputs:
         """Places of the derivatives of trees by slot, removed from the front of the results; zero for whole numbers."""

@@ -5,6 +5,7 @@ Everything here is in rows of cells (`cells.py`); `sim` and `jax_call.py` put tr
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -325,7 +326,8 @@ class Rollout:
             step = program.step_graph
             return forward_kernel(step, sizes, 1 if alone else wide(step))
         if name == "gradient":
-            step, vjp = program.step_graph, program.vjp_graph
+            step, vjp, kept = program.sweeps
+            sizes = replace(sizes, kept=kept)
             return gradient_kernel(step, vjp, sizes, 1 if alone else wide(step, vjp), wide(step, vjp))
         jvp = program.jvp_graph
         return tangent_kernel(jvp, sizes, 1 if alone else wide(jvp), wide(jvp))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from hybridsim.native.emit import Function, emitted
 from hybridsim.native.graph import Graph
 from hybridsim.native.loops import DECLARATIONS, Code
-from hybridsim.native.partition import Outputs, Stage, by_slots, cut, only_used, renumbered
+from hybridsim.native.partition import PARAMETERS, STATE, Outputs, Stage, by_slots, cut, only_used, renumbered
 from hybridsim.native.straight import Slot
 
 FIELDS = (
@@ -29,10 +29,6 @@ ADDRESSES = frozenset(
     "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
 )
 
-PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
-TANGENT = COTANGENT
-STAGE_OF_SLOT = {"fixed": PARAMETERS, "free": PARAMETERS, "x": STATE, "s": STATE}
-STAGE_OF_SLOT |= {"fixed_rows": PARAMETERS, "free_rows": PARAMETERS}
 
 ROWS = {"fixed_rows": "fixed", "free_rows": "free"}
 """Slots of large parameters, and the arrays that these are in; all trajectories of a group share them."""
@@ -47,6 +43,8 @@ class Sizes:
     x: int
     s: int
     y: int
+    kept: int = 0
+    """What a forward sweep keeps of a step, besides the state."""
     large: tuple[tuple[int, int], ...] = ()
     """First cell and size of the large ones among the free parameters."""
     in_place: bool = False
@@ -96,7 +94,7 @@ class Kernel:
 
 def step_stages(graph: Graph, outputs: Outputs, passed: str) -> dict[int, Stage]:
     """A step cut into what needs parameters only and the rest."""
-    stages = by_slots(graph, outputs, STAGE_OF_SLOT)
+    stages = by_slots(graph, outputs)
     nothing = Stage(Graph(), {}, 0)
     return {STATE: nothing} | cut(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
 
@@ -129,6 +127,8 @@ class Writer:
         self.used = 0
         self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed}
         self.trajectories: list[str] = []
+        self.streams: dict[str, list[str]] = {}
+        """Where what is streamed begins, for every lane."""
         self.group = ""
         self.in_place: dict[str, str] = {}
         """Addresses of the rows of parameters, where there are large ones."""
@@ -187,8 +187,12 @@ class Writer:
     # groups of trajectories
 
     @contextmanager
-    def groups(self) -> Iterator[None]:
-        """A loop over groups of trajectories, with their parameters at hand."""
+    def groups(self, results: dict[str, int]) -> Iterator[None]:
+        """A loop over groups of trajectories, with their parameters at hand.
+
+        Args:
+            results: cells per step of what is streamed out, by name.
+        """
         code = self.code
         for slot, stage in self.prologues.items():
             self.add(f"prologue_{slot}", stage, self.width, [])
@@ -197,6 +201,10 @@ class Writer:
             first = code.mul(group, self.lanes)
             self.group = group
             self.trajectories = [code.least(code.add(first, lane), last) for lane in range(self.lanes)]
+            given = ["s", "ct_y"] if "d_s" in results else ["s"]
+            self.streams = {name: self.rows(name) for name in given}
+            for name, cells in results.items():
+                self.streams[name] = self.rows(name, stride=code.mul(self.field("steps"), cells))
             if self.sizes.in_place:
                 self.in_place = {slot: self.rows(name)[0] for slot, name in ROWS.items()}
             small = "@small" if self.sizes.large else None
@@ -210,31 +218,27 @@ class Writer:
                 self.call(f"prologue_{slot}", {}, self.width)
             yield
 
-    def rows(self, name: str, *, stride: str | None = None, step: str | None = None, t: str | None = None) -> list[str]:
-        """The address of a row of an array for every lane, at a time step if it has those."""
-        code, rows = self.code, []
-        for trajectory in self.trajectories:
-            offset = code.mul(trajectory, stride if stride is not None else self.field(f"{name}_stride"))
-            if t is not None:
-                offset = code.add(offset, code.mul(t, step if step is not None else self.field(f"{name}_step")))
-            rows.append(code.cell(self.field(name), offset))
-        return rows
+    def rows(self, name: str, *, stride: str | None = None) -> list[str]:
+        """The address of a row of an array for every lane."""
+        code = self.code
+        stride = self.field(f"{name}_stride") if stride is None else stride
+        return [code.cell(self.field(name), code.mul(trajectory, stride)) for trajectory in self.trajectories]
 
-    def result_rows(self, name: str, cells: int, t: str | None = None) -> list[str]:
-        """The address of a row of a dense array of results for every lane."""
-        if t is None:
-            return self.rows(name, stride=str(cells))
-        return self.rows(name, stride=self.code.mul(self.field("steps"), cells), step=str(cells), t=t)
+    def rows_at(self, name: str, t: str, cells: int | None = None) -> list[str]:
+        """The address of a row of what is streamed, for every lane; `cells` per step if it is a result."""
+        offset = self.code.mul(t, self.field(f"{name}_step") if cells is None else cells)
+        return [self.code.cell(row, offset) for row in self.streams[name]]
 
     def read(self, name: str, target: str, cells: int, t: str | None = None) -> None:
         """Pack rows of an array into lanes."""
         if cells:
-            self.code.pack(self.rows(name, t=t), target, cells)
+            self.code.pack(self.rows(name) if t is None else self.rows_at(name, t), target, cells)
 
     def write(self, source: str, name: str, cells: int, t: str | None = None) -> None:
         """Unpack lanes into rows of an array of results."""
         if cells:
-            self.code.unpack(source, self.result_rows(name, cells, t), cells)
+            rows = self.rows(name, stride=str(cells)) if t is None else self.rows_at(name, t, cells)
+            self.code.unpack(source, rows, cells)
 
     # one step
 

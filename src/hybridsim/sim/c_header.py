@@ -52,7 +52,7 @@ def header_text(contents: Contents, source_name: str) -> str:
     """
     c, prefix, macro = contents, contents.prefix, contents.prefix.upper()
     flags = "-O2 -mfma" if c.fma else "-O2"
-    promise = "which gives the bits of hybridsim's own code; -mfma is for x86 only" if c.fma else "on any processor"
+    promise = "whose steps have the bits of hybridsim's own; -mfma is for x86 only" if c.fma else "on any processor"
     macros = [f"#define {macro}_{name} {value}" for name, value in (c.sizes | _unique(c.starts)).items()]
     return f"""\
 /* {c.model}: one time step of its simulation, and the derivative of that step.
