@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from hybridsim.native.arrays import Leaf, Map, Outer, Product
 from hybridsim.native.graph import ARRAY, Graph
-from hybridsim.native.loops import Code
+from hybridsim.native.loops import BLOCK, Code
 from hybridsim.native.ordering import deepest_first
 from hybridsim.native.straight import SCRATCH, Piece, Slot
 
-BESIDE = 4
+BESIDE = BLOCK
 """Elements side by side, where lanes are not trajectories."""
 ACCUMULATORS = 48
 """Numbers that a product sums up at once: as many as registers have room for."""
@@ -291,14 +291,8 @@ class Loops:
     def _turned(self, address: str, row: int) -> list[str]:
         """Four columns of four rows, each row read as a whole."""
         code, kind = self.code, f"<{BESIDE} x double>"
-
-        def mixed(a: str, b: str, places: str) -> str:
-            mask = ", ".join(f"i32 {p}" for p in places)
-            return code.value(f"shufflevector {kind} {a}, {kind} {b}, <{BESIDE} x i32> <{mask}>")
-
         rows = [code.value(f"load {kind}, ptr {code.cell(address, r * row)}, align 8") for r in range(BESIDE)]
-        even, odd = ([mixed(rows[r], rows[r + 1], places) for r in (0, 2)] for places in ("0426", "1537"))
-        return [mixed(a, b, places) for places in ("0145", "2367") for a, b in (even, odd)]
+        return code.turned(rows, "double")
 
     # outer products
 

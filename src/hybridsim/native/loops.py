@@ -165,16 +165,22 @@ class Code:
             self.copy(sources[0], target, cells)
             return
 
+        def four(k: str | int) -> None:
+            for lane in range(0, lanes, BLOCK):
+                rows = [self._load_block(source, k) for source in sources[lane : lane + BLOCK]]
+                start = self.cell(self._vector(target, k, lanes), lane)
+                for c, column in enumerate(self.turned(rows, "i64")):
+                    self.do(f"store {_BLOCK_OF_CELLS} {column}, ptr {self.cell(start, c * lanes)}, align {8 * BLOCK}")
+
         def one(k: str | int) -> None:
             vector = "poison"
             place = k if table is None else self.number(self.cell(table, k))
             for lane, source in enumerate(sources):
                 number = self.number(self.cell(source, place))
                 vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {number}, i64 {lane}")
-            address = self.cell(target, k * lanes if isinstance(k, int) else self.mul(k, lanes))
-            self.do(f"store <{lanes} x i64> {vector}, ptr {address}, align {8 * lanes}")
+            self.do(f"store <{lanes} x i64> {vector}, ptr {self._vector(target, k, lanes)}, align {8 * lanes}")
 
-        self._for_each(cells, one)
+        self._blocks(cells if table is None and lanes % BLOCK == 0 else 0, cells, four, one)
 
     def unpack(self, source: str, targets: Sequence[str], cells: int) -> None:
         """Move vectors out into rows, one per lane."""
@@ -183,27 +189,61 @@ class Code:
             self.copy(source, targets[0], cells)
             return
 
+        def four(k: str | int) -> None:
+            for lane in range(0, lanes, BLOCK):
+                start = self.cell(self._vector(source, k, lanes), lane)
+                columns = [self._load_block(start, c * lanes) for c in range(BLOCK)]
+                for row, target in zip(self.turned(columns, "i64"), targets[lane : lane + BLOCK], strict=True):
+                    self.do(f"store {_BLOCK_OF_CELLS} {row}, ptr {self.cell(target, k)}, align 8")
+
         def one(k: str | int) -> None:
-            address = self.cell(source, k * lanes if isinstance(k, int) else self.mul(k, lanes))
+            address = self._vector(source, k, lanes)
             vector = self.value(f"load <{lanes} x i64>, ptr {address}, align {8 * lanes}")
             for lane, target in enumerate(targets):
                 number = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
                 self.do(f"store i64 {number}, ptr {self.cell(target, k)}, align 8")
 
-        self._for_each(cells, one)
+        self._blocks(cells if lanes % BLOCK == 0 else 0, cells, four, one)
 
-    def _for_each(self, count: int, action: Callable[[str | int], None]) -> None:
-        """An action for each of several cells, written out if they are few."""
-        if count <= FEW:
-            for k in range(count):
+    def turned(self, rows: Sequence[str], kind: str) -> list[str]:
+        """The columns of a square of numbers, of which the rows are given as vectors."""
+        vector = f"<{BLOCK} x {kind}>"
+
+        def mixed(a: str, b: str, places: str) -> str:
+            mask = ", ".join(f"i32 {p}" for p in places)
+            return self.value(f"shufflevector {vector} {a}, {vector} {b}, <{BLOCK} x i32> <{mask}>")
+
+        even, odd = ([mixed(rows[r], rows[r + 1], places) for r in (0, 2)] for places in ("0426", "1537"))
+        return [mixed(a, b, places) for places in ("0145", "2367") for a, b in (even, odd)]
+
+    def _load_block(self, source: str, k: str | int) -> str:
+        return self.value(f"load {_BLOCK_OF_CELLS}, ptr {self.cell(source, k)}, align 8")
+
+    def _vector(self, base: str, k: str | int, lanes: int) -> str:
+        """The address of a vector of cells."""
+        return self.cell(base, k * lanes if isinstance(k, int) else self.mul(k, lanes))
+
+    def _blocks(self, in_blocks: int, count: int, block: Callable, one: Callable) -> None:
+        """An action for each of several cells, the first of them in blocks."""
+        whole = in_blocks - in_blocks % BLOCK
+        self._for_each(0, whole, BLOCK, block)
+        self._for_each(whole, count, 1, one)
+
+    def _for_each(self, start: int, end: int, step: int, action: Callable[[str | int], None]) -> None:
+        """An action for each of several numbers, written out if they are few."""
+        if end - start <= FEW * step:
+            for k in range(start, end, step):
                 action(k)
         else:
-            with self.loop(0, count) as counter:
+            with self.loop(start, end, step=step) as counter:
                 action(counter)
 
 
+BLOCK = 4
+"""Rows and columns that are turned at once."""
+_BLOCK_OF_CELLS = f"<{BLOCK} x i64>"
 FEW = 4
-"""Cells that are moved without a loop."""
+"""Cells, or blocks of them, that are moved without a loop."""
 DECLARATIONS = (
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 )
