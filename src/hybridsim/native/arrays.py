@@ -114,13 +114,12 @@ def taken_out(graph: Graph, nodes: np.ndarray) -> np.ndarray:
         return nodes
     if nodes.size > MOST_ELEMENTS:
         raise UnsupportedPrimitive(f"an operation on {nodes.size} elements of a large array has no native code")
-    flat = [element(graph, *divmod(n, _ELEMENT)) if n >= _ELEMENT else n for n in nodes.ravel().tolist()]
+    flat = [element(graph, n // _ELEMENT - 1, n % _ELEMENT) if n >= _ELEMENT else n for n in nodes.ravel().tolist()]
     return np.array(flat, dtype=np.int64).reshape(nodes.shape)
 
 
-def element(graph: Graph, owner: int, place: int) -> int:
-    """The node of an element of the array with the number `owner` - 1."""
-    array = owner - 1
+def element(graph: Graph, array: int, place: int) -> int:
+    """The node of an element of an array."""
     spec, args = graph.data[array], graph.args[array]
     if isinstance(spec, Leaf):
         return graph.input(spec.slot, spec.first + place, spec.kind)
@@ -130,7 +129,7 @@ def element(graph: Graph, owner: int, place: int) -> int:
         row, column = divmod(place, spec.columns)
         pairs = zip(args[::2], args[1::2], strict=True)
         return graph.sum(
-            [graph.mul(element(graph, a + 1, row), element(graph, b + 1, column)) for a, b in pairs],
+            [graph.mul(element(graph, a, row), element(graph, b, column)) for a, b in pairs],
         )
     return graph.node("part", array, data=place, kind=spec.kind)
 

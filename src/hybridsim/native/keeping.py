@@ -4,19 +4,21 @@ The reverse sweep needs many values that the forward sweep has had in its hands.
 again from others; which ones to keep so that the sum of memory traffic and arithmetic is least is a minimum cut.
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from hybridsim.native.arrays import Leaf, Map, Product, array_node, element
 from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.partition import Outputs, slot_read
 
 COST = {
     "neg": 0, "part": 0, "div": 10, "sqrt": 12, "sin": 20, "cos": 20, "tan": 40, "asin": 30, "acos": 30, "atan": 30,
     "atan2": 35, "exp": 20, "exp2": 20, "expm1": 30, "sinh": 30, "cosh": 30, "tanh": 30, "logistic": 30, "log": 25,
-    "log1p": 30, "pow": 70, "erf": 60, "erfc": 60, "array": 1000,
+    "log1p": 30, "pow": 70, "erf": 60, "erfc": 60,
 }  # fmt: skip
 """What an operation costs, in additions; those not listed cost one."""
 COST_OF_KEEPING = 6
@@ -51,11 +53,10 @@ def kept_values(graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, 
     source, sink = 0, 1
     edges: list[tuple[int, int, int]] = []
     for n in nodes:
-        cost = _SCALE * COST.get(graph.ops[n], 1)
-        keeping = _SCALE * COST_OF_KEEPING
+        cost, keeping = _SCALE * _cost(graph, n), _SCALE * COST_OF_KEEPING * cells_of(graph, n)
         edges.append((again[n], there[n], _ALWAYS))
         edges += [(again[n], there[a], _ALWAYS) for a in graph.args[n] if a in there]
-        if n in at_hand and graph.kinds[n] != ARRAY:
+        if n in at_hand:
             edges.append((there[n], sink, keeping))
             edges.append((again[n], sink, cost - keeping) if cost >= keeping else (source, again[n], keeping - cost))
         else:
@@ -64,6 +65,21 @@ def kept_values(graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, 
             edges.append((source, there[n], _ALWAYS))
     reached = _source_side(2 + 2 * len(nodes), edges)
     return [n for n in nodes if reached[there[n]] and not reached[again[n]]]
+
+
+def _cost(graph: Graph, node: int) -> int:
+    """What computing a value costs, in additions."""
+    spec = graph.data[node]
+    if isinstance(spec, Product):
+        return spec.size * spec.columns
+    if isinstance(spec, Map):
+        return spec.size * sum(_cost(spec.body, n) for n in spec.body.live([spec.result]))
+    return COST.get(graph.ops[node], 1) * cells_of(graph, node)
+
+
+def cells_of(graph: Graph, node: int) -> int:
+    """Cells of memory that a value takes."""
+    return graph.data[node].size if graph.kinds[node] == ARRAY else 1
 
 
 def _source_side(count: int, edges: list[tuple[int, int, int]]) -> np.ndarray:
@@ -79,10 +95,16 @@ def _source_side(count: int, edges: list[tuple[int, int, int]]) -> np.ndarray:
     return reached
 
 
+def kept_cells(graph: Graph, kept: list[int]) -> dict[int, int]:
+    """The first cell of each kept value."""
+    ends = itertools.accumulate(cells_of(graph, node) for node in kept)
+    return dict(zip(kept, [0, *ends], strict=False))
+
+
 def reading_kept(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph, Outputs]:
     """A graph that reads kept values from the slot `kept` instead of computing them."""
     new = Graph()
-    cells = {node: k for k, node in enumerate(kept)}
+    cells = kept_cells(graph, kept)
     renamed: dict[int, int] = {}
     waiting, needed = list(outputs.values()), set()
     while waiting:
@@ -94,7 +116,13 @@ def reading_kept(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph
         if node in graph.constants:
             renamed[node] = new.constant(graph.constants[node])
         elif node in cells:
-            renamed[node] = new.input("kept", cells[node], graph.kinds[node])
+            spec = graph.data[node]
+            if graph.kinds[node] == ARRAY:
+                renamed[node] = array_node(new, Leaf("kept", cells[node], spec.size, spec.kind))
+            else:
+                renamed[node] = new.input("kept", cells[node], graph.kinds[node])
+        elif graph.ops[node] == "part":
+            renamed[node] = element(new, renamed[graph.args[node][0]], graph.data[node])
         else:
             args = (renamed[a] for a in graph.args[node])
             renamed[node] = new.node(graph.ops[node], *args, data=graph.data[node], kind=graph.kinds[node])

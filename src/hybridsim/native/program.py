@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridsim.native.cells import Cells
 from hybridsim.native.graph import FLOAT, Graph
-from hybridsim.native.keeping import kept_values, reading_kept
+from hybridsim.native.keeping import cells_of, kept_cells, kept_values, reading_kept
 from hybridsim.native.lower import Lowering, Nodes
 from hybridsim.native.optimize import optimized
 from hybridsim.native.partition import STATE, Outputs, by_slots
@@ -76,7 +76,7 @@ class Program:
 
     @cached_property
     def sweeps(self) -> tuple[tuple[Graph, Outputs], tuple[Graph, Outputs], int]:
-        """The step and its transposed derivative for one kernel, and how many values the first keeps for the second.
+        """The step and its transposed derivative for one kernel, and the cells that the first keeps for the second.
 
         The step writes them to `kept`, where the derivative reads them.
         """
@@ -93,8 +93,9 @@ class Program:
         step = self._results(graph, results)
         stages = by_slots(graph, step | vjp)
         kept = kept_values(graph, step, vjp, stages, state=STATE)
-        step |= {("kept", k): node for k, node in enumerate(kept)}
-        return self._optimized(graph, step), self._optimized(*reading_kept(graph, vjp, kept)), len(kept)
+        step |= {("kept", cell): node for node, cell in kept_cells(graph, kept).items()}
+        size = sum(cells_of(graph, node) for node in kept)
+        return self._optimized(graph, step), self._optimized(*reading_kept(graph, vjp, kept)), size
 
     @cached_property
     def jvp_graph(self) -> tuple[Graph, Outputs]:
