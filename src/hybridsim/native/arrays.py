@@ -15,6 +15,8 @@ from hybridsim.native.graph import ARRAY, FLOAT, Graph
 
 LARGE = 1024
 """Numbers from which on a parameter is a large one: it stays where the caller has it."""
+NARROW = 8
+"""Rows and columns that a large parameter must have: with fewer it is no matrix of a network but a list of vectors."""
 SHORT = 32
 """Elements up to which an operation on each is written out."""
 MOST_ELEMENTS = 8192
