@@ -1,219 +1,261 @@
-"""hybridsim itself on the workloads of the gradient benchmark, by native code and by XLA.
+"""hybridsim's native code on the workloads of the gradient benchmark, one thread, arrays ready.
 
-    python -m benchmarks.ours            a table
-    python -m benchmarks.ours W1 --json  one workload, for other programs
-
-Native figures are those of one call with arrays ready, on one thread. A gradient is with respect to the workload's
-parameters, the starting state and the torque at every step; its answers are checked against the workload's references.
+Reverse sweeps give the gradient with respect to the workload's parameters, the starting state and the torque at every
+step; sensitivities and differences give that of the parameters alone. Compile times run from the traced step to loaded
+machine code, with nothing in the caches of JAX and hybridsim.
 """
 
-import argparse
-import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 
-from benchmarks.peers.measure import Row, best, check_motion, needs, one_thread, row
-from benchmarks.peers.workloads import CHAIN_LENGTHS, W1, W2, W3, Workload, chain, mjcf, random_states, starts
+import numpy as np
 
-BATCH = 1024
-BATCH_STEPS = 500
-"""Steps of a batch, where the workload has more: per step and trajectory nothing changes after that."""
+from benchmarks.measure import Row, Timing, best, check, check_motion, command_line, needs, one_thread, row
+from benchmarks.peers.mujoco_reference import accelerations, check_slopes
+from benchmarks.workloads import (
+    BATCH,
+    BATCH_STEPS,
+    CHAIN_LENGTHS,
+    W1,
+    W2,
+    W3,
+    Workload,
+    chain,
+    network,
+    network_parameters,
+    random_states,
+    starts,
+)
+
+PEER = "hybridsim native"
+EPSILON = 1e-6
+"""Step of a difference, relative to the parameter."""
+METHODS = ("", "reverse", "sensitivities", "differences")
+"""The first is the motion without a gradient."""
+STATES = 64
+"""Different states that repeated single calls go through."""
 
 
-def simulator(w: Workload):
-    """The workload as a simulator, with a motor at every hinge, and how its parameters are put in."""
-    import equinox as eqx
-    import jax.numpy as jnp
+def prepared(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
+    """A call that is ready, and CPU times of compiling it and of finding it on disk [s].
 
-    from hybridsim import Simulator, load_model
+    Args:
+        make: returns a new rollout.
+        bind: makes the call of a rollout.
+    """
+    import jax
 
+    from hybridsim.native.rollout import Rollout
+
+    before = os.environ.get("HYBRIDSIM_CACHE")
+    times = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        path.write_text(mjcf(w, motors=True))
-        sim = Simulator(load_model(path), dt=w.dt)
-
-    def with_parameters(sim, parameters):
-        bodies = w.bodies([parameters[k] for k in range(len(w.parameters))])
-        nothing = jnp.zeros(3)
-        table = {
-            "mass": jnp.stack([jnp.asarray(b.mass) for b in bodies]),
-            "com": jnp.stack([jnp.stack([jnp.asarray(x, float) for x in b.centre]) for b in bodies]),
-            "inertia": jnp.stack([jnp.concatenate([jnp.stack(list(b.inertia)), nothing]) for b in bodies]),
-            "place": jnp.stack([jnp.stack([jnp.asarray(x, float) for x in b.position]) for b in bodies]),
-        }
-        where = lambda s: (s.model.body.mass, s.model.body.com, s.model.body.inertia, s.model.joint.placement.p)  # noqa: E731
-        return eqx.tree_at(where, sim, tuple(table.values()))
-
-    return sim, with_parameters
+        os.environ["HYBRIDSIM_CACHE"] = folder
+        for _ in range(2):
+            jax.clear_caches()
+            compilations, start = Rollout.compilations, time.process_time()
+            call = bind(make())
+            times.append(time.process_time() - start)
+    if before is None:
+        del os.environ["HYBRIDSIM_CACHE"]
+    else:
+        os.environ["HYBRIDSIM_CACHE"] = before
+    if Rollout.compilations != compilations:
+        raise RuntimeError("the code was not found on disk")
+    return call, *times
 
 
-def step_of(w: Workload) -> tuple[Callable, tuple]:
-    """A step with its loss, and examples of its arguments: fixed, free, state, torques."""
-    import equinox as eqx
-    import jax.numpy as jnp
-    import numpy as np
+class Motion:
+    """Motions of a batch of a workload, ready to be bound to a rollout."""
 
-    from hybridsim.sim.integrate import next_state
-    from hybridsim.sim.state import Inputs, State
+    def __init__(self, w: Workload, batch: int, steps: int):
+        from benchmarks.ours_models import step_of
 
-    sim, with_parameters = simulator(w)
-    start = sim.initial_state(w.q0)
-    fixed, static = eqx.partition(sim, eqx.is_array_like)
-
-    def step(fixed, free, carry, torques):
-        state = State(*carry, np.zeros(()), start.aux)
-        new = next_state(with_parameters(eqx.combine(fixed, static), free), state, Inputs(torques))
-        return (new.q, new.qd), jnp.sum(new.q**2)
-
-    return step, (fixed, w.parameters, (start.q, start.qd), np.zeros(sim.model.nu))
-
-
-def rollouts(w: Workload) -> list[Row]:
-    """Forward and gradient of one trajectory and of a batch, by native code."""
-    import jax
-    import numpy as np
-
-    from hybridsim.native.rollout import Rollout
-
-    version = needs("jax", "llvmlite")
-    step, examples = step_of(w)
-    os.environ["HYBRIDSIM_CACHE"] = tempfile.mkdtemp()
-    rows = []
-
-    def prepared():
-        return Rollout(step, *examples, outputs=np.zeros(()), key=w.title)
-
-    rollout = prepared()
-    forms = rollout.forms
-    fixed, free = forms.fixed.pack(examples[0]), forms.free.pack(examples[1])
-    ct_end, ct_loss = np.zeros((1, forms.carry.size)), np.ones((1, 1, 1))
-    for batch, steps in ((1, w.steps), (BATCH, min(w.steps, BATCH_STEPS))):
+        self.w, self.steps = w, steps
+        self.step, self.examples = step_of(w)
+        forms = self.rollout().forms
         state = np.hstack([starts(w, batch), np.zeros((batch, w.nv))])
-        torques = np.zeros((1, steps, forms.inputs.size))
-        everything = np.eye(forms.free.size + forms.carry.size)[None]
-        given = (fixed, free, state, torques)
-        calls = {
-            "forward": lambda r: r.bind_forward(*given),  # noqa: B023
-            "gradient": lambda r: r.bind_gradient(*given, ct_end, ct_loss),  # noqa: B023
-            "sensitivities": lambda r: r.bind_tangents(
-                *given,  # noqa: B023
-                everything[..., : forms.free.size],  # noqa: B023
-                everything[..., forms.free.size :],  # noqa: B023
-            ),
-        }
-        for what, bind in calls.items():
-            if what == "sensitivities" and batch > 1 and w.nv > 5:
+        self.parameters, self.torques = forms.free.pack(self.examples[1]), np.zeros((1, steps, forms.inputs.size))
+        self.fixed, self.start = forms.fixed.pack(self.examples[0]), state
+        self.ct_end, self.ct_loss = np.zeros((1, forms.carry.size)), np.ones((1, 1, 1))
+
+    def rollout(self):
+        from hybridsim.native.rollout import Rollout
+
+        return Rollout(self.step, *self.examples, outputs=np.zeros(()), key=self.w.title)
+
+    def given(self) -> tuple:
+        return self.fixed, self.parameters, self.start, self.torques
+
+    def forward(self, rollout, threads: int = 1) -> Callable:
+        return rollout.bind_forward(*self.given(), threads=threads)
+
+    def reverse(self, rollout, threads: int = 1) -> Callable:
+        return rollout.bind_gradient(*self.given(), self.ct_end, self.ct_loss, threads=threads)
+
+    def sensitivities(self, rollout) -> Callable:
+        """The gradient of the parameters from the derivatives of all steps."""
+        n = len(self.parameters)
+        call = rollout.bind_tangents(*self.given(), np.eye(n)[None], np.zeros((1, n, self.start.shape[1])))
+        return lambda: call().output_tangents.sum(axis=(-2, -1))
+
+    def differences(self, rollout) -> Callable:
+        """Central differences of the first trajectory: two motions per parameter, side by side in one call."""
+        h = EPSILON * np.abs(self.parameters)
+        shifted = np.concatenate([self.parameters + np.diag(h), self.parameters - np.diag(h)])
+        start = np.repeat(self.start[:1], len(shifted), axis=0)
+        call = rollout.bind_forward(self.fixed, shifted, start, self.torques)
+
+        def gradient():
+            plus, minus = np.split(call().outputs.sum(axis=(1, 2)), 2)
+            return (plus - minus) / (2.0 * h)
+
+        return gradient
+
+
+def measure_rollouts(
+    w: Workload, batches: tuple[int, ...] = (1, BATCH), wanted: tuple[str, ...] = METHODS
+) -> list[Row]:
+    """Forward, and gradients by the wanted methods, of one trajectory and of a batch."""
+    version = needs("hybridsim", "jax", "llvmlite")
+    rows = []
+    for batch in batches:
+        motion = Motion(w, batch, w.steps if batch == 1 else min(w.steps, BATCH_STEPS))
+        methods = {"": motion.forward, "reverse": motion.reverse, "sensitivities": motion.sensitivities}
+        if batch == 1:
+            methods["differences"] = motion.differences
+        for method, bind in methods.items():
+            if method not in wanted:
                 continue
-            start = time.process_time()
-            call = bind(rollout)
-            result = call()
-            cold = time.process_time() - start
-            start = time.process_time()
-            bind(prepared())()
-            cached = time.process_time() - start
-            note = f"{steps} steps, from the cache in {cached:.2f} s"
-            if what == "gradient":
-                nq = w.nq
-                answers = {"parameters": result.free[0], "q0": result.start[0, :nq]}
-                found = check_motion(w, steps, loss=result.outputs[0].sum(), **answers) if not w.is_free else ""
-                note += f"; {found}"
-            timing = best(call, budget=1.0)
-            rows.append(
-                row(
-                    "hybridsim native",
-                    version,
-                    w.name,
-                    what,
-                    timing,
-                    batch=batch,
-                    steps=steps,
-                    compile_s=cold,
-                    note=note,
-                )
-            )
-    jax.clear_caches()
+            call, compile_s, cached_s = prepared(motion.rollout, bind)
+            note = checked(w, motion.steps, method, call())
+            about = {"batch": batch, "steps": motion.steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}
+            what = "gradient" if method else "forward"
+            rows.append(row(PEER, version, w.name, what, best(call), method=method, **about))
     return rows
 
 
-def dynamics(w: Workload) -> list[Row]:
-    """Forward dynamics alone and its transposed derivative, one call, by native code."""
-    import jax
-    import numpy as np
+def checked(w: Workload, steps: int, method: str, result) -> str:
+    """Compare the first trajectory's answers with the references; returns what was found."""
+    if method == "differences":
+        return check_motion(w, steps, parameters=result, tolerance=1e-5)
+    if method == "sensitivities":
+        return check_motion(w, steps, parameters=result[0])
+    loss = result.outputs[0].sum()
+    if not method:
+        return check_motion(w, steps, loss=loss)
+    q0, qd0 = np.split(result.start[0], [w.nq])
+    if w.is_free:  # angular velocity first
+        qd0 = np.concatenate([qd0[3:6], qd0[:3], qd0[6:]])
+    return check_motion(w, steps, loss=loss, parameters=result.free[0], q0=q0, qd0=qd0)
 
-    from hybridsim import forward_dynamics
+
+def measure_dynamics(w: Workload) -> list[Row]:
+    """Forward dynamics alone and its transposed derivative, one state after the other."""
+    from benchmarks.ours_models import dynamics_of
     from hybridsim.native.rollout import Rollout
 
-    version = needs("jax", "llvmlite")
-    sim, with_parameters = simulator(w)
-    repeats = max(20000 // w.nv, 50)
-
-    import equinox as eqx
-
-    fixed, static = eqx.partition(sim, eqx.is_array_like)
-
-    def value(fixed, free, carry, inputs):
-        model = with_parameters(eqx.combine(fixed, static), free).model
-        return carry, forward_dynamics(model, *inputs)
-
-    def vjp(fixed, free, carry, inputs):
-        *state, weights = inputs
-
-        def function(free, *state):
-            return value(fixed, free, carry, state)[1]
-
-        return carry, jax.vjp(function, free, *state)[1](weights)
-
-    q, qd, tau = (x[0] for x in random_states(w, 1))
+    version = needs("hybridsim", "jax", "llvmlite")
+    functions, examples = dynamics_of(w)
+    q, qd, tau = random_states(w, STATES)
+    inputs = (q, qd, tau, np.random.default_rng(1).normal(size=tau.shape))
+    repeats = STATES * max(1, 3000 // w.nv**2)
+    streamed = {"value": tau[0], "vjp": (w.parameters, q[0], qd[0], tau[0])}
     rows = []
-    for what, function, inputs in (("value", value, (q, qd, tau)), ("vjp", vjp, (q, qd, tau, tau))):
-        start = time.process_time()
-        rollout = Rollout(function, fixed, w.parameters, None, inputs)
-        forms = rollout.forms
-        cells = np.repeat(forms.inputs.pack(inputs)[None, None], repeats, axis=1)
-        arguments = (forms.fixed.pack(fixed), forms.free.pack(w.parameters), np.zeros((1, 0)), cells)
-        call = rollout.bind_forward(*arguments)
-        call()
-        cold = time.process_time() - start
-        timing = best(call, budget=1.0)
-        label = f"{what} of forward dynamics"
-        rows.append(row("hybridsim native", version, w.title, label, timing, steps=repeats, compile_s=cold))
+    for what, function in functions.items():
+
+        def make(what=what, function=function):
+            def step(fixed, free, carry, inputs):
+                return carry, function(fixed, free, inputs)
+
+            one = tuple(x[0] for x in inputs)
+            return Rollout(step, *examples, None, one, outputs=streamed[what], key=f"{w.title} {what}")
+
+        forms = make().forms
+        cells = np.tile(forms.inputs.pack(inputs, (STATES,)), (repeats // STATES, 1))[None]
+        given = (forms.fixed.pack(examples[0]), forms.free.pack(examples[1]), np.zeros((1, 0)), cells)
+        call, compile_s, cached_s = prepared(make, lambda r, given=given: r.bind_forward(*given))
+        note = f"mean of {repeats} calls"
+        if not w.is_free:  # MuJoCo has other velocities of a free body; the motion of W3 is checked instead
+            found = call().outputs[0, :STATES]
+            if what == "value":
+                note += f"; as MuJoCo's to {check('qdd', found, accelerations(w, q, qd, tau), 1e-9):.0e}"
+            else:
+                of_parameters, *others = np.split(found, np.cumsum([len(w.parameters), w.nq, w.nv]), axis=1)
+                check_slopes(w, (q, qd, tau), inputs[3], [*others, of_parameters])
+        about = {"steps": repeats, "compile_s": compile_s, "cached_s": cached_s, "note": note}
+        rows.append(row(PEER, version, w.name, what, best(call), **about))
     return rows
 
 
-MEASURES = {
-    "W1": lambda: rollouts(W1),
-    "W2": lambda: rollouts(W2),
-    "W3": lambda: [*rollouts(W3), *dynamics(W3)],
-    "W4": lambda: [r for n in CHAIN_LENGTHS for r in dynamics(chain(n))],
+def measure_network() -> list[Row]:
+    """Loss and gradient of the 175-parameter network by every method, one input after the other."""
+    import jax
+
+    from benchmarks.ours_models import network_loss
+    from hybridsim.native.rollout import Rollout
+
+    version = needs("hybridsim", "jax", "llvmlite")
+    p, x = network_parameters()
+    inputs = x + np.linspace(-0.5, 0.5, STATES)[:, None]
+    nothing, n = np.zeros((1, 0)), len(p)
+    h = EPSILON * np.maximum(np.abs(p), 0.1)
+    shifted = np.concatenate([p + np.diag(h), p - np.diag(h)])
+
+    def loss(fixed, free, carry, x):
+        return carry, network_loss(free, x)
+
+    def loss_and_gradient(fixed, free, carry, x):
+        return carry, jax.value_and_grad(network_loss)(free, x)
+
+    def differences(rollout):
+        call = rollout.bind_forward(np.zeros(0), shifted, np.zeros((2 * n, 0)), inputs[None])
+
+        def gradients():
+            plus, minus = np.split(call().outputs[..., 0], 2)
+            return ((plus - minus) / (2.0 * h[:, None])).T
+
+        return gradients
+
+    def sensitivities(rollout):
+        call = rollout.bind_tangents(np.zeros(0), p, nothing, inputs[None], np.eye(n)[None], np.zeros((1, n, 0)))
+        return lambda: call().output_tangents[0, :, :, 0].T
+
+    def reverse(rollout):
+        call = rollout.bind_forward(np.zeros(0), p, nothing, inputs[None])
+        return lambda: call().outputs[0, :, 1:]
+
+    methods = {"reverse": (loss_and_gradient, reverse), "sensitivities": (loss, sensitivities)}
+    methods["differences"] = (loss, differences)
+    rows, expected = [], None
+    for method, (step, bind) in methods.items():
+
+        def make(step=step, method=method):
+            return Rollout(step, None, p, None, x, key=f"network {method}")
+
+        call, compile_s, cached_s = prepared(make, bind)
+        expected = np.array(call()) if expected is None else expected
+        error = check("gradients", call(), expected, 1e-6)
+        total = best(call)
+        timing = Timing(total.cpu / STATES, total.wall / STATES)
+        about = {"method": method, "compile_s": compile_s, "cached_s": cached_s}
+        note = f"mean of {STATES} inputs; as by the reverse sweep to {error:.0e}"
+        rows.append(row(PEER, version, "5a", "value and gradient", timing, **about, note=note))
+    losses = [np.sum(np.square(network(p, x, np.tanh))) for x in inputs]
+    check("losses", [network_loss(p, x) for x in inputs], losses, 1e-12)
+    return rows
+
+
+PARTS = {
+    "W1": lambda: measure_rollouts(W1),
+    "W2": lambda: measure_rollouts(W2),
+    "W3": lambda: [*measure_rollouts(W3, wanted=("", "reverse")), *measure_dynamics(W3)],
+    "5a": measure_network,
+    **{f"W4-{n}": lambda n=n: measure_dynamics(chain(n)) for n in CHAIN_LENGTHS},
 }
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", default=list(MEASURES), help="W1, W2, W3, W4; all by default")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    arguments = parser.parse_args()
-    one_thread()
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    found = []
-    for name in arguments.workloads:
-        for r in MEASURES[name]():
-            found.append(r)
-            if not arguments.json:
-                compiled = "" if r.compile_s is None else f"compile {r.compile_s:6.2f} s"
-                print(
-                    f"{r.workload:18} {r.what:28} ×{r.batch:<5} {r.per_step_ns:10.1f} ns  {compiled}  {r.note}",
-                    flush=True,
-                )
-    if arguments.json:
-        print(json.dumps([asdict(r) for r in found], indent=1))
-
-
 if __name__ == "__main__":
-    main()
+    one_thread()
+    command_line(__doc__, "benchmarks.ours", PARTS)

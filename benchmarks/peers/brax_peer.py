@@ -1,14 +1,14 @@
 """Brax, generalized pipeline: differentiated by JAX, in float64 on one core."""
 
-from benchmarks.peers.measure import FASTER_XLA, Row, command_line, needs, one_thread
-from benchmarks.peers.workloads import W1, W2, Workload, mjcf
+from benchmarks.measure import FASTER_XLA, Row, command_line, needs, one_thread
+from benchmarks.workloads import BATCH, W1, W2, Workload, mjcf
 
 PEER = "Brax"
 SHAPE = '<worldbody><geom type="sphere" size="0.01" contype="0" conaffinity="0"/>'
 """Brax cannot read a model without shapes: one in the world that touches nothing."""
 
 
-def measure(w: Workload, *, steps: int, batch_steps: int) -> list[Row]:
+def measure(w: Workload, lengths: dict[int, int]) -> list[Row]:
     """Forward and gradient with respect to the parameters."""
     version = needs("brax", "jax")
     import jax.numpy as jnp
@@ -38,12 +38,12 @@ def measure(w: Workload, *, steps: int, batch_steps: int) -> list[Row]:
 
         return pipeline.init(own, q0, 0.0 * q0), step
 
-    return jax_rollouts.measure(PEER, version, w, simulator, steps=steps, batch_steps=batch_steps)
+    return jax_rollouts.measure(PEER, version, w, simulator, lengths)
 
 
 PARTS = {
-    "W1": lambda: measure(W1, steps=500, batch_steps=500),
-    "W2": lambda: measure(W2, steps=500, batch_steps=50),
+    "W1": lambda: measure(W1, {1: 500, BATCH: 500}),
+    "W2": lambda: measure(W2, {1: 500, BATCH: 50}),
 }
 
 if __name__ == "__main__":

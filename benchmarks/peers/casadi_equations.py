@@ -1,4 +1,4 @@
-"""Equations of motion of a workload as CasADi scalars, written so that the generated C is short.
+"""Equations of motion of a workload as CasADi scalars: the articulated-body algorithm and inverse dynamics.
 
 Structure that a general rigid-body library cannot use is used here, because this is the peer to beat:
 
@@ -6,16 +6,11 @@ Structure that a general rigid-body library cannot use is used here, because thi
 - Accelerations are those of points, not spatial ones, so linear velocities never appear: the acceleration of a point c
   of a body is a + G c with G = [α]× + [ω]×[ω]×.
 - Forces for qdd = 0 are computed first; the articulated-body recursion then solves M qdd = τ − b alone.
-- The reverse derivative does not differentiate that recursion. With λ = M⁻¹ g, the derivative of g·qdd with respect to
-  τ is λ, and with respect to anything else −∂φ/∂x, where φ = λ · ID(x, qdd) needs a single pass over the bodies.
-
-This halves the code and the time of a gradient compared with CasADi's derivative of Pinocchio's expressions (which its
-pip package does not offer).
 """
 
 from collections.abc import Sequence
 
-from benchmarks.peers.workloads import GRAVITY, Body
+from benchmarks.workloads import GRAVITY, Body
 
 Vector = list
 """Three scalars."""

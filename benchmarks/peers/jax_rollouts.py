@@ -1,21 +1,19 @@
-"""Rollouts of simulators that are written in JAX, and their gradients in the faster of the two modes.
+"""Rollouts of simulators that are written in JAX, and their gradients in both modes.
 
 Import after `measure.one_thread`, which must set XLA's flags before jax is imported.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.peers.measure import Row, best, check_motion, cpu_seconds, row
-from benchmarks.peers.workloads import Body, Workload, starts
+from benchmarks.measure import Row, Timing, best, check_motion, cpu_seconds, row
+from benchmarks.workloads import Body, Workload, starts
 
 jax.config.update("jax_enable_x64", True)
-
-BATCH = 1024
 
 Simulator = Callable[[jax.Array, jax.Array], tuple[Any, Callable[[Any], tuple[Any, jax.Array]]]]
 """(parameters, q0) → the state to start from, and the step: state → new state, new coordinates."""
@@ -31,56 +29,55 @@ def stacked(bodies: list[Body], quantity: str) -> jax.Array:
     return jnp.stack([array(getattr(body, quantity)) for body in bodies])
 
 
-def measure(peer: str, version: str, w: Workload, simulator: Simulator, *, steps: int, batch_steps: int) -> list[Row]:
-    """Forward and gradient with respect to the parameters, of one trajectory and of a batch.
+MODES = ("forward mode", "reverse mode")
+
+
+def measure(
+    peer: str, version: str, w: Workload, simulator: Simulator, lengths: dict[int, int], modes: Sequence[str] = MODES
+) -> list[Row]:
+    """Forward, and the gradient with respect to the parameters in both modes, of one trajectory and of batches.
 
     Args:
         peer: name for the rows.
         version: of its packages.
         w: the workload.
         simulator: the peer.
-        steps: of one trajectory.
-        batch_steps: of each trajectory of the batch.
+        lengths: steps of each trajectory, by the size of the batch.
+        modes: of differentiation.
     """
     rows = []
-    for batch, length in ((1, steps), (BATCH, batch_steps)):
+    for batch, steps in lengths.items():
         arguments = jnp.tile(w.parameters, (batch, 1)), jnp.asarray(starts(w, batch))
         if batch == 1:
             arguments = tuple(a[0] for a in arguments)
-
-        def prepared(function, batch=batch, arguments=arguments):
-            start = cpu_seconds()
-            function = function if batch == 1 else jax.vmap(function)
-            compiled = jax.jit(function).lower(*arguments).compile()
-            return compiled, cpu_seconds() - start
-
-        def timed(run, arguments=arguments):
-            return best(lambda: jax.block_until_ready(run(*arguments)), clock="process", budget=3.0, least=2)
-
-        def first(value, batch=batch):
-            return np.asarray(value if batch == 1 else value[0])
-
-        run, compile_s = prepared(_loss(simulator, length, remember=True))
-        found = check_motion(w, length, loss=first(run(*arguments)))
-        about = {"batch": batch, "steps": length}
-        note = f"{length} steps; {found}"
-        rows.append(row(peer, version, w.name, "forward", timed(run), **about, compile_s=compile_s, note=note))
-
-        modes = {
-            "forward mode": jax.jacfwd(_loss(simulator, length, remember=True)),
-            "reverse mode": jax.grad(_loss(simulator, length, remember=False)),
+        functions = {
+            "": _loss(simulator, steps, remember=True),
+            "forward mode": jax.jacfwd(_loss(simulator, steps, remember=True)),
+            "reverse mode": jax.grad(_loss(simulator, steps, remember=False)),
         }
-        results = {}
-        for mode, function in modes.items():
-            run, compile_s = prepared(function)
-            found = check_motion(w, length, parameters=first(run(*arguments)))
-            results[mode] = (timed(run), compile_s, found)
-        mode = min(results, key=lambda name: results[name][0].cpu)
-        other = next(name for name in results if name != mode)
-        timing, compile_s, found = results[mode]
-        note = f"{length} steps; {mode} ({other}: {1e3 * results[other][0].cpu:.4g} ms); {w.parameter_names}; {found}"
-        rows.append(row(peer, version, w.name, "gradient", timing, **about, compile_s=compile_s, note=note))
+        for mode in ("", *modes):
+            run, compile_s = compiled(functions[mode], arguments, batch)
+            answer = np.asarray(run(*arguments) if batch == 1 else run(*arguments)[0])
+            found = check_motion(w, steps, **{"parameters" if mode else "loss": answer})
+            timing = timed(run, arguments)
+            note = f"{w.parameter_names}; {found}" if mode else found
+            about = {"batch": batch, "steps": steps, "compile_s": compile_s, "note": note}
+            what = "gradient" if mode else "forward"
+            rows.append(row(peer, version, w.name, what, timing, method=mode, **about))
     return rows
+
+
+def compiled(function: Callable, arguments: tuple, batch: int = 1) -> tuple[Callable, float]:
+    """A function compiled for its arguments, and the CPU time that it took [s]."""
+    jax.clear_caches()
+    start = cpu_seconds()
+    run = jax.jit(function if batch == 1 else jax.vmap(function)).lower(*arguments).compile()
+    return run, cpu_seconds() - start
+
+
+def timed(run: Callable, arguments: tuple) -> Timing:
+    """Best times of a call, with the CPU time of all threads."""
+    return best(lambda: jax.block_until_ready(run(*arguments)), clock="process", least=2)
 
 
 def _loss(simulator: Simulator, steps: int, remember: bool) -> Callable:

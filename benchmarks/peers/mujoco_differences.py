@@ -8,14 +8,12 @@ Two gradients, as a user of MuJoCo would get them:
 
 import numpy as np
 
-from benchmarks.peers.measure import Row, best, check_motion, command_line, needs, one_thread, row
+from benchmarks.measure import Row, best, check_motion, command_line, needs, one_thread, row
 from benchmarks.peers.mujoco_reference import model_of
-from benchmarks.peers.references import REFERENCES
-from benchmarks.peers.workloads import W1, W2, W3, Workload, mjcf, starts
+from benchmarks.references import REFERENCES
+from benchmarks.workloads import BATCH, BATCH_STEPS, W1, W2, W3, Workload, mjcf, starts
 
-PEER = "MuJoCo differences"
-BATCH = 1024
-BATCH_STEPS = 500
+PEER = "MuJoCo"
 EPSILON = 1e-6
 """Step of a difference, relative to the parameter and absolute for states and controls."""
 
@@ -101,26 +99,28 @@ def measure(w: Workload) -> list[Row]:
     version = needs("mujoco")
     rows = []
 
-    def add(what, call, note, batch=1, steps=w.steps):
-        rows.append(row(PEER, version, w.name, what, best(call, budget=3.0), batch=batch, steps=steps, note=note))
+    def add(what, call, note, batch=1, steps=w.steps, method=""):
+        about = {"method": method, "batch": batch, "steps": steps, "note": note}
+        rows.append(row(PEER, version, w.name, what, best(call), **about))
 
     model = model_of(w, w.parameters)
     for batch, steps in ((1, w.steps), (BATCH, min(w.steps, BATCH_STEPS))):
         run = Rollouts([model], starts(w, batch), steps)
         run()
-        add("forward", run, f"{steps} steps; {check_motion(w, steps, loss=run.losses()[0])}", batch, steps)
+        add("forward", run, check_motion(w, steps, loss=run.losses()[0]), batch, steps)
     if REFERENCES[w.name, w.steps].parameters is not None:
         differences = ParameterDifferences(w, w.steps)
         differences()
         loss = np.mean(differences.rollouts.losses()[:2])
         found = check_motion(w, w.steps, loss=loss, parameters=differences.gradient, tolerance=1e-5)
-        add("gradient", differences, f"{w.steps} steps; {w.parameter_names} by central differences; {found}")
+        add("gradient", differences, f"{w.parameter_names}; {found}", method="differences")
     chained = Transitions(w, w.steps)
     chained()
     nv = chained.model.nv
     answers = {"qd0": chained.start[nv:]} | ({} if w.is_free else {"q0": chained.start[:nv]})
     found = check_motion(w, w.steps, loss=np.sum(chained.q**2), **answers, tolerance=1e-5)
-    add("gradient of start and torques", chained, f"{w.steps} steps; mjd_transitionFD in a Python loop; {found}")
+    note = f"start and torques; mjd_transitionFD in a Python loop; {found}"
+    add("gradient of start and torques", chained, note, method="differences")
     return rows
 
 

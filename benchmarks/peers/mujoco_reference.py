@@ -1,8 +1,9 @@
-"""MuJoCo models of the workloads, and accelerations by MuJoCo as the measure of correctness for other peers."""
+"""MuJoCo models of the workloads, and accelerations by MuJoCo as the measure of correctness for all others."""
 
 import numpy as np
 
-from benchmarks.peers.workloads import Workload, mjcf
+from benchmarks.measure import check
+from benchmarks.workloads import Workload, mjcf
 
 
 def model_of(w: Workload, parameters: np.ndarray):
@@ -38,3 +39,16 @@ def accelerations(w: Workload, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, p
         mujoco.mj_forward(model, data)
         out[i] = data.qacc
     return out
+
+
+def check_slopes(w: Workload, states, g: np.ndarray, gradients: list[np.ndarray]) -> None:
+    """Gradients of g · qdd against differences of MuJoCo's accelerations along a random direction."""
+    point, draw, h = (*states, w.parameters), np.random.default_rng(3), 1e-5
+    # masses and moments must stay positive: parameters move by a fraction of themselves
+    direction = [draw.normal(size=a.shape) * (np.abs(a) if a is w.parameters else 1.0) for a in point]
+    ends = [
+        np.sum(g * accelerations(w, *(a + sign * h * d for a, d in zip(point, direction, strict=True))))
+        for sign in (1.0, -1.0)
+    ]
+    slope = sum(np.sum(a * d) for a, d in zip(gradients, direction, strict=True))
+    check("gradients", slope, (ends[0] - ends[1]) / (2 * h), 1e-4 if w.nv > 100 else 1e-5)

@@ -109,6 +109,20 @@ def test_the_record_is_whole_after_every_part(tmp_path):
     assert [p.name for p in record.path.parent.iterdir()] == ["out.json"]
 
 
+def test_of_several_rounds_the_fastest_counts_and_the_slowest_is_kept():
+    rounds = [[asdict(made(targets.NATIVE, ns=ns))] for ns in (26.0, 19.0, 22.0)]
+    (found,) = gradients.merged(gradients.merged(rounds[0], rounds[1]), rounds[2])
+    assert (found["per_step_ns"], found["slowest_ns"]) == pytest.approx((19.0, 26.0))
+
+
+def test_what_was_measured_with_other_code_is_forgotten(tmp_path, monkeypatch):
+    record = gradients.Record(tmp_path / "out.json", resume=False)
+    for peer in ("native", "casadi"):
+        record.add(peer, "W1", [])
+    monkeypatch.setattr(gradients, "source", lambda: "changed")
+    assert list(gradients.Record(record.path, resume=True).measured) == ["casadi"]
+
+
 def test_the_figure_takes_whatever_was_measured(tmp_path):
     rows = [made(targets.NATIVE), made(targets.NATIVE, batch=BATCH), made("MJX", ns=3e4, method="forward mode")]
     figure.draw(rows, tmp_path / "some.svg")

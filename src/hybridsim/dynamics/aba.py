@@ -16,7 +16,7 @@ from hybridsim.core.types import AnyArray, Numbers, Qdd, Tau
 from hybridsim.dynamics.crba import tree_mass_matrix
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques
+from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques, tree_torques
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
 from hybridsim.model.coordinates import checked_v, coupling
 from hybridsim.model.model import Model
@@ -46,16 +46,35 @@ def articulated_body(
 ) -> Qdd:
     """Joint accelerations from body inertias, bias forces (external wrenches subtracted) and joint torques.
 
-    Derivatives do not go through the recursion. They follow from M qdd = τ − rest: the change of qdd is M⁻¹ times the
-    change of inverse dynamics at fixed qdd, which is far cheaper and needs no more than the recursion's own factors.
+    Derivatives do not go through the recursion. They follow from τ = inverse dynamics of qdd: the change of qdd is M⁻¹
+    times the change of τ minus that of inverse dynamics at fixed qdd, which is far cheaper and needs no more than the
+    recursion's own factors.
     """
     if model.topology.is_coupled:
         return _coupled(model, kin, inertia, bias, tau)
     factors = _factors(model, *jax.lax.stop_gradient((kin, inertia, jnp.asarray(model.joint.armature))))
+    return _accelerations(factors, model, kin, inertia, bias, tau)
+
+
+@eqx.filter_custom_jvp
+def _accelerations(factors: "_Factors", model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
+    """M⁻¹ (τ − rest)."""
+    return _solve(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias))
+
+
+@_accelerations.def_jvp
+def _change_of_accelerations(primals, tangents):
+    factors, model, kin, inertia, bias, tau = primals
+    qdd = _accelerations(*primals)
     steady = jax.lax.stop_gradient(kin)
-    return jax.lax.custom_linear_solve(
+    _, change = eqx.filter_jvp(
+        lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd),
+        (model, kin, inertia, bias, tau),
+        tangents[1:],
+    )
+    return qdd, jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
-        tau - tree_bias_torques(model, kin, inertia, bias),
+        change,
         lambda _, torque: _solve(model, steady, factors, torque),
         symmetric=True,
     )
@@ -89,6 +108,9 @@ def _factors(model: Model, kin: Kinematics, inertia: RigidInertia, armature: Flo
         if n == 1:
             inverse = 1.0 / D
             K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
+            # along its joint the body resists by the armature alone
+            rest = IA.without(U, K).along(S[0], armature * inverse[0] * U[0])
+            return rest.seen_from(X_PB), IA, (U, K, D)
         else:
             K = symmetric_solve_3(D, U) if n == 3 else U
             D = D.reshape(n, 3)

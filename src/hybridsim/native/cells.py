@@ -33,7 +33,7 @@ class Leaf:
 
     @property
     def is_large(self) -> bool:
-        """Does it stay where the caller has it, if it is a parameter? Matrices of networks do; tables of bodies do not."""
+        """Does it stay where the caller has it, if it is a parameter? Matrices of networks do, tables of bodies not."""
         is_matrix = len(self.shape) > 1 and min(self.shape[-2:]) >= large.NARROW
         return is_matrix and self.size >= large.LARGE and self.dtype == "float64"
 

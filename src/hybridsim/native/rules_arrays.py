@@ -31,7 +31,7 @@ MOST_PAIRS = 64
 
 PASSING = {*rules_structure.RULES, *rules_calls.RULES} - {"pad"}
 """Primitives whose rules only move node numbers about, or walk into functions: elements of arrays may be among them."""
-_UNCHANGED = {"copy", "copy_p", "stop_gradient", "name", "optimization_barrier", "device_put", "pvary"}
+_UNCHANGED = {"copy", "copy_p", "stage", "stop_gradient", "name", "optimization_barrier", "device_put", "pvary"}
 _ELEMENTWISE = {*rules_elementwise.RULES, *rules_bits.RULES} - {"bitcast_convert_type"}
 
 

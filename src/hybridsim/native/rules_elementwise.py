@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,27 @@ def _square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
     return RULES["mul"](lowering, equation, [arguments[0], arguments[0]])
 
 
+@wrapping
+def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """1 − x² as (1 + x)(1 − x), which is exact enough next to one."""
+    graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
+    add, sub, mul = (arithmetic(graph, dtype, name) for name in ("add", "sub", "mul"))
+    one = lowering.constants(np.ones((), dtype)).item()
+    return [lowering.elementwise(lambda x: mul(add(one, x), sub(one, x)), *arguments)]
+
+
+@wrapping
+def _polynomial(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """By Horner's rule; coefficients from the constant one on."""
+    dtype = equation.outvars[0].aval.dtype
+    add, mul = (arithmetic(lowering.graph, dtype, name) for name in ("add", "mul"))
+
+    def value(x: int, *coefficients: int) -> int:
+        return reduce(lambda total, c: add(mul(total, x), c), reversed(coefficients))
+
+    return [lowering.elementwise(value, *arguments)]
+
+
 def _clamp(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     dtype = equation.outvars[0].aval.dtype
     larger, smaller = (extreme(lowering.graph, dtype, name) for name in ("max", "min"))
@@ -259,6 +281,9 @@ RULES = {
     "sqrt": _simple(lambda g: g.sqrt),
     "rsqrt": _simple(lambda g: lambda a: g.div(g.constant(1.0), g.sqrt(a))),
     "square": _square,
+    "one_minus_square": _one_minus_square,
+    "polynomial": _polynomial,
+    "log2": _simple(lambda g: lambda a: g.mul(g.function("log", a), g.constant(1.0 / math.log(2.0)))),
     "integer_pow": _integer_pow,
     "pow": _pow,
     "atan2": _simple(lambda g: lambda a, b: g.function("atan2", a, b)),
@@ -280,6 +305,7 @@ RULES = {
     "reduce_precision": _reduce_precision,
     "stop_gradient": _same,
     "copy": _same,
+    "stage": _same,
     "copy_p": _same,
     "name": _same,
     "optimization_barrier": _same,

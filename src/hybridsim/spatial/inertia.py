@@ -94,6 +94,21 @@ class ArticulatedInertia(eqx.Module):
             )
         return ArticulatedInertia(_mirrored(I), H, _mirrored(M))
 
+    def along(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
+        """This inertia, with the known force for a unit acceleration `s` put in where `s` is a coordinate axis.
+
+        It changes no more than rounding, but where the force is zero, native code is spared a row and a column.
+        """
+        size = jnp.abs(s)
+        here, entries = (size == 1.0) & (jnp.sum(size) == 1.0), jnp.sum(s) * force
+        ang, lin = np.s_[:3], np.s_[3:]
+
+        def put(block: Mat3, rows: slice, columns: slice) -> Mat3:
+            block = jnp.where(here[None, columns], entries[rows, None], block)
+            return jnp.where(here[rows, None], entries[None, columns], block)
+
+        return ArticulatedInertia(put(self.I, ang, ang), put(self.H, ang, lin), put(self.M, lin, lin))
+
     def seen_from(self, X_AB: Pose) -> "ArticulatedInertia":
         """The inertia given in B, expressed in A."""
         R, p = X_AB.R, skew(X_AB.p)

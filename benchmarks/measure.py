@@ -20,8 +20,8 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from benchmarks.peers.references import REFERENCES
-from benchmarks.peers.workloads import Workload
+from benchmarks.references import REFERENCES
+from benchmarks.workloads import Workload
 
 FASTER_XLA = "--xla_cpu_use_fusion_emitters=false"
 """With the emitters of jaxlib 0.10 the JAX peers are slower, MJX up to thirty times (forward mode, five-link pendulum).
@@ -35,6 +35,8 @@ MISSING_PACKAGE = 3
 
 SAMPLE = 0.02
 """Wall time that one sample should last at least [s]."""
+_budget = 1.0
+"""Wall time after which no more samples are taken [s]; set by `command_line`."""
 
 
 class Timing(NamedTuple):
@@ -44,7 +46,7 @@ class Timing(NamedTuple):
     wall: float
 
 
-def best(function: Callable[[], object], *, clock: str = "thread", budget: float = 1.0, least: int = 3) -> Timing:
+def best(function: Callable[[], object], *, clock: str = "thread", least: int = 3) -> Timing:
     """Shortest CPU and wall time of a call, among samples that are long enough for the clock.
 
     Short calls are repeated within a sample: on a virtual machine the CPU clock of a thread can be off by several
@@ -53,7 +55,6 @@ def best(function: Callable[[], object], *, clock: str = "thread", budget: float
     Args:
         function: called without arguments; its first call is a warm-up and is not counted.
         clock: `"thread"` for the CPU time of this thread, `"process"` for that of all threads.
-        budget: stop after this much wall time [s].
         least: samples to take even if they last longer.
     """
     cpu_clock = {"thread": time.thread_time, "process": time.process_time}[clock]
@@ -68,7 +69,7 @@ def best(function: Callable[[], object], *, clock: str = "thread", budget: float
     function()
     calls = max(1, round(SAMPLE / max(sample(1).wall, 1e-7)))
     samples = []
-    end = time.perf_counter() + budget
+    end = time.perf_counter() + _budget
     while len(samples) < least or time.perf_counter() < end:
         samples.append(sample(calls))
     return Timing(*(min(times) for times in zip(*samples, strict=True)))
@@ -87,15 +88,25 @@ class Row:
     version: str
     workload: str
     what: str
+    """"forward" or "gradient" of a motion, "value" or "vjp" of forward dynamics, "value and gradient" of a network."""
+    method: str
+    """How a gradient is computed, or which variant of a peer this is."""
     batch: int
+    threads: int
+    steps: int
+    """Steps, or repeated calls, of each trajectory."""
     seconds: float
-    """CPU time of the whole call [s]."""
+    """CPU time of the whole call, or its wall time where threads are compared [s]."""
     per_step_ns: float
-    """The same per step and trajectory; per call for forward dynamics and networks [ns]."""
+    """The same per step and trajectory [ns]."""
+    wall_seconds: float
     compile_s: float | None
     """CPU time from the model to code that can be called; None where nothing is compiled [s]."""
+    cached_s: float | None
+    """The same where the code is found on disk [s]."""
     note: str
-    wall_seconds: float | None = None
+    slowest_ns: float | None = None
+    """Largest `per_step_ns` where a row is the best of several processes."""
 
 
 def row(
@@ -105,14 +116,33 @@ def row(
     what: str,
     timing: Timing,
     *,
+    method: str = "",
     batch: int = 1,
+    threads: int = 1,
     steps: int = 1,
     compile_s: float | None = None,
+    cached_s: float | None = None,
     note: str = "",
+    wall: bool = False,
 ) -> Row:
-    """A row from the best times of a call that made `steps` steps of `batch` trajectories."""
-    per_step = 1e9 * timing.cpu / (batch * steps)
-    return Row(peer, version, workload, what, batch, timing.cpu, per_step, compile_s, note, timing.wall)
+    """A row from the best times of a call that made `steps` steps of `batch` trajectories; `wall` counts wall time."""
+    seconds = timing.wall if wall else timing.cpu
+    return Row(
+        peer,
+        version,
+        workload,
+        what,
+        method,
+        batch,
+        threads,
+        steps,
+        seconds,
+        1e9 * seconds / (batch * steps),
+        timing.wall,
+        compile_s,
+        cached_s,
+        note,
+    )
 
 
 def check(name: str, value, expected, tolerance: float) -> float:
@@ -150,6 +180,8 @@ def check_motion(
         for name, value in answers.items()
         if value is not None and getattr(known, name) is not None
     }
+    if not errors:
+        return "without a reference"
     return f"{', '.join(errors)} as expected to {max(errors.values()):.0e} (allowed {allowed:.0e})"
 
 
@@ -203,7 +235,7 @@ def leave(message: str) -> NoReturn:
 
 
 def command_line(doc: str, module: str, parts: dict[str, Callable[[], list[Row]]]) -> None:
-    """Run the chosen parts and print their rows.
+    """Run the chosen parts and print their rows, each part as soon as it is done.
 
     Args:
         doc: description of the peer.
@@ -212,28 +244,31 @@ def command_line(doc: str, module: str, parts: dict[str, Callable[[], list[Row]]
     """
     parser = argparse.ArgumentParser(
         description=doc,
-        epilog=f"example: python -m {module} --json --only {next(iter(parts))}",
+        epilog=f"example: python -m {module} {next(iter(parts))} --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--only", nargs="+", choices=list(parts), default=list(parts), help="workloads to measure")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per part: its name and its rows")
+    parser.add_argument("parts", nargs="*", help=f"what to measure: {', '.join(parts)}; by default all of them")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long to sample each number (%(default)s s)")
     arguments = parser.parse_args()
-    rows = []
-    for name in arguments.only:
+    global _budget
+    _budget = arguments.seconds
+    if unknown := set(arguments.parts) - set(parts):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    for name in arguments.parts or parts:
         with contextlib.redirect_stdout(sys.stderr):  # some packages print when they are imported
-            measured = parts[name]()
-        rows += measured
-        if not arguments.json:
-            for r in measured:
-                print(line(r), flush=True)
-    if arguments.json:
-        print(json.dumps([asdict(r) for r in rows], indent=1))
+            rows = parts[name]()
+        if arguments.json:
+            print(json.dumps({"part": name, "rows": [asdict(r) for r in rows]}), flush=True)
+        else:
+            print(*(line(r) for r in rows), sep="\n", flush=True)
 
 
 def line(r: Row) -> str:
     """One row as text for people."""
     compiled = "" if r.compile_s is None else f"  compiled in {r.compile_s:.2f} s"
-    return (
-        f"{r.peer}  {r.workload}  {r.what}  ×{r.batch}  {1e3 * r.seconds:.4g} ms  "
-        f"{r.per_step_ns:.4g} ns per step{compiled}  {r.note}"
-    )
+    cached = "" if r.cached_s is None else f" (from disk {r.cached_s:.2f} s)"
+    threads = "" if r.threads == 1 else f" on {r.threads} threads"
+    what = f"{r.what}, {r.method}" if r.method else r.what
+    name = f"{r.peer:18} {r.workload:10} {what:34} ×{r.batch:<5}"
+    return f"{name} {r.per_step_ns:10.4g} ns{threads}{compiled}{cached}  {r.note}"

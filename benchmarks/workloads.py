@@ -168,6 +168,11 @@ W3 = Workload(
 )
 
 CHAIN_LENGTHS = (2, 8, 32, 128)
+BATCH = 1024
+OTHER_BATCHES = (4, 16, 64, 256, 4096)
+"""Where more than one trajectory and `BATCH` are measured."""
+BATCH_STEPS = 500
+"""Steps of each trajectory of a batch, where the workload has more: per step nothing changes after that."""
 
 
 def chain(n: int) -> Workload:

@@ -1,11 +1,11 @@
-// Loops around the functions that CasADi generated: single calls, rollouts, and gradients of rollouts.
+// Loops around the functions that CasADi generated: single derivatives, rollouts, and gradients of rollouts.
 //
 // The generated C is included, so that the compiler inlines it and sees which outputs are wanted. `real` is a double, or
 // with LANES > 1 the same quantity of so many trajectories in one or two vector registers. Arrays of a batch are then
 // [block][index][lane]; with one lane that is [trajectory][index].
 //
 // From the command line: GENERATED (file), LANES, NQ, NV, NH (hinges), NP (parameters), NK (kept for the reverse sweep),
-// and which part to compile: VALUE, VJP, ROLLOUTS or NETWORK (with its input size NX).
+// and which part to compile: VJP or ROLLOUTS.
 
 #include <math.h>
 
@@ -54,27 +54,10 @@ static inline void turn(real x, real &s, real &c) { s = sin(x), c = cos(x); }
 #define casadi_real real
 #include GENERATED
 
-#ifndef NETWORK
 static inline void turn_all(const real *q, real *s, real *c) {
   for (int i = 0; i < NH; i++) turn(q[NQ - NH + i], s[i], c[i]);
 }
-#endif
 
-#ifdef VALUE
-
-// qdd for `calls` states, taken in turn from `count` of them
-API void accelerations(long calls, long count, const real *q, const real *qd, const real *tau, const real *p,
-                       real *qdd) {
-  real s[NH], c[NH];
-  for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
-    turn_all(q + k * NQ, s, c);
-    const real *in[] = {q + k * NQ, s, c, qd + k * NV, tau + k * NV, p};
-    real *out[] = {qdd + k * NV};
-    acceleration(in, out, 0, 0, 0);
-  }
-}
-
-#endif
 #ifdef VJP
 
 // gradients of g · qdd with respect to q, qd, tau and the parameters
@@ -148,18 +131,6 @@ API void gradients(long batch, long steps, const real *x0, const real *tau, cons
     for (int i = 0; i < NQ; i++) gx0[b * (NQ + NV) + i] = gq[i];
     for (int i = 0; i < NV; i++) gx0[b * (NQ + NV) + NQ + i] = gqd[i];
     for (int i = 0; i < NP; i++) gparameters[b * NP + i] = gp[i];
-  }
-}
-
-#endif
-#ifdef NETWORK
-
-// loss and gradient for `calls` inputs, taken in turn from `count` of them
-API void networks(long calls, long count, const real *p, const real *x, real *loss, real *gradient) {
-  for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
-    const real *in[] = {p, x + k * NX};
-    real *out[] = {loss + k, gradient};
-    network(in, out, 0, 0, 0);
   }
 }
 
