@@ -17,6 +17,10 @@ from hybridsim.native.straight import READ_AGAIN, SCRATCH, Piece, Slot
 
 LARGEST_PIECE = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
+LONG = 12_000
+"""Nodes from which on a graph is computed in the order of the program, and in pieces of half the size.
+
+Most of its values pass through memory anyway then, and the program takes them link by link (measured on chains)."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,12 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
         slots: every array that is read or written, in the order of the function's arguments.
         lanes: W.
     """
-    order = deepest_first(graph, outputs.values())
+    order = graph.live(outputs.values())
+    largest = LARGEST_PIECE if len(order) < LONG else LARGEST_PIECE // 2
+    if len(order) < LONG:
+        order = deepest_first(graph, outputs.values())
     varying = _varying(graph, order, {s.name for s in slots if s.lanes})
-    pieces = _pieces(graph, order, outputs)
+    pieces = _pieces(graph, order, outputs, largest)
     owner = {node: k for k, piece in enumerate(pieces) for node in piece}
     cells, scratch = _cells(graph, pieces, owner)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
@@ -103,7 +110,7 @@ def _needs_loop(graph: Graph, node: int) -> bool:
     return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf | Collect)
 
 
-def _pieces(graph: Graph, order: list[int], outputs: Outputs) -> list[list[int]]:
+def _pieces(graph: Graph, order: list[int], outputs: Outputs, largest: int) -> list[list[int]]:
     """Nodes that are computed together: loops by themselves, the others in pieces of a good size."""
     used = {a for node in order for a in graph.args[node]}
     used.update(node for (slot, _), node in outputs.items() if slot != "sums")
@@ -114,7 +121,7 @@ def _pieces(graph: Graph, order: list[int], outputs: Outputs) -> list[list[int]]
             if node in used or not isinstance(graph.data[node], Outer):
                 pieces += [[node], []]
             continue
-        if len(pieces[-1]) == LARGEST_PIECE:
+        if len(pieces[-1]) == largest:
             pieces.append([])
         pieces[-1].append(node)
     return [piece for piece in pieces if piece] or [[]]
