@@ -212,3 +212,18 @@ def test_results_may_need_parameters_only_or_nothing_at_all():
     np.testing.assert_array_equal(rollout.forward(*arrays).outputs, np.tile([2.0, 10.0, 3.0], (3, 2, 1)))
     silent = Rollout(lambda fixed, free, carry, inputs: (carry, None), None, None, None, None)
     assert silent.forward(np.zeros(0), np.zeros(0), np.zeros((3, 0)), np.zeros((3, 2, 0))).outputs.shape == (3, 2, 0)
+
+
+def test_long_programs_have_the_same_bits(rollout, monkeypatch):
+    """They are computed in another order, which no sum sees."""
+    arrays = batch_of(rollout, 5)
+    monkeypatch.setattr(emit, "LONG", 10)
+    monkeypatch.setattr(emit, "LARGEST_PIECE", 20)
+    with jax.enable_x64(True):
+        long = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
+    for name in ("forward", "gradient"):
+        more = cotangents(rollout, 5) if name == "gradient" else ()
+        for mine, other in zip(
+            getattr(long, name)(*arrays, *more), getattr(rollout, name)(*arrays, *more), strict=True
+        ):
+            np.testing.assert_array_equal(mine, other)
