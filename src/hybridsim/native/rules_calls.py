@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
@@ -20,9 +21,20 @@ def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     return lowering.run(inner, (), arguments)
 
 
+def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """What newer versions of JAX write for operations that expand into others."""
+    operation = equation.params["_prim"]
+
+    def expanded(*leaves):
+        return jax.tree.leaves(operation.expand(*jax.tree.unflatten(operation.in_tree, leaves)))
+
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+    return lowering.closed(jax.make_jaxpr(expanded)(*shapes), arguments)
+
+
 def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     params = equation.params
-    n_consts, n_carry, length = params["num_consts"], params["num_carry"], params["length"]
+    (n_consts, n_carry), length = _counts(params), params["length"]
     consts, carry = arguments[:n_consts], arguments[n_consts : n_consts + n_carry]
     sequences = arguments[n_consts + n_carry :]
     if length > MOST_TURNS:
@@ -42,6 +54,14 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
         for k, v in enumerate(empty)
     ]
     return [*carry, *stacked]
+
+
+def _counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many constants and carried values a scan has; newer versions of JAX tell by trees of its arguments."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(consts), len(carry)
 
 
 def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -114,6 +134,7 @@ def _custom_linear_solve(lowering: Lowering, equation: Any, arguments: list[Node
 
 RULES = {
     "jit": _call,
+    "call_hi_primitive": _high_level_call,
     "pjit": _call,
     "closed_call": _call,
     "core_call": _call,
