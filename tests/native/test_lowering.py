@@ -304,6 +304,27 @@ def test_networks():
     check({"single": case(jax.vmap(single), x.astype(np.float32))}, 1e-6)
 
 
+def test_bits_as_unsigned_numbers():
+    """What acts on bits alone; the rest of uint64 is refused, by name."""
+
+    def sign_and_exponent(x):
+        bits = lax.bitcast_convert_type(x, np.uint64)
+        sign = bits & np.uint64(1 << 63)
+        exponent = ((bits >> np.uint64(52)) & np.uint64(2047)).astype(np.int32)
+        doubled = lax.bitcast_convert_type(bits + (np.uint64(1) << np.uint64(52)), np.float64)
+        return sign == np.uint64(0), exponent, doubled, lax.bitcast_convert_type(sign, np.float64)
+
+    x = np.array([1.0, -2.5, 1e-300, 7e200])
+    for mine, wanted in zip(NativeFunction(sign_and_exponent, x)(x), sign_and_exponent(x), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+    for refused in (
+        lambda x: lax.bitcast_convert_type(x, np.uint64) < np.uint64(3),
+        lambda x: lax.bitcast_convert_type(x, np.uint64).astype(float),
+    ):
+        with pytest.raises(UnsupportedPrimitive, match="uint64"):
+            NativeFunction(refused, x)(x)
+
+
 def test_primitives_of_newer_versions_of_jax():
     """Where this version has them; the derivative of tanh is one."""
     functions = {"one_minus_square": lambda f: f, "polynomial": lambda f: lambda x: f(x, (1.0, 2.0 * x, -3.0))}

@@ -131,7 +131,7 @@ class Piece:
             first = place.first + index
             if self.graph.kinds[node] == ARRAY:
                 self.used.add(place.argument)
-                to = lambda i, a=place.argument, first=first: f"{a}[{first} + {i}]"  # noqa: E731
+                to = _elements(place.argument, first)
                 is_outer = isinstance(self.graph.data[node], Outer) and node not in function.cells
                 self.lines += array_lines(self, node, to) if is_outer else copied(self, node, to)
             else:
@@ -155,7 +155,7 @@ class Piece:
         else:
             argument, first = WORK, self.function.cells[array]
         self.used.add(argument)
-        return lambda i: f"{argument}[{first} + {i}]"
+        return _elements(argument, first)
 
     def operand(self, node: int) -> str:
         """The text of a value: a constant, an element of an argument, something computed here or in another piece."""
@@ -219,6 +219,11 @@ _OPERATIONS_ON = {FLOAT: _OPERATIONS, INT: _ON_WHOLE_NUMBERS, BOOL: _OPERATIONS}
 _READ = {FLOAT: "{}", INT: "$bits({})", BOOL: "($bits({}) != 0)"}
 _STORED = {FLOAT: "{}", INT: "$from_bits({})", BOOL: "$from_bits((uint64_t){})"}
 """Values in memory: eight bytes each, as the native kernels keep them."""
+
+
+def _elements(argument: str, first: int) -> Callable[[str], str]:
+    """The text of an element of an argument from some place on, from that of its index."""
+    return lambda i: f"{argument}[{first} + {i}]"
 
 
 def _pieces(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:

@@ -28,8 +28,9 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
     """
     used, ((graph, outputs),) = compact(sizes, jvp)
     names = {PARAMETERS: "pre", STATE: "mid"}
-    home = lambda slot: TANGENT if slot.startswith("t_") else STATE  # noqa: E731
-    stages = cut(graph, outputs, by_slots(graph, outputs), names.get, home)
+    stages = cut(
+        graph, outputs, by_slots(graph, outputs), names.get, lambda slot: TANGENT if slot.startswith("t_") else STATE
+    )
     wide = direction_lanes if lanes == 1 else lanes
     writer = Writer("tangent", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
     passed = stages[STATE].passed

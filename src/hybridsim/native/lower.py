@@ -34,6 +34,8 @@ class Lowering:
     def constants(self, values: Any) -> Nodes:
         """Nodes of known numbers."""
         values = np.asarray(values)
+        if values.dtype == np.uint64:
+            values = values.view(np.int64)
         flat = values.ravel().tolist()
         if values.dtype.kind == "f" or values.dtype.name == "bfloat16":
             flat = [float(v) for v in flat]
@@ -101,6 +103,10 @@ class Lowering:
         rule = _rules().get(name)
         if rule is None:
             raise UnsupportedPrimitive(f"the primitive {name!r} has no native code")
+        if name not in rules_arrays.PASSING | _ON_BITS and any(
+            str(v.aval.dtype) == "uint64" for v in (*equation.invars, *equation.outvars)
+        ):
+            raise UnsupportedPrimitive(f"{name!r} of numbers of type uint64 has no native code")
         results = rules_arrays.lowered(self, equation, arguments)
         if results is not None:
             return results
@@ -152,9 +158,14 @@ def kind_of(dtype: Any) -> str:
 
 _KINDS = {
     **dict.fromkeys(("float64", "float32"), FLOAT),
-    **dict.fromkeys(("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"), INT),
+    **dict.fromkeys(("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"), INT),
     "bool": BOOL,
 }
+_ON_BITS = set(
+    "add sub mul and or xor not eq ne shift_left shift_right_logical select_n bitcast_convert_type convert_element_type"
+    " copy".split()
+)
+"""What does the same to the bits of uint64 as to those of int64, which stand for them."""
 _SHORT_FLOATS = ("float32", "float16", "bfloat16")
 _all_rules: dict[str, Rule] = {}
 

@@ -62,17 +62,8 @@ class Program:
 
         What it contributes to the gradient of large parameters is added to `sums`.
         """
-        forms = self.forms
-
-        def vjp(fixed, free, x, s, ct, ct_y):
-            function, floats = self._differentiable(fixed, (free, x, s))
-            _, pull, _ = jax.vjp(function, *floats, has_aux=True)
-            return pull((ct, ct_y))
-
-        arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
-        graph, results = self._lowered(vjp, arguments)
-        places = self._taken(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
-        return self._optimized(graph, places)
+        graph, _, vjp = self._step_and_vjp
+        return self._optimized(graph, vjp)
 
     @cached_property
     def sweeps(self) -> tuple[tuple[Graph, Outputs], tuple[Graph, Outputs], int]:
@@ -80,6 +71,16 @@ class Program:
 
         The step writes them to `kept`, where the derivative reads them.
         """
+        graph, step, vjp = self._step_and_vjp
+        stages = by_slots(graph, step | vjp)
+        kept = kept_values(graph, step, vjp, stages, state=STATE)
+        step = step | {("kept", cell): node for node, cell in kept_cells(graph, kept).items()}
+        size = sum(cells_of(graph, node) for node in kept)
+        return self._optimized(graph, step), self._optimized(*reading_kept(graph, vjp, kept)), size
+
+    @cached_property
+    def _step_and_vjp(self) -> tuple[Graph, Outputs, Outputs]:
+        """One graph of a step and its transposed derivative, not yet optimised, and the outputs of each."""
         forms = self.forms
 
         def both(fixed, free, x, s, ct, ct_y):
@@ -90,12 +91,7 @@ class Program:
         arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
         graph, results = self._lowered(both, arguments)
         vjp = self._taken(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
-        step = self._results(graph, results)
-        stages = by_slots(graph, step | vjp)
-        kept = kept_values(graph, step, vjp, stages, state=STATE)
-        step |= {("kept", cell): node for node, cell in kept_cells(graph, kept).items()}
-        size = sum(cells_of(graph, node) for node in kept)
-        return self._optimized(graph, step), self._optimized(*reading_kept(graph, vjp, kept)), size
+        return graph, self._results(graph, results), vjp
 
     @cached_property
     def jvp_graph(self) -> tuple[Graph, Outputs]:

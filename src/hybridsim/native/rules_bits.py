@@ -16,7 +16,7 @@ from hybridsim.native.lower import Lowering, Nodes, Rule, kind_of
 def narrowed(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
     """Whole numbers as a type shorter than int64 holds them; other types are left alone."""
     graph, bits = lowering.graph, 8 * dtype.itemsize
-    if dtype.kind == "u":
+    if dtype.kind == "u" and bits < 64:
         mask = graph.constant(2**bits - 1)
         return lowering.elementwise(lambda a: graph.integer("iand", a, mask), nodes)
     if dtype.kind == "i" and bits < 64:
@@ -38,6 +38,8 @@ def wrapping(rule: Rule) -> Rule:
 def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
     kind = kind_of(new)
+    if "uint64" in (old.name, new.name) and "f" in (old.kind, new.kind):
+        raise UnsupportedPrimitive(f"{old} as {new} has no native code")
     result = lowering.elementwise(lambda a: graph.convert(a, kind), *arguments)
     if kind != INT or np.can_cast(old, new):
         return [result]
@@ -55,10 +57,11 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
 
 def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
-    turn = {("float64", "int64"): graph.bits, ("int64", "float64"): graph.from_bits}.get((old.name, new.name))
-    if turn is None:
+    if not {old.name, new.name} <= {"float64", "int64", "uint64"}:
         raise UnsupportedPrimitive(f"the bits of {old} as {new} have no native code")
-    return [lowering.elementwise(turn, *arguments)]
+    if (old.kind == "f") == (new.kind == "f"):
+        return list(arguments)
+    return [lowering.elementwise(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]
 
 
 def _logic(op: str):

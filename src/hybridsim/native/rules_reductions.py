@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from typing import Any
 
@@ -102,7 +102,7 @@ def _cumulative(name: str) -> Rule:
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, axis = lowering.graph, equation.params["axis"]
         if name == "logaddexp":
-            join = lambda a, b: _log_add_exp(graph, a, b)  # noqa: E731
+            join = partial(_log_add_exp, graph)
         else:
             join = arithmetic(graph, equation.outvars[0].aval.dtype, name)
         rows = np.moveaxis(arguments[0], axis, 0)
