@@ -11,7 +11,6 @@ from hybridsim.model import joints
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
-from hybridsim.spatial.motion import cross_force
 
 
 def body_inertias(model: Model) -> RigidInertia:
@@ -20,8 +19,8 @@ def body_inertias(model: Model) -> RigidInertia:
 
 
 def bias_forces(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
-    """Force that keeps each body moving with its velocity, gravity apart [N·m, N]: V ×* (I V)."""
-    return jax.vmap(lambda I, V: cross_force(V, I * V))(inertia, kin.V_WB_B)
+    """Force that keeps each body turning as it does while its origin does not accelerate [N·m, N]."""
+    return jax.vmap(lambda I, V: I.turning(V[:3]))(inertia, kin.V_WB_B)
 
 
 def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Q, Qd, Qdd
+from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Vec3
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.jacobian import body_jacobians
 from hybridsim.dynamics.kinematics import kinematics
@@ -17,7 +17,6 @@ from hybridsim.dynamics.rnea import body_accelerations
 from hybridsim.model.coordinates import expand_v
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER, RigidInertia, symmetric_matrix
-from hybridsim.spatial.motion import cross_force
 
 
 def inertial_parameters(model: Model) -> Float[AnyArray, "nb 10"]:
@@ -31,15 +30,15 @@ def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, 
     """Y with `tau = Σ_b Y[:, b] φ_b`; the armature's torque is not included."""
     kin = kinematics(model, q, qd)
     A_WB_B = body_accelerations(model, kin, expand_v(model, qdd))
-    body_rows = jax.vmap(_body_regressor)(kin.V_WB_B, A_WB_B)
+    body_rows = jax.vmap(_body_regressor)(kin.V_WB_B[:, :3], A_WB_B)
     return jnp.einsum("bij,bik->jbk", body_jacobians(model, kin), body_rows)
 
 
-def _body_regressor(V: Float[AnyArray, "6"], A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:
-    """Columns: the force that a body with one unit parameter needs for velocity V and acceleration A."""
+def _body_regressor(omega: Vec3, A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:
+    """Columns: the force that a body with one unit parameter needs for angular velocity and acceleration."""
 
     def force(phi):
         inertia = RigidInertia(phi[0], phi[1:4], symmetric_matrix(phi[4:]))
-        return inertia * A + cross_force(V, inertia * V)
+        return inertia * A + inertia.turning(omega)
 
     return jax.vmap(force, out_axes=1)(jnp.eye(10))

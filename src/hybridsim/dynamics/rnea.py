@@ -1,18 +1,23 @@
-"""Inverse dynamics by the recursive Newton–Euler algorithm (Featherstone 2008, table 5.1), fixed or floating base."""
+"""Inverse dynamics by the recursive Newton–Euler algorithm, fixed or floating base.
+
+Accelerations are those of the bodies' origins, as an accelerometer there would feel them, not the spatial ones of
+Featherstone (2008, table 5.1), which differ by ω × v: linear velocities then appear only where a joint slides, which
+saves a third of the arithmetic and rounds nothing away when a robot is fast as a whole.
+"""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Numbers, Tau
+from hybridsim.core.numerics import cross
+from hybridsim.core.types import AnyArray, Numbers, Tau, Twist, Vec3
 from hybridsim.dynamics.inertias import armature_bias, bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
 from hybridsim.model.coordinates import checked_v, expand_v, reduce_tau
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
-from hybridsim.spatial.motion import cross_motion
 
 
 def inverse_dynamics(
@@ -79,7 +84,7 @@ def tree_inertia_torques(
 
 
 def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:
-    """Spatial acceleration of every body minus that of gravity, in body frames [rad/s², m/s²]."""
+    """Angular acceleration of every body and that of its origin minus gravity, in body frames [rad/s², m/s²]."""
     return _accelerations(model, kin, gravity=True, velocity=True, qdd=qdd)
 
 
@@ -88,17 +93,25 @@ def _accelerations(
 ) -> Float[AnyArray, "nb 6"]:
     """Those parts of the bodies' accelerations that are asked for."""
 
-    def accelerate(A_P, body, dofs):
-        (X_PB, V_WB_B, V_PB_B), (S, qdd) = body, dofs
+    def accelerate(parent, body, dofs):
+        (A_P, omega_P), (X_PB, V_WB_B, V_PB_B), (S, qdd) = parent, body, dofs
+        omega = V_WB_B[:3]
+        if velocity:
+            A_P = A_P + _linear(cross(omega_P, cross(omega_P, X_PB.p)))
         A = X_PB.inv_motion(A_P)
         if velocity:
-            A = A + cross_motion(V_WB_B, V_PB_B)
-        return A if qdd is None else A + qdd @ S, None
+            turning, sliding = V_PB_B[:3], V_PB_B[3:]
+            A = A + jnp.concatenate([cross(omega, turning), cross(2.0 * omega - turning, sliding)])
+        return (A if qdd is None else A + qdd @ S, omega), None
 
     # accelerating the world upwards stands for gravity
-    A_world = jnp.concatenate([np.zeros(3), -jnp.asarray(model.gravity)]) if gravity else np.zeros(6)
+    world = (_linear(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
-    return root_to_leaves(model.topology, accelerate, A_world, rows, (kin.S, qdd))[0]
+    return root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
+
+
+def _linear(a: Vec3) -> Twist:
+    return jnp.concatenate([np.zeros(3), a])
 
 
 def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " mv"]:

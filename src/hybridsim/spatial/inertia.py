@@ -39,6 +39,10 @@ class RigidInertia(eqx.Module):
         linear = self.mass * V[3:] - cross(self.h, V[:3])
         return jnp.concatenate([angular, linear])
 
+    def turning(self, omega: Vec3) -> Wrench:
+        """Force on the body turning at a constant rate about its frame's origin: [ω × I ω, ω × (ω × h)]."""
+        return jnp.concatenate([cross(omega, self.I @ omega), cross(omega, cross(omega, self.h))])
+
     def __add__(self, other: "RigidInertia") -> "RigidInertia":
         """Inertia of two bodies welded together, given in one frame."""
         return RigidInertia(self.mass + other.mass, self.h + other.h, self.I + other.I)
