@@ -13,37 +13,20 @@ import numpy as np
 import pytest
 
 from hybridsim.cli.main import run
-
-ARM = """<robot name="arm">
-  <link name="world"/>
-  <link name="upper">
-    <inertial>
-      <origin xyz="0 0 -0.25"/>
-      <mass value="{mass}"/>
-      <inertia ixx="0.02" iyy="0.02" izz="0.002" ixy="0" ixz="0" iyz="0"/>
-    </inertial>
-  </link>
-  <joint name="shoulder" type="revolute">
-    <parent link="world"/>
-    <child link="upper"/>
-    <axis xyz="0 1 0"/>
-    <limit lower="{lower}" upper="1.5" effort="20" velocity="5"/>
-  </joint>
-</robot>
-"""
+from support.arm_files import one_link_urdf
 
 
 @pytest.fixture
 def arm(tmp_path):
     path = tmp_path / "arm.urdf"
-    path.write_text(ARM.format(mass="1.5", lower="-1.5"))
+    path.write_text(one_link_urdf())
     return str(path)
 
 
 @pytest.fixture
 def broken(tmp_path):
     path = tmp_path / "broken.urdf"
-    path.write_text(ARM.format(mass="-1", lower="9"))
+    path.write_text(one_link_urdf(mass="-1", lower="9"))
     return str(path)
 
 
@@ -211,7 +194,7 @@ def test_the_model_itself_is_never_overwritten(arm, tmp_path, capsys):
 def test_names_are_printed_as_they_are(tmp_path, capsys):
     """Neither brackets nor commas in a file's names mean anything to the command line."""
     path, out = tmp_path / "odd.urdf", tmp_path / "run.csv"
-    text = ARM.format(mass="1.5", lower="-1.5").replace('"shoulder"', '"j,[/]1"').replace('"upper"', '"arm[bold]"')
+    text = one_link_urdf().replace('"shoulder"', '"j,[/]1"').replace('"upper"', '"arm[bold]"')
     path.write_text(text.replace('name="arm"', 'name="x[/]y"'))
     assert run(["check", str(path)]) == 0
     shown = capsys.readouterr().out

@@ -8,25 +8,10 @@ import sys
 import pytest
 
 from hybridsim.cli.main import run
+from support.arm_files import one_link_urdf
 from support.c_library import STRICT, build, needs_compiler
 
-URDF = """<robot name="my arm">
-  <link name="world"/>
-  <link name="upper">
-    <inertial>
-      <origin xyz="0 0 -0.25"/>
-      <mass value="1.5"/>
-      <inertia ixx="0.02" iyy="0.02" izz="0.002" ixy="0" ixz="0" iyz="0"/>
-    </inertial>
-  </link>
-  <joint name="shoulder" type="revolute">
-    <parent link="world"/>
-    <child link="upper"/>
-    <axis xyz="0 1 0"/>
-    <limit lower="-1.5" upper="1.5" effort="20" velocity="5"/>
-  </joint>
-</robot>
-"""
+URDF = one_link_urdf("my arm")
 
 
 @needs_compiler

@@ -46,6 +46,28 @@ ARM_URDF = """<?xml version='1.0' encoding="utf-8"?>\r
 UPPER, HAND, LEFT, RIGHT = range(4)
 """Bodies of the URDF arm in the order of the model, once `tool` is merged into `upper`."""
 
+
+def one_link_urdf(name: str = "arm", mass: str = "1.5", lower: str = "-1.5") -> str:
+    """The smallest arm: one link on one joint."""
+    return f"""<robot name="{name}">
+  <link name="world"/>
+  <link name="upper">
+    <inertial>
+      <origin xyz="0 0 -0.25"/>
+      <mass value="{mass}"/>
+      <inertia ixx="0.02" iyy="0.02" izz="0.002" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="shoulder" type="revolute">
+    <parent link="world"/>
+    <child link="upper"/>
+    <axis xyz="0 1 0"/>
+    <limit lower="{lower}" upper="1.5" effort="20" velocity="5"/>
+  </joint>
+</robot>
+"""
+
+
 ARM_MJCF = """<?xml version="1.0" encoding="utf-8"?>
 <!-- a hand-written arm: keep me -->
 <mujoco model='arm'>
