@@ -5,6 +5,7 @@ divides by zero. The functions below are written so that neither value nor deriv
 is ever NaN for finite input.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -90,6 +91,7 @@ def smooth_sign(x: AnyArray, width: AnyArray) -> Array:
     return jnp.tanh(x / width)
 
 
+@jax.jit  # traced once, wherever it is used: most of the time that a gradient takes to compile is tracing
 def cross(a: Vec3, b: Vec3) -> Vec3:
     """Cross product of two vectors."""
     a_yzx, b_yzx = jnp.concatenate([a[1:], a[:1]]), jnp.concatenate([b[1:], b[:1]])
