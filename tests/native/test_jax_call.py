@@ -132,9 +132,53 @@ def test_several_threads_give_the_same_bits():
         np.testing.assert_array_equal(a, b)
 
 
-def test_second_derivatives_are_refused_with_a_reason(native):
+SECOND = {
+    "hessian": jax.hessian,
+    "twice reverse": lambda f: jax.jacrev(jax.grad(f)),
+    "twice forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
+    "reverse over forward": lambda f: jax.jacrev(jax.jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("order", SECOND)
+def test_second_derivatives_are_refused_with_a_reason(native, order):
     with jax.enable_x64(True), pytest.raises(NotImplementedError, match="first derivatives only"):
-        jax.hessian(loss(native))(*ARGUMENTS)
+        SECOND[order](loss(native))(*ARGUMENTS)
+
+
+@pytest.mark.parametrize("order", SECOND)
+def test_second_derivatives_by_another_function(order):
+    """Of a sum over trajectories that share parameters; the other function is what they come from."""
+    reasons = []
+
+    def other(fixed, free, start, inputs):
+        def one(free, start, inputs):
+            carry = (start[:2], *rollout.forms.carry.split(start)[1:])
+            end, outputs = jax.lax.scan(
+                lambda c, s: pendulum(FIXED, rollout.forms.free.split(free), c, {"torque": s}), carry, inputs
+            )
+            return rollout.forms.carry.join(end), jax.vmap(rollout.forms.outputs.join)(outputs)
+
+        batch = len(start)
+        return jax.vmap(one)(*(jnp.broadcast_to(a, (batch, *a.shape[1:])) for a in (free, start, inputs)))
+
+    with jax.enable_x64(True):
+        rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
+        call = NativeCall(rollout, otherwise=other, warn=reasons.append)
+        fixed, start = rollout.forms.fixed.pack(FIXED)[None], rollout.forms.carry.pack(CARRY)[None]
+        starts = np.concatenate([start, start])
+        starts[1, :2] += 0.3
+
+        def total(run):
+            def function(free):
+                end, outputs = run(fixed, free[None], starts, ARGUMENTS[2][None])
+                return jnp.sum(end[:, :4] ** 2) + jnp.sum(jnp.sin(outputs))
+
+            return function
+
+        got = jax.jit(SECOND[order](total(call)))(ARGUMENTS[0])
+        assert_close(got, jax.jit(jax.jacfwd(jax.jacfwd(total(other))))(ARGUMENTS[0]), rtol=1e-9)
+    assert set(reasons) == {"native rollouts have first derivatives only"}
 
 
 def test_inside_a_scan(native):

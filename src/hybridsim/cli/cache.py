@@ -24,18 +24,18 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
     """
     from hybridsim.native import cache as kernels
 
-    place = kernels.folder()
-    found = kernels.entries()
-    size = sum(path.stat().st_size for path in found)
+    place, trouble = kernels.folder(), kernels.trouble()
+    found = kernels.clear() if action == "clear" else kernels.entries()
+    size = sum(found.values())
     report = {"folder": None if place is None else str(place), "kernels": len(found), "bytes": size}
     if action == "clear":
-        report["removed"] = kernels.clear()
+        report["removed"] = len(found)
     if json:
-        print_json(report)
-    elif place is None:
-        say("kernels are not kept: HYBRIDSIM_CACHE is empty")
+        print_json(report | {"trouble": trouble})
+    elif trouble:
+        say(f"kernels are not kept: {trouble}")
     elif action == "clear":
-        say(f"removed {report['removed']} kernels ({size / 2**20:.1f} MB) from {place}")
+        say(f"removed {len(found)} kernels ({size / 2**20:.1f} MB) from {place}")
     else:
         say(f"{len(found)} kernels, {size / 2**20:.1f} MB of at most {kernels.MOST_BYTES // 2**20} MB, in {place}")
     return 0

@@ -59,9 +59,9 @@ StatusCode = Int[AnyArray, ""]
 
 
 def as_floats(x: Numbers) -> AnyArray:
-    """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay as they are."""
+    """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay with JAX."""
     if isinstance(x, Tracer):
-        return x
+        return x if jax.numpy.issubdtype(x.dtype, np.float64) else x.astype(float)
     if any(isinstance(part, Tracer) for part in jax.tree.leaves(x)):
         return jax.numpy.asarray(x)
     return np.array(x, dtype=float)

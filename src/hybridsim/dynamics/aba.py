@@ -52,32 +52,34 @@ def articulated_body(
     """
     if model.topology.is_coupled:
         return _coupled(model, kin, inertia, bias, tau)
-    factors = _factors(model, *jax.lax.stop_gradient((kin, inertia, jnp.asarray(model.joint.armature))))
-    return _accelerations(factors, model, kin, inertia, bias, tau)
+    return _accelerations(model, kin, inertia, bias, tau)[0]
 
 
 @eqx.filter_custom_jvp
-def _accelerations(factors: "_Factors", model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
-    """M⁻¹ (τ − rest)."""
-    return _solve(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias))
+def _accelerations(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> tuple[Qdd, "_Factors"]:
+    """M⁻¹ (τ − rest), and the factors of M, whose derivatives nobody needs.
+
+    Without the rule below derivatives would go through the recursion, and be right: JAX before 0.11 drops rules when
+    it splits the body of a scan, which second derivatives of rollouts then meet.
+    """
+    factors = _factors(model, kin, inertia)
+    return _solve(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias)), factors
 
 
 @_accelerations.def_jvp
 def _change_of_accelerations(primals, tangents):
-    factors, model, kin, inertia, bias, tau = primals
-    qdd = _accelerations(*primals)
-    steady = jax.lax.stop_gradient(kin)
+    model, kin, inertia, *_ = primals
+    qdd, factors = _accelerations(*primals)
     _, change = eqx.filter_jvp(
-        lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd),
-        (model, kin, inertia, bias, tau),
-        tangents[1:],
+        lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd), primals, tangents
     )
-    return qdd, jax.lax.custom_linear_solve(
+    d_qdd = jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
         change,
-        lambda _, torque: _solve(model, steady, factors, torque),
+        lambda _, torque: _solve(model, kin, factors, torque),
         symmetric=True,
     )
+    return (qdd, factors), (d_qdd, jax.tree.map(jnp.zeros_like, factors))
 
 
 class _Factors(eqx.Module):
@@ -93,7 +95,7 @@ class _Factors(eqx.Module):
     """1/D of a joint with one degree of freedom, rows of D for one with three."""
 
 
-def _factors(model: Model, kin: Kinematics, inertia: RigidInertia, armature: Float[AnyArray, " mv"]) -> _Factors:
+def _factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> _Factors:
     """From the leaves to the root: articulated inertias IA."""
 
     def gather(IA, X_PB, dofs):
@@ -117,7 +119,8 @@ def _factors(model: Model, kin: Kinematics, inertia: RigidInertia, armature: Flo
         return IA.without(U, K).seen_from(X_PB), IA, (U, K, D)
 
     own = jax.vmap(articulated)(inertia)
-    IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, (kin.S, armature))
+    dofs = (kin.S, jnp.asarray(model.joint.armature))
+    IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, dofs)
     return _Factors(IA, U, K, D)
 
 

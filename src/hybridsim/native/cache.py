@@ -13,6 +13,7 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -40,14 +41,16 @@ class Entry:
 
 
 def folder() -> Path | None:
-    """Where entries are kept; none if caching is switched off."""
+    """Where entries are kept; none if caching is switched off, or the user has no home."""
     chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen is not None:
-        return Path(chosen).expanduser() if chosen else None
-    base = (
-        Path("~/Library/Caches") if sys.platform == "darwin" else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    )
-    return base.expanduser() / "hybridsim" / "kernels"
+    if chosen == "":
+        return None
+    caches = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    place = Path(chosen) if chosen else Path(caches) / "hybridsim" / "kernels"
+    try:
+        return place.expanduser()
+    except RuntimeError:
+        return None
 
 
 def load(key: str) -> Entry | None:
@@ -59,13 +62,14 @@ def load(key: str) -> Entry | None:
     try:
         content = path.read_bytes()
         entry = _decoded(content)
-        os.utime(path)  # entries in use are the last to be removed
     except OSError:
         return None
     except (ValueError, KeyError, TypeError):
         with suppress(OSError):
             path.unlink()
         return None
+    with suppress(OSError):  # a folder that can only be read is good enough
+        os.utime(path)  # entries in use are the last to be removed
     return entry
 
 
@@ -74,33 +78,51 @@ def store(key: str, entry: Entry) -> None:
     place = _usable_folder(create=True)
     if place is None:
         return
+    new = None
     try:
         handle, name = tempfile.mkstemp(dir=place, suffix=".tmp")
+        new = Path(name)
         with os.fdopen(handle, "wb") as file:
             file.write(_encoded(entry))
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(place / f"{key}.kernel")
+        new.replace(place / f"{key}.kernel")
         _make_room(place)
     except OSError as error:
+        if new is not None:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
         warnings.warn(f"a compiled kernel could not be kept in {place}: {error}", stacklevel=2)
 
 
-def entries() -> list[Path]:
-    """The files of all entries."""
+def entries() -> dict[Path, int]:
+    """The files of all entries, and their sizes in bytes."""
     place = _usable_folder(create=False)
-    return sorted(place.glob("*.kernel")) if place is not None else []
+    return {path: about.st_size for path, about in _files(place, "*.kernel")} if place is not None else {}
 
 
-def clear() -> int:
-    """Remove all entries, and what killed processes left; returns how many entries there were."""
+def clear() -> dict[Path, int]:
+    """Remove all entries, and what killed processes left; returns the entries and their sizes in bytes."""
     place = _usable_folder(create=False)
     if place is None:
-        return 0
+        return {}
     found = entries()
-    for path in [*found, *place.glob("*.tmp")]:
+    for path in [*found, *(path for path, _ in _files(place, "*.tmp"))]:
         path.unlink(missing_ok=True)
-    return len(found)
+    return found
+
+
+def trouble() -> str:
+    """Why nothing can be kept; empty if it can."""
+    place = folder()
+    if place is None:
+        return f"{FOLDER_VARIABLE} is empty" if FOLDER_VARIABLE in os.environ else "the user has no home folder"
+    above = next(path for path in (place, *place.parents) if path.exists())
+    if not above.is_dir():
+        return f"{above} is not a folder"
+    if above == place and not _is_private(place.stat()):
+        return f"others may write to {place}"
+    return ""
 
 
 def key(*parts: str) -> str:
@@ -148,10 +170,17 @@ def _usable_folder(*, create: bool) -> Path | None:
         return None
     if not stat.S_ISDIR(found.st_mode):
         return None
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    if not _is_private(found):
         _warn_about(place)
         return None
     return place
+
+
+def _is_private(folder: os.stat_result) -> bool:
+    """Can nobody but the user (or root) write to a folder? Its files are run."""
+    if not hasattr(os, "getuid"):
+        return True
+    return folder.st_uid in (0, os.getuid()) and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @cache
@@ -160,16 +189,21 @@ def _warn_about(place: Path) -> None:
 
 
 def _make_room(place: Path) -> None:
-    known = []
-    for path in place.glob("*.kernel"):
-        try:
-            about = path.stat()
-        except FileNotFoundError:  # another process removed it
-            continue
-        known.append((about.st_mtime, about.st_size, path))
+    known = [(about.st_mtime, about.st_size, path) for path, about in _files(place, "*.kernel")]
     total = sum(size for _, size, _ in known)
     for _, size, path in sorted(known):
         if total <= MOST_BYTES:
             break
         path.unlink(missing_ok=True)
         total -= size
+
+
+def _files(place: Path, pattern: str) -> Iterator[tuple[Path, os.stat_result]]:
+    """Files of a folder, in order, with what is known of them."""
+    for path in sorted(place.glob(pattern)):
+        try:
+            about = path.stat()
+        except FileNotFoundError:  # another process removed it
+            continue
+        if stat.S_ISREG(about.st_mode):
+            yield path, about

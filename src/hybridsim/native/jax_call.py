@@ -8,9 +8,11 @@ Arrays are rows of cells: fixed (1 or B, f), free (1 or B, p), start (B, n), inp
 second axis of directions.
 """
 
+import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
+import jax
 import numpy as np
 from jax import numpy as jnp
 from jax.core import ShapedArray
@@ -18,6 +20,8 @@ from jax.extend.core import Primitive
 from jax.ffi import ffi_lowering
 from jax.interpreters import ad, batching, mlir, xla
 
+from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native import otherwise
 from hybridsim.native.call import Loaded
 from hybridsim.native.rollout import Rollout, segment_length
 from hybridsim.native.xla_handler import registered
@@ -31,15 +35,42 @@ Shapes = dict[str, tuple[int, ...]]
 class NativeCall:
     """A rollout that JAX can call; compared by identity."""
 
-    def __init__(self, rollout: Rollout, *, threads: Callable[[int, int], int] = lambda batch, steps: 1):
+    def __init__(
+        self,
+        rollout: Rollout,
+        *,
+        threads: Callable[[int, int], int] = lambda batch, steps: 1,
+        otherwise: Callable[..., tuple[Array, Array]] | None = None,
+        warn: Callable[[str], None] = warnings.warn,
+    ):
         """Make a rollout callable.
 
         Args:
             rollout: what to call.
             threads: how many to use for so many trajectories and steps.
+            otherwise: the same function without native code, for derivatives that have none; they are errors if it
+                is not given.
+            warn: is told the reason when that is used.
         """
-        self.rollout, self.threads = rollout, threads
+        self.rollout, self.threads, self._otherwise, self._warn = rollout, threads, otherwise, warn
         self._handlers: dict[tuple, str] = {}
+
+    def otherwise(self, reason: str) -> Callable[..., tuple[Array, Array]] | None:
+        """The same function without native code, if there is one; then the reason is told."""
+        if self._otherwise is not None:
+            self._warn(reason)
+        return self._otherwise
+
+    @cached_property
+    def missing_derivatives(self) -> str:
+        """What in the derivatives has no native code; empty if they have."""
+        try:
+            self.rollout.check_derivatives()
+        except UnsupportedPrimitive as error:
+            if self._otherwise is None:
+                raise
+            return str(error)
+        return ""
 
     def __call__(self, fixed: Array, free: Array, start: Array, inputs: Array) -> tuple[Array, Array]:
         """The last state (B, n) and what was streamed out (B, T, y)."""
@@ -137,9 +168,13 @@ def _lowering(primitive: Primitive, name: str):
 
 
 def _forward_jvp(primals, tangents, *, call: NativeCall):
-    end, outputs = forward_p.bind(*primals, call=call)
     if not isinstance(tangents[0], ad.Zero):
         raise TypeError("parameters that a native rollout holds fixed cannot be differentiated")
+    if call.missing_derivatives:
+        other = call.otherwise(call.missing_derivatives)
+        assert other is not None
+        return jax.jvp(other, primals, tuple(ad.instantiate_zeros(t) for t in tangents))
+    end, outputs = forward_p.bind(*primals, call=call)
     sizes = call.rollout.sizes
     nothing = ((1, 1, sizes.free), (1, 1, sizes.x), (1, 1, 1, sizes.s))
     given = [
@@ -259,8 +294,17 @@ def _by_direction(arrays, dims, *, call: NativeCall):
     return [*tangents, *same], [1, 1, 0, 0]
 
 
-def _no_second_derivative(primals, tangents, **_):
-    raise NotImplementedError("native rollouts have first derivatives only; for second ones use backend='xla'")
+def _second_derivative(primals, tangents, *, call: NativeCall, summed: bool | None = None):
+    """The derivative of a derivative has no native code."""
+    other = call.otherwise("native rollouts have first derivatives only")
+    if other is None:
+        raise NotImplementedError("native rollouts have first derivatives only; for second ones use backend='xla'")
+    tangents = tuple(ad.instantiate_zeros(t) for t in tangents)
+    if summed is None:
+        return jax.jvp(partial(otherwise.tangents, other), primals, tangents)
+    shapes = dict(zip(_FIELDS[gradient_p][0], (a.shape for a in primals), strict=True))
+    rows = _result_shapes(gradient_p, call, shapes, summed=summed)[0][0]
+    return jax.jvp(partial(otherwise.gradient, other, rows), primals, tangents)
 
 
 for _primitive, _name in ((forward_p, "forward"), (tangent_p, "tangent"), (gradient_p, "gradient")):
@@ -268,7 +312,8 @@ for _primitive, _name in ((forward_p, "forward"), (tangent_p, "tangent"), (gradi
     _primitive.def_impl(partial(xla.apply_primitive, _primitive))
     mlir.register_lowering(_primitive, _lowering(_primitive, _name), platform="cpu")
 ad.primitive_jvps[forward_p] = _forward_jvp
-ad.primitive_jvps[gradient_p] = _no_second_derivative
+ad.primitive_jvps[tangent_p] = _second_derivative
+ad.primitive_jvps[gradient_p] = _second_derivative
 ad.primitive_transposes[tangent_p] = _tangent_transpose
 batching.primitive_batchers[forward_p] = _by_trajectory(forward_p)
 batching.primitive_batchers[gradient_p] = _by_trajectory(gradient_p)

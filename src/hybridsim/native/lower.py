@@ -6,6 +6,7 @@ through, and loops of known length are written out.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -166,6 +167,7 @@ _ON_BITS = set(
     " copy".split()
 )
 """What does the same to the bits of uint64 as to those of int64, which stand for them."""
+_LIBRARY = Path(__file__).parents[1]
 _SHORT_FLOATS = ("float32", "float16", "bfloat16")
 _all_rules: dict[str, Rule] = {}
 
@@ -193,5 +195,9 @@ def _place(equation: Any) -> str:
     """Where in the user's code an equation was written; unknown inside of JAX, where the call that led there tells."""
     from jax._src import source_info_util
 
-    place = source_info_util.summarize(equation.source_info)
-    return f" (at {place})" if place else ""
+    frames = list(source_info_util.user_frames(equation.source_info.traceback))
+    if not frames:
+        return ""
+    # derivatives are traced from within the library, but it is the user's code that they are of
+    frame = next((f for f in frames if not Path(f.file_name).is_relative_to(_LIBRARY)), frames[0])
+    return f" (at {frame.file_name}:{frame.start_line}:{frame.start_column} ({frame.function_name}))"

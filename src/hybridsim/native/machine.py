@@ -72,6 +72,37 @@ def assembly(text: str, target: Target) -> str:
     return _machine(target).emit_assembly(module)
 
 
+def entry(name: str, target: Target) -> tuple[str, str]:
+    """The name and text of a function that calls another of one pointer in the floating-point mode of IEEE 754.
+
+    XLA rounds denormal numbers to zero, which is a mode of the processor; others may set it for a whole program. The
+    same call must have the same result everywhere.
+    """
+    own = f"{name}_entry"
+    if target.triple.startswith("x86_64"):
+        declared = "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)\n"
+        before = [
+            "%old = alloca i32, align 4",
+            "%new = alloca i32, align 4",
+            "call void @llvm.x86.sse.stmxcsr(ptr %old)",
+            f"store i32 {_MXCSR}, ptr %new, align 4",
+            "call void @llvm.x86.sse.ldmxcsr(ptr %new)",
+        ]
+        after = ["call void @llvm.x86.sse.ldmxcsr(ptr %old)"]
+    elif target.triple.startswith(("aarch64", "arm64")):
+        declared = "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)\n"
+        before = ["%old = call i64 @llvm.aarch64.get.fpcr()", "call void @llvm.aarch64.set.fpcr(i64 0)"]
+        after = ["call void @llvm.aarch64.set.fpcr(i64 %old)"]
+    else:
+        declared, before, after = "", [], []
+    lines = "\n  ".join([*before, f"call void @{name}(ptr %record)", *after, "ret void"])
+    return own, f"{declared}\ndefine void @{own}(ptr %record) {{\n  {lines}\n}}\n"
+
+
+_MXCSR = 0x1F80
+"""The mode that programs start with: round to nearest, no traps, denormal numbers kept."""
+
+
 @dataclass
 class Library:
     """Functions in memory, by name; they live as long as this object."""

@@ -4,13 +4,14 @@ Derivatives come from JAX, so that custom rules hold, and are lowered like any o
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
+from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.cells import Cells
 from hybridsim.native.graph import FLOAT, Graph
 from hybridsim.native.keeping import cells_of, kept_cells, kept_values, reading_kept
@@ -124,6 +125,7 @@ class Program:
         """Nodes of a function of trees; each argument has a slot, a form, and says whether only its floats count."""
         trees = [form.floats(form.shapes()) if floats_only else form.shapes() for _, form, floats_only in arguments]
         closed = jax.make_jaxpr(lambda *given: jax.tree.leaves(function(*given)))(*trees)
+        self.forms.check(closed.out_avals)
         lowering = Lowering()
         nodes = []
         for name, form, floats_only in arguments:
@@ -148,7 +150,10 @@ class Program:
                     places |= {(slot, first + k): zero for k in range(leaf.size)}
             count = len(form.floats(form.shapes()))
             in_place = self.in_place.get(slot)
-            places |= form.places(graph, slot, results[:count], floats_only=True, in_place=in_place)
+            try:
+                places |= form.places(graph, slot, results[:count], floats_only=True, in_place=in_place)
+            except UnsupportedPrimitive as error:
+                raise UnsupportedPrimitive(f"in the derivative with respect to large arrays, {error}") from None
             del results[:count]
         return places
 
@@ -172,6 +177,15 @@ class Forms:
         if Cells.of(new_carry) != self.carry:
             raise ValueError("a step must return a state of the same form as the one that it is given")
 
+    def check(self, results: Sequence[Any]) -> None:
+        """Raise unless the last of these are what a step was said to return."""
+        wanted = [*self.carry.leaves, *self.outputs.leaves]
+        for k, (leaf, found) in enumerate(zip(wanted, results[-len(wanted) :], strict=True)):
+            if (leaf.shape, leaf.dtype) != (tuple(found.shape), str(found.dtype)):
+                what = f"array {k} of the state" if k < len(self.carry.leaves) else "what it streams out"
+                had, has = f"{leaf.dtype}{list(leaf.shape)}", f"{found.dtype}{list(found.shape)}"
+                raise ValueError(f"a step must keep the form of its state: {what} was {had} and became {has}")
+
     def of_step(self) -> list[tuple[str, Cells, bool]]:
         """The step's arguments: slot, form, and that all their numbers count."""
         names = ("fixed", "free", "x", "s")
@@ -180,6 +194,12 @@ class Forms:
         ]
 
 
-def structural(values: np.ndarray) -> dict[int, float]:
+def structural(form: Cells, values: np.ndarray) -> dict[int, float]:
     """Cells whose value becomes part of the code: zeros, ones and infinities of a mechanism."""
-    return {k: v for k, v in enumerate(values.tolist()) if v in (0.0, 1.0, -1.0) or math.isinf(v)}
+    found = {}
+    for leaf, first in zip(form.leaves, form.starts(), strict=True):
+        for k, v in enumerate(values[first : first + leaf.size].tolist(), start=first):
+            # other whole numbers look like floats that they are not
+            if v == 0.0 or (leaf.kind == FLOAT and (v in (1.0, -1.0) or math.isinf(v))):
+                found[k] = v
+    return found

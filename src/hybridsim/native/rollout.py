@@ -98,7 +98,7 @@ class Rollout:
         """
         self.target = target or machine.host()
         self.forms = Forms(step, fixed, free, carry, inputs, outputs)
-        baked = structural(self.forms.fixed.pack(fixed))
+        baked = structural(self.forms.fixed, self.forms.fixed.pack(fixed))
         large = (range(first, first + size) for first, size in self.forms.fixed.large_cells())
         self.varying = frozenset(varying).union(*large)
         self.baked = {cell: value for cell, value in baked.items() if cell not in self.varying}
@@ -121,6 +121,11 @@ class Rollout:
         """Raise if the step uses something that has no native code; kernels on disk are proof enough."""
         if self._from_disk("forward", True) is None:
             _ = self.program.step_graph
+
+    def check_derivatives(self) -> None:
+        """The same for its derivatives."""
+        if all(self._from_disk("gradient", alone) is None for alone in (True, False)):
+            _ = self.program.sweeps
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -306,11 +311,11 @@ class Rollout:
         return cache.load(self._disk_key(name, alone)) if self.key is not None else None
 
     def _compiled(self, name: str, alone: bool) -> cache.Entry:
-        kernel = self.generated(name, alone)
-        code = machine.object_code(emit.module(kernel.functions, kernel.texts), self.target)
+        k = self.generated(name, alone)
+        entry_name, entry_text = machine.entry(k.name, self.target)
+        code = machine.object_code(emit.module(k.functions, (*k.texts, entry_text)), self.target)
         Rollout.compilations += 1
-        k = kernel
-        entry = cache.Entry(k.name, k.lanes, k.width, k.work, k.per_state, k.per_direction, code)
+        entry = cache.Entry(entry_name, k.lanes, k.width, k.work, k.per_state, k.per_direction, code)
         if self.key is not None:
             cache.store(self._disk_key(name, alone), entry)
         return entry

@@ -168,7 +168,7 @@ def contents_of(sim: Simulator, prefix: str, *, fma: bool) -> Contents:
         forms = Forms(parts.step, parts.fixed, parts.free, state, inputs)
         fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(parts.step, forms, structural(fixed), fma=fma, in_place=in_place)
+        program = Program(parts.step, forms, structural(forms.fixed, fixed), fma=fma, in_place=in_place)
         used, (step, vjp) = only_used("fixed", program.step_graph, program.vjp_graph)
 
     given = {"free": Place("params"), "fixed": Place("params", len(free)), "x": Place("x"), "s": Place("u")}

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from hybridsim.core.result import DIVERGENCE_LIMIT
-from hybridsim.core.types import AnyArray, as_array
+from hybridsim.core.types import AnyArray, as_array, as_floats
 from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
@@ -25,7 +25,7 @@ class Run(NamedTuple):
     survived: Int[AnyArray, ""]
     """Steps up to the first that was not."""
     failed_dof: Int[AnyArray, ""]
-    """The degree of freedom that was first to blame; -1 if there was none."""
+    """The degree of freedom that was first to blame; 0 if there was none."""
 
 
 class Row(NamedTuple):
@@ -38,7 +38,9 @@ class Row(NamedTuple):
 
 def begun(state: State) -> Run:
     """A simulation that has not taken a step."""
-    return Run(jax.tree.map(as_array, state), np.asarray(True), np.asarray(0), np.asarray(-1))
+    q, qd, t = (as_floats(x) for x in (state.q, state.qd, state.t))
+    aux = jax.tree.map(as_array, state.aux)
+    return Run(State(q, qd, t, aux), np.asarray(True), np.asarray(0), np.asarray(0))
 
 
 def guarded_step(sim: Simulator, run: Run, inputs: Inputs) -> tuple[Run, Row]:

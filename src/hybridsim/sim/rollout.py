@@ -57,7 +57,7 @@ def rollout(
         final=run.state,
         status=xp.where(run.ok, Status.OK.value, Status.DIVERGED.value),
         failed_step=xp.where(run.ok, -1, run.survived),
-        failed_dof=run.failed_dof,
+        failed_dof=xp.where(run.ok, -1, run.failed_dof),
     )
 
 
@@ -101,6 +101,7 @@ def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> s
 
 
 _compiled_rollout = eqx.filter_jit(rollout)
+_by_compiled_xla = eqx.filter_jit(rollout_xla.roll_out)
 
 
 def _roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
@@ -112,7 +113,7 @@ def _roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run
         if sim.backend == "native":
             raise
         rollout_native.warn_once(str(error))
-        return rollout_xla.roll_out(sim, run, inputs, steps)
+        return _by_compiled_xla(sim, run, inputs, steps)
 
 
 def _by_xla(sim: Simulator) -> bool:
@@ -120,6 +121,8 @@ def _by_xla(sim: Simulator) -> bool:
 
 
 def _per_step(given: Inputs | Numbers | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
+    if steps is not None and (not isinstance(steps, int | np.integer) or steps < 0):
+        raise ValueError(f"the number of steps must be a whole number from 0 on, not {steps!r}")
     if given is None:
         if steps is None:
             raise ValueError("rollout needs the number of steps, or inputs that tell it")

@@ -6,9 +6,8 @@ anything anew. Should a zero become something else, that entry is handed over fr
 """
 
 import os
-import re
 import warnings
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -17,9 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.jax_call import NativeCall
+from hybridsim.native.program import Forms
 from hybridsim.native.rollout import Rollout
+from hybridsim.sim import rollout_xla
 from hybridsim.sim.guard import Row, Run, guarded_step
+from hybridsim.sim.program_name import program_name
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
@@ -31,15 +34,15 @@ WITH_ONES = ("R", "axis", "mimic_ratio", "rest", "home")
 Zeros and infinities mean "not there" in all parameters but those of networks. A mass or a time step that happens to be
 one is a value like any other."""
 
-_calls: dict[Any, NativeCall] = {}
-"""Rollouts that this process has prepared, by everything but values."""
+_calls: dict[Any, NativeCall | str] = {}
+"""Rollouts that this process has prepared, by everything but values; or the reason why there is no native code."""
 
 
 def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
-    """Where a simulation ends, and its rows."""
-    arrays, functions = eqx.partition(sim, _is_array)
+    """Where a simulation ends, and its rows; raises `UnsupportedPrimitive` if something has no native code."""
+    arrays, others = eqx.partition(sim, jax.tree_util.tree_map_with_path(_is_handed_over, sim))
     traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
-    call = _prepared(traced, known, functions, run, _one_step(inputs))
+    call = _prepared(traced, known, others, run, _one_step(inputs))
     forms = call.rollout.forms
     fixed = forms.fixed.pack(known)
     if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, run, inputs))):
@@ -65,12 +68,14 @@ def _now(call: NativeCall, fixed: np.ndarray, run: Run, inputs: Inputs, steps: i
     return forms.carry.unpack(result.end[0]), forms.outputs.unpack(result.outputs[0])
 
 
-def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs) -> NativeCall:
+def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) -> NativeCall:
     """The rollout of a simulator of this form, from before if its zeros and ones are still there."""
     leaves, structure = jax.tree.flatten((traced, known, run, inputs))
-    functions_found = tuple(jax.tree.leaves(functions))
-    key = (structure, functions_found, tuple((np.shape(x), _type_of(x)) for x in leaves))
+    decisive = tuple(jax.tree.leaves(others))
+    key = (structure, decisive, tuple((np.shape(x), _type_of(x)) for x in leaves))
     call = _calls.get(key)
+    if isinstance(call, str):
+        raise UnsupportedPrimitive(call)
     varying = _plain_values(known)
     if call is not None:
         row = call.rollout.forms.fixed.pack(known)
@@ -79,21 +84,42 @@ def _prepared(traced: Any, known: Any, functions: Any, run: Run, inputs: Inputs)
         varying |= call.rollout.varying | call.rollout.changed(row)
 
     def step(fixed, free, run, inputs):
-        return guarded_step(eqx.combine(fixed, free, functions), run, inputs)
+        return guarded_step(eqx.combine(fixed, free, others), run, inputs)
 
-    rollout = Rollout(
-        step,
-        known,
-        traced,
-        run,
-        inputs,
-        outputs=Row(run.state.q, run.state.qd, run.state.t),
-        varying=varying,
-        key=None if functions_found else _disk_key(structure),
-    )
-    rollout.check()
-    call = _calls[key] = NativeCall(rollout, threads=_threads)
+    try:
+        rollout = Rollout(
+            step,
+            known,
+            traced,
+            run,
+            inputs,
+            outputs=Row(run.state.q, run.state.qd, run.state.t),
+            varying=varying,
+            key=program_name(structure, decisive),
+        )
+        rollout.check()
+    except UnsupportedPrimitive as error:
+        _calls[key] = str(error)
+        raise
+    otherwise = None
+    if others.backend == "auto":
+        otherwise = partial(_by_xla, rollout.forms, others)
+    call = _calls[key] = NativeCall(rollout, threads=_threads, otherwise=otherwise, warn=warn_once)
     return call
+
+
+def _by_xla(forms: Forms, others: Any, fixed, free, start, inputs) -> tuple[jax.Array, jax.Array]:
+    """The same rollout from and to rows of cells, by XLA: for derivatives that have no native code."""
+
+    def one(fixed, free, start, inputs):
+        sim = eqx.combine(forms.fixed.split(fixed), forms.free.split(free), others)
+        steps = inputs.shape[0]
+        run, rows = rollout_xla.roll_out(sim, forms.carry.split(start), forms.inputs.split(inputs), steps)
+        return forms.carry.join(run), jax.vmap(forms.outputs.join)(rows)
+
+    shared = [len(a) == 1 and a is not start for a in (fixed, free, start, inputs)]
+    rows = [a[0] if once else a for a, once in zip((fixed, free, start, inputs), shared, strict=True)]
+    return jax.vmap(one, in_axes=[None if once else 0 for once in shared])(*rows)
 
 
 def _plain_values(known: Any) -> frozenset[int]:
@@ -114,8 +140,14 @@ def _type_of(x: Any) -> str:
     return str(x.dtype if hasattr(x, "dtype") else np.result_type(x))
 
 
-def _is_array(x: Any) -> bool:
-    return isinstance(x, Tracer | jax.Array | np.ndarray | np.generic | float | int)
+def _is_handed_over(path: Any, x: Any) -> bool:
+    """Is a leaf of a simulator a value, rather than something that decides what is computed?
+
+    A plain number in a network may be either (`for _ in range(self.depth)`), so it decides, as it does for XLA.
+    """
+    if isinstance(x, Tracer | jax.Array | np.ndarray | np.generic):
+        return True
+    return isinstance(x, float) and path[0].name != "blueprint"
 
 
 def _threads(batch: int, steps: int) -> int:
@@ -123,12 +155,6 @@ def _threads(batch: int, steps: int) -> int:
     if batch * steps < WORTH_A_THREAD:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _disk_key(structure: Any) -> str | None:
-    """What identifies the program on disk; none if it holds functions, whose code a name does not tell."""
-    text = str(structure)
-    return None if re.search(r" at 0x[0-9a-f]+|<lambda>|<function", text) else text
 
 
 def _one_step(inputs: Inputs) -> Inputs:

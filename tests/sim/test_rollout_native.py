@@ -1,0 +1,230 @@
+"""Which backend runs a rollout, and what happens where native code cannot."""
+
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim import Blueprint, Graft, Simulator, rollout, simulate
+from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.models import double_pendulum, pendulum
+from hybridsim.native.rollout import Rollout
+from hybridsim.sim import rollout_native
+
+STEPS = 8
+
+
+class Law(eqx.Module):
+    """A network that applies a function to its weighted input."""
+
+    weights: jax.Array
+    function: object = eqx.field(static=True)
+
+    def __call__(self, x):
+        return 0.01 * self.function(self.weights @ x)[:1]
+
+
+class Deep(eqx.Module):
+    """A network whose plain numbers decide what it computes."""
+
+    depth: int
+    is_odd: bool
+    scale: float
+
+    def __call__(self, x):
+        for _ in range(self.depth):
+            x = jnp.sin(x)
+        return (x if self.is_odd else x**2) * (self.scale if self.scale > 0 else 1.0)
+
+
+def with_law(net, backend="auto"):
+    return Simulator(
+        pendulum(),
+        dt=0.01,
+        blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], net)),
+        backend=backend,
+    )
+
+
+def law(function, size=4, **options):
+    with jax.enable_x64(True):
+        weights = jnp.asarray(np.random.default_rng(0).normal(size=(size, 1)))
+    return with_law(Law(weights, function), **options)
+
+
+def loss(sim):
+    """A function of the weights and of the speed that the simulation starts with."""
+
+    def function(weights, qd):
+        changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights, sim, weights)
+        state = eqx.tree_at(lambda s: s.qd, sim.initial_state([1.0]), qd)
+        return jnp.sum(rollout(changed, state, steps=STEPS).q ** 2)
+
+    return function, (sim.blueprint.grafts[0].net.weights, np.array([0.3]))
+
+
+def of(backend, sim):
+    return Simulator(sim.model, dt=sim.dt, blueprint=sim.blueprint, backend=backend)
+
+
+def pooled(h):
+    """The largest of each pair: its transposed derivative has no native code."""
+    return jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, (2,), (2,), "VALID")
+
+
+def assert_warns_once(function, match):
+    rollout_native.warn_once.cache_clear()
+    with pytest.warns(UserWarning, match=match) as caught:
+        results = [function(), function()]
+    assert len(caught) == 1
+    return results
+
+
+def test_what_has_no_native_code_is_left_to_xla_with_one_warning():
+    sim = law(jax.lax.lgamma)
+    first, second = assert_warns_once(lambda: simulate(sim, steps=STEPS), r"'lgamma'.*test_rollout_native\.py")
+    expected = simulate(of("xla", sim), steps=STEPS)
+    np.testing.assert_allclose(first.q, expected.q, rtol=1e-12)
+    np.testing.assert_array_equal(first.q, second.q)
+    with pytest.raises(UnsupportedPrimitive, match="lgamma"):
+        simulate(of("native", sim), steps=STEPS)
+
+
+def test_what_is_left_to_xla_is_compiled_once():
+    sim = law(lambda h: jax.lax.lgamma(h + 3.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simulate(sim, steps=STEPS)
+        start = time.perf_counter()
+        simulate(sim, steps=STEPS)
+    assert time.perf_counter() - start < 0.2
+
+
+def test_derivatives_without_native_code_are_left_to_xla():
+    sim = law(pooled)
+    function, arguments = loss(sim)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(sim, steps=STEPS)
+    reference, _ = loss(of("xla", sim))
+    with jax.enable_x64(True):
+        gradient = jax.jit(jax.value_and_grad(function, (0, 1)))
+        got, _ = assert_warns_once(lambda: gradient(*arguments), r"select_and_scatter_add.*test_rollout_native\.py")
+        expected = jax.jit(jax.value_and_grad(reference, (0, 1)))(*arguments)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11)
+    explicit, _ = loss(of("native", sim))
+    with jax.enable_x64(True), pytest.raises(UnsupportedPrimitive, match="select_and_scatter_add"):
+        jax.grad(explicit)(*arguments)
+
+
+def test_second_derivatives_are_left_to_xla():
+    sim = law(jnp.tanh)
+    function, arguments = loss(sim)
+    reference, _ = loss(of("xla", sim))
+    with jax.enable_x64(True):
+        hessian = jax.jit(jax.hessian(function))
+        got, _ = assert_warns_once(lambda: hessian(*arguments), "first derivatives only")
+        expected = jax.jit(jax.jacfwd(jax.jacfwd(reference)))(*arguments)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_plain_numbers_of_networks_decide_what_is_computed():
+    for net in (Deep(2, True, 0.5), Deep(3, False, -1.0)):
+        sim = with_law(net, "native")
+        state = sim.initial_state([1.0], [0.2])
+        got, expected = simulate(sim, state, steps=STEPS), simulate(with_law(net, "xla"), state, steps=STEPS)
+        np.testing.assert_allclose(got.q, expected.q, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [int, np.int32, np.float32, jnp.float32])
+def test_states_of_other_numbers_become_floats(kind):
+    sim = with_law(Deep(1, True, 0.5), "native")
+    plain = sim.initial_state([1.0], [2.0])
+    other = eqx.tree_at(
+        lambda s: (s.q, s.qd, s.t), plain, (np.array([1], kind), np.array([2], kind), np.array(0, kind))
+    )
+    expected, got = simulate(sim, plain, steps=STEPS), simulate(sim, other, steps=STEPS)
+    assert got.q.dtype == got.t.dtype == np.float64
+    np.testing.assert_array_equal(got.q, expected.q)
+    np.testing.assert_array_equal(got.t, expected.t)
+
+
+def test_the_number_of_steps_is_checked():
+    with pytest.raises(ValueError, match="number of steps must be a whole number from 0 on, not -1"):
+        simulate(Simulator(double_pendulum(), dt=0.01), steps=-1)
+
+
+def test_searching_for_nan_finds_none_in_a_good_rollout():
+    function, arguments = loss(law(jnp.tanh))
+    with jax.enable_x64(True), jax.debug_nans(True):
+        assert np.isfinite(jax.grad(function)(*arguments)).all()
+
+
+def test_small_numbers_are_the_same_alone_and_in_a_batch():
+    """XLA switches the processor to a mode without denormal numbers; the kernels switch it back."""
+    model = pendulum(damping=100.0)
+    model = eqx.tree_at(lambda m: m.gravity, model, np.zeros(3))
+    sim = Simulator(model, dt=0.1, integrator="implicit", backend="native")
+    with jax.enable_x64(True):
+
+        def speeds(qd):
+            return rollout(sim, eqx.tree_at(lambda s: s.qd, sim.initial_state(), qd), steps=500).qd
+
+        alone = speeds(np.ones(1))
+        batch = jax.vmap(speeds)(jnp.ones((3, 1)))
+    assert np.any((np.abs(alone) > 0) & (np.abs(alone) < np.finfo(float).tiny))
+    np.testing.assert_array_equal(batch, np.stack([alone] * 3))
+
+
+USERS_CLASS = """
+import equinox as eqx, jax, jax.numpy as jnp, numpy as np
+from hybridsim import Blueprint, Graft, Simulator, simulate
+from hybridsim.models import double_pendulum, pendulum
+from hybridsim.native.rollout import Rollout
+jax.config.update("jax_enable_x64", True)
+
+class Friction(eqx.Module):
+    w: jax.Array
+    def __call__(self, x):
+        return {law}
+
+def end(backend):
+    graft = Graft("joint.tau", ["joint.qd"], Friction(jnp.array([0.3])))
+    sim = Simulator(pendulum(), dt=0.01, blueprint=Blueprint(graft), backend=backend)
+    return simulate(sim, sim.initial_state([1.0]), steps=50).q[-1]
+
+np.testing.assert_allclose(end("native"), end("xla"), rtol=1e-9)
+"""
+
+
+def test_a_class_that_was_edited_is_compiled_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_CACHE", str(tmp_path / "kernels"))
+    for law in ("-self.w * x", "-self.w * x**3"):
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(USERS_CLASS).replace("{law}", law))
+        subprocess.run([sys.executable, script], check=True)
+
+
+def test_kernels_of_known_classes_are_found_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_CACHE", str(tmp_path))
+    with jax.enable_x64(True):
+        net = eqx.nn.MLP(1, 1, 5, 1, jnp.tanh, key=jax.random.key(0))
+
+    def compilations(sim):
+        rollout_native._calls.clear()
+        before = Rollout.compilations
+        simulate(sim, steps=STEPS)
+        return Rollout.compilations - before
+
+    assert [compilations(with_law(net, "native")) for _ in range(2)] == [1, 0]
+    # an activation of the user's own has no name that tells what it does
+    own = eqx.tree_at(lambda n: n.activation, net, lambda x: x**2)
+    assert [compilations(with_law(own, "native")) for _ in range(2)] == [1, 1]
