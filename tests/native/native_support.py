@@ -70,7 +70,7 @@ PLAIN_OPS = {
     "abs": np.abs, "neg": np.negative, "rint": np.rint, "select": np.where, "lt": np.less, "eq": np.equal,
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not,
     "iadd": np.add, "isub": np.subtract, "iand": np.bitwise_and, "ior": np.bitwise_or, "ixor": np.bitwise_xor,
-    "shl": np.left_shift, "lshr": _shifted_right,
+    "shl": np.left_shift, "lshr": _shifted_right, "ashr": np.right_shift,
     "bits": lambda a: np.asarray(a, float).view(np.int64), "from_bits": lambda a: np.asarray(a, np.int64).view(float),
 }  # fmt: skip
 """Operations that are one instruction on every lane, without a conversion of whole numbers."""
@@ -83,7 +83,7 @@ NUMPY_OPS = {
     **PLAIN_OPS,
     "logistic": special.expit, "erf": special.erf, "erfc": special.erfc, "pow": np.power, "atan2": np.arctan2,
     "rem": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "le": np.less_equal, "ne": np.not_equal,
-    "imul": np.multiply, "ashr": np.right_shift, "single": lambda a: np.float32(a).astype(float),
+    "imul": np.multiply, "single": lambda a: np.float32(a).astype(float),
     "to_float": lambda a: np.asarray(a, float), "to_int": lambda a: np.trunc(a).astype(np.int64),
 }  # fmt: skip
 """All operations of a graph except those that trap."""

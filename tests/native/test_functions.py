@@ -21,7 +21,7 @@ BOUNDS = {
 }  # fmt: skip
 """Largest error in units of the last place."""
 OPERATIONS = {
-    "sin": 28, "cos": 29, "tan": 42, "asin": 33, "acos": 35, "atan": 39, "atan2": 50, "exp": 26, "exp2": 26,
+    "sin": 32, "cos": 33, "tan": 46, "asin": 33, "acos": 35, "atan": 39, "atan2": 50, "exp": 26, "exp2": 26,
     "expm1": 29, "sinh": 35, "cosh": 33, "tanh": 40, "logistic": 30, "log": 43, "log1p": 43, "pow": 127,
 }  # fmt: skip
 """Instructions with fused multiply-add, not counting changes of name and sign."""
@@ -198,6 +198,7 @@ def test_huge_angles_stay_bounded(name, variant):
     assert np.abs(got).max() <= 1.0
     # the angle is as good as if x had been rounded once more
     assert (np.abs(got - getattr(np, name)(x)) <= np.spacing(np.abs(x))).all()
+    assert np.isnan(computed(name, variant, [1.01e15, -2e15, 1e18, 1e300, np.inf])).all()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -210,6 +210,7 @@ def test_sorting():
     zeros = np.array([0.0, -0.0, 1.0, -0.0, np.inf, -np.inf, np.nan])
     first, second = np.array([1, 0, 1, 0, 1]), np.array([2.0, np.nan, -1.0, 0.0, 2.0])
     truths = np.array([False, True, True, False, True])
+    many = np.random.default_rng(1).integers(0, 9, 37)
     cases = {
         "axes": case(lambda x: (jnp.sort(x, 0), jnp.sort(x, 1, descending=True), jnp.argsort(x, 0), -jnp.sort(-x)), x),
         "together": case(lambda x: (lax.sort((x, x * 2), dimension=0), lax.top_k(x, 2)), x),
@@ -218,6 +219,8 @@ def test_sorting():
         "stable": case(lambda a: (jnp.argsort(a), jnp.argsort(a, descending=True, stable=True)), first),
         "edges": case(lambda z: (jnp.abs(jnp.sort(z)), jnp.argsort(z), lax.top_k(jnp.abs(z), 4)), zeros),
         "truths": case(lambda t: lax.sort((t, jnp.arange(5)), num_keys=1), truths),
+        "many": case(lambda a: (jnp.sort(a), jnp.argsort(a), lax.sort((a % 3, a % 2, a), num_keys=2)), many),
+        "many rows": case(lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1)), many[:26].reshape(2, 13) * 0.5),
     }
     check(cases, 0.0)
 

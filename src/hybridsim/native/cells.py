@@ -197,7 +197,7 @@ class Cells:
         return self.structure.unflatten(arrays)
 
 
-_TYPES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool")
+_TYPES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool")
 
 
 def _constant(graph: Graph, value: float, kind: str) -> int:

@@ -135,6 +135,11 @@ class Term:
         return self.like(self.graph.integer("lshr", self.node, self.node_of(count)))
 
     @property
+    def filled_with_sign(self) -> Self:
+        """All bits of a whole number those of its sign."""
+        return self.like(self.graph.integer("ashr", self.node, self.node_of(63)))
+
+    @property
     def sign(self) -> Self:
         """The bit of the sign, as a whole number."""
         return self.bits & SIGN

@@ -2,11 +2,13 @@
 
 x = k·π/2 + r with |r| ≤ π/4, and polynomials for sin r and cos r; sin and cos of the same x share everything but their
 last choices. The reduction is exact enough for |x| ≤ 10⁶ (2 units in the last place, also next to multiples of π/2);
-beyond that the angle loses digits as x does, and results stay within ±1 up to 10¹⁵. Farther out they mean nothing.
+beyond that the angle loses digits as x does, and results stay within ±1 up to 10¹⁵. Farther out they are NaN.
 """
 
 from hybridsim.native.functions_terms import ROUND, SIGN, Term, exact_sum, mad, polynomial, product_minus, where
 
+LARGEST = 0x430C6BF526340000
+"""The bits of 10¹⁵: from here on neighbouring numbers are so far apart that a sine of them means little."""
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_FUSED = (1.5707963267948966, 6.12323399538461e-17, 3.5215598651832e-27)
 """π/2 in parts for fused steps: 53, 33 and 53 bits."""
@@ -36,13 +38,13 @@ COS = (
 def sin(x: Term) -> Term:
     """The sine of an angle in radians."""
     s, c, carrier = _sin_cos(x)
-    return where(_odd(carrier), c, s).flipped((carrier.bits << 62) & SIGN)
+    return _known(x, where(_odd(carrier), c, s).flipped((carrier.bits << 62) & SIGN))
 
 
 def cos(x: Term) -> Term:
     """The cosine of an angle in radians."""
     s, c, carrier = _sin_cos(x)
-    return where(_odd(carrier), s, c).flipped(((carrier.bits << 62) ^ (carrier.bits << 63)) & SIGN)
+    return _known(x, where(_odd(carrier), s, c).flipped(((carrier.bits << 62) ^ (carrier.bits << 63)) & SIGN))
 
 
 def tan(x: Term) -> Term:
@@ -57,7 +59,13 @@ def tan(x: Term) -> Term:
     inverse = 1.0 / below
     quotient = above * inverse
     excess = product_minus(quotient, below, above) + (quotient * below_lost - above_lost)
-    return mad(excess, -inverse, quotient).flipped((carrier.bits << 63) & SIGN)
+    return _known(x, mad(excess, -inverse, quotient).flipped((carrier.bits << 63) & SIGN))
+
+
+def _known(x: Term, result: Term) -> Term:
+    """The result if x is not too large, else NaN: all bits set. A comparison would be on the way of everything else."""
+    too_large = (x.constant(LARGEST) - (x.bits & ~SIGN)).filled_with_sign
+    return (result.bits | too_large).as_float
 
 
 def _odd(carrier: Term) -> Term:

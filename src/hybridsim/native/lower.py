@@ -18,7 +18,7 @@ from hybridsim.native.arrays import taken_out
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
 
 MOST_NODES = 500_000
-"""Nodes that loops may be written out to."""
+"""Nodes of a graph; compiling more takes longer than anyone would wait."""
 
 Nodes = np.ndarray
 """An array of node numbers."""
@@ -43,11 +43,6 @@ class Lowering:
         elif values.dtype.kind not in "iub":
             raise UnsupportedPrimitive(f"numbers of type {values.dtype} have no native code")
         return np.array([self.graph.constant(v) for v in flat], dtype=np.int64).reshape(values.shape)
-
-    def check_size(self) -> None:
-        """Raise if the graph has become too large to be compiled in a time that anyone would wait."""
-        if len(self.graph) > MOST_NODES:
-            raise UnsupportedPrimitive(f"loops written out would be more than {MOST_NODES:,} operations")
 
     def known(self, nodes: Nodes) -> np.ndarray | None:
         """The values of nodes if all of them are constants."""
@@ -87,6 +82,8 @@ class Lowering:
         """Nodes of an equation's results."""
         try:
             results = self._applied(equation, arguments)
+            if len(self.graph) > MOST_NODES:
+                raise UnsupportedPrimitive(f"written out it would be more than {MOST_NODES:,} operations")
         except UnsupportedPrimitive as error:
             if " (at " in str(error):
                 raise

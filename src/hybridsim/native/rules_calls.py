@@ -43,7 +43,6 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     rows: list[list[Nodes]] = []
     for turn in order:
         results = lowering.closed(params["jaxpr"], [*consts, *carry, *[s[turn] for s in sequences]])
-        lowering.check_size()
         carry = results[:n_carry]
         rows.append(results[n_carry:])
     if params["reverse"]:
@@ -84,7 +83,6 @@ def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
         if not all(end is True for end in ends):
             perhaps_last.append((go_on, carry))
         carry = lowering.closed(params["body_jaxpr"], [*body_consts, *carry])
-        lowering.check_size()
     else:
         raise UnsupportedPrimitive(f"a while loop takes more than {MOST_TURNS} turns, or has no bound on them")
     for go_on, earlier in reversed(perhaps_last):

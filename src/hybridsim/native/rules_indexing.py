@@ -18,6 +18,8 @@ from hybridsim.native.rules_elementwise import arithmetic
 
 MOST_PLACES = 4096
 """Choices among more places than this would swamp the kernel."""
+FEW = 12
+"""Numbers up to which sorting compares neighbours."""
 
 
 def _places(lowering: Lowering, starts: list[int], last: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
@@ -200,20 +202,46 @@ def _set(lowering: Lowering, equation: Any) -> Callable[[int, int], int]:
 
 
 def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Sorting by a network of compare-and-swap, odd–even transposition: stable and without branches."""
+    """Sorting by a network of compare-and-swap: without branches, and stable."""
     graph, params = lowering.graph, equation.params
     axis, keys = params["dimension"], params["num_keys"]
     rows = [np.array(np.moveaxis(a, axis, 0)) for a in arguments]
-    n = rows[0].shape[0]
-    for round_ in range(n):
-        for k in range(round_ % 2, n - 1, 2):
-            for position in np.ndindex(rows[0].shape[1:]):
-                low, high = (k, *position), (k + 1, *position)
-                swap = _precedes(lowering, [r[high] for r in rows[:keys]], [r[low] for r in rows[:keys]])
-                for row in rows:
-                    a, b = int(row[low]), int(row[high])
-                    row[low], row[high] = graph.select(swap, b, a), graph.select(swap, a, b)
-    return [np.moveaxis(row, 0, axis) for row in rows]
+    shape = rows[0].shape
+    n = shape[0]
+    pairs = list(_neighbours(n) if n <= FEW else _merge_exchange(n))
+    if n > FEW and len(rows) > 1:
+        # what is equal stays in order because its number is the last of the keys
+        numbers = lowering.constants(np.arange(n)).reshape([-1] + [1] * (len(shape) - 1))
+        rows.insert(keys, np.array(np.broadcast_to(numbers, shape)))
+    compared = rows[: keys + len(rows) - len(arguments)]
+    for first, second in pairs:
+        for position in np.ndindex(shape[1:]):
+            low, high = (first, *position), (second, *position)
+            swap = _precedes(lowering, [r[high] for r in compared], [r[low] for r in compared])
+            for row in rows:
+                a, b = int(row[low]), int(row[high])
+                row[low], row[high] = graph.select(swap, b, a), graph.select(swap, a, b)
+    return [np.moveaxis(row, 0, axis) for row in (*rows[:keys], *rows[len(compared) :])]
+
+
+def _neighbours(n: int) -> Iterator[tuple[int, int]]:
+    """Places to compare: every second pair of neighbours, by turns. It keeps what is equal in order."""
+    for turn in range(n):
+        yield from ((k, k + 1) for k in range(turn % 2, n - 1, 2))
+
+
+def _merge_exchange(n: int) -> Iterator[tuple[int, int]]:
+    """Places to compare: n log² n / 4 of them (Batcher; Knuth, volume 3, 5.2.2, algorithm M)."""
+    top = 1 << ((n - 1).bit_length() - 1)
+    step = top
+    while step:
+        reach, rest, distance = top, 0, step
+        while True:
+            yield from ((k, k + distance) for k in range(n - distance) if k & step == rest)
+            if reach == step:
+                break
+            distance, reach, rest = reach - step, reach // 2, step
+        step //= 2
 
 
 def _precedes(lowering: Lowering, left: list[int], right: list[int]) -> int:
