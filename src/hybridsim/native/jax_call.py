@@ -11,6 +11,7 @@ second axis of directions.
 import warnings
 from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import zip_longest
 
 import jax
 import numpy as np
@@ -77,9 +78,9 @@ class NativeCall:
         end, outputs = forward_p.bind(fixed, free, start, inputs, call=self)
         return end, outputs
 
-    def handler(self, name: str, arguments: Shapes, results: list[str], *, summed: bool) -> str:
+    def handler(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
         """The name under which XLA calls a kernel for arrays of these shapes."""
-        key = (name, tuple(arguments.items()), summed)
+        key = (name, tuple(arguments.items()), results, summed)
         if key not in self._handlers:
             self._handlers[key] = self._new_handler(name, arguments, results, summed=summed)
         return self._handlers[key]
@@ -89,7 +90,7 @@ class NativeCall:
         together = shapes["fixed"][0] == shapes["free"][0] == 1 and (summed or name != "gradient")
         return self.rollout.kernel(name, shapes["x0"][0], together=together)
 
-    def _new_handler(self, name: str, arguments: Shapes, results: list[str], *, summed: bool) -> str:
+    def _new_handler(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
         rollout = self.rollout
         batch, steps = arguments["x0"][0], arguments["s"][1]
         directions = max((shape[1] for field, shape in arguments.items() if field.startswith("t_")), default=0)
@@ -128,13 +129,19 @@ for _primitive in (forward_p, tangent_p, gradient_p):
 
 _FIELDS = {
     forward_p: (("fixed", "free", "x0", "s"), ("x_end", "y")),
-    tangent_p: (("fixed", "free", "x0", "s", "t_free", "t_x0", "t_s"), ("t_end", "t_y", "x_end", "y")),
-    gradient_p: (("fixed", "free", "x0", "s", "ct_end", "ct_y"), ("d_free", "d_x0", "d_s", "x_end", "y")),
+    tangent_p: (("fixed", "free", "x0", "s", "t_free", "t_x0", "t_s"), ("t_end", "t_y")),
+    gradient_p: (("fixed", "free", "x0", "s", "ct_end", "ct_y"), ("d_free", "d_x0", "d_s")),
 }
+"""Arguments and results. A gradient may be had without the last, that of what is streamed in (`of_inputs`)."""
+
+
+def _results(primitive: Primitive, *, of_inputs: bool = True) -> tuple[str, ...]:
+    names = _FIELDS[primitive][1]
+    return names if of_inputs else names[:-1]
 
 
 def _result_shapes(
-    primitive: Primitive, call: NativeCall, shapes: Shapes, *, summed: bool = False
+    primitive: Primitive, call: NativeCall, shapes: Shapes, *, summed: bool = False, of_inputs: bool = True
 ) -> list[tuple[int, ...]]:
     sizes = call.rollout.sizes
     batch, steps = shapes["x0"][0], shapes["s"][1]
@@ -147,7 +154,7 @@ def _result_shapes(
         "t_end": (batch, directions, sizes.x), "t_y": (batch, directions, steps, sizes.y),
         "d_free": (rows, sizes.free), "d_x0": (batch, sizes.x), "d_s": (batch, steps, sizes.s),
     }  # fmt: skip
-    return [known[field] for field in _FIELDS[primitive][1]]
+    return [known[field] for field in _results(primitive, of_inputs=of_inputs)]
 
 
 def _abstract(primitive: Primitive):
@@ -159,10 +166,10 @@ def _abstract(primitive: Primitive):
 
 
 def _lowering(primitive: Primitive, name: str):
-    def rule(context, *operands, call: NativeCall, summed: bool = False):
-        names, results = _FIELDS[primitive]
-        shapes = dict(zip(names, (a.shape for a in context.avals_in), strict=True))
-        return ffi_lowering(call.handler(name, shapes, list(results), summed=summed))(context, *operands)
+    def rule(context, *operands, call: NativeCall, summed: bool = False, of_inputs: bool = True):
+        shapes = dict(zip(_FIELDS[primitive][0], (a.shape for a in context.avals_in), strict=True))
+        results = _results(primitive, of_inputs=of_inputs)
+        return ffi_lowering(call.handler(name, shapes, results, summed=summed))(context, *operands)
 
     return rule
 
@@ -181,7 +188,7 @@ def _forward_jvp(primals, tangents, *, call: NativeCall):
         jnp.zeros(shape) if isinstance(t, ad.Zero) else jnp.expand_dims(t, 1)
         for t, shape in zip(tangents[1:], nothing, strict=True)
     ]
-    t_end, t_outputs, *_ = tangent_p.bind(*primals, *given, call=call)
+    t_end, t_outputs = tangent_p.bind(*primals, *given, call=call)
     return (end, outputs), (t_end[:, 0], t_outputs[:, 0])
 
 
@@ -207,14 +214,19 @@ def _tangent_transpose(cotangents, fixed, free, start, inputs, *tangents, call: 
 
     arrays = [repeated(fixed), repeated(free), jnp.repeat(start, directions, axis=0), repeated(inputs)]
     summed = shapes[0][:2] == (1, 1) and batch * directions > 1
-    d_free, d_start, d_inputs, *_ = gradient_p.bind(
-        *arrays, merged(ct_end), merged(ct_outputs), call=call, summed=summed
+    d_free, *others = gradient_p.bind(
+        *arrays,
+        merged(ct_end),
+        merged(ct_outputs),
+        call=call,
+        summed=summed,
+        of_inputs=ad.is_undefined_primal(tangents[2]),
     )
     if summed:
         # rows may be partial sums over trajectories
         d_free = jnp.sum(d_free, axis=0, keepdims=True)
     results = []
-    for tangent, shape, gradient in zip(tangents, shapes, (d_free, d_start, d_inputs), strict=True):
+    for tangent, shape, gradient in zip_longest(tangents, shapes, (d_free, *others)):
         if not ad.is_undefined_primal(tangent):
             results.append(None)
             continue
@@ -263,7 +275,7 @@ def _by_trajectory(primitive: Primitive):
             folded[2] = jnp.broadcast_to(folded[2], (size * batch, folded[2].shape[1]))
         if how.get("summed"):
             # the sum is wanted within each of the mapped, not over them
-            d_free, *results = primitive.bind(*folded, call=call, summed=False)
+            d_free, *results = primitive.bind(*folded, call=call, **(how | {"summed": False}))
             d_free = jnp.sum(d_free.reshape(size, batch, -1), axis=1, keepdims=True)
             return [d_free, *(r.reshape(size, batch, *r.shape[1:]) for r in results)], [0] * (1 + len(results))
         results = primitive.bind(*folded, call=call, **how)
@@ -288,13 +300,11 @@ def _by_direction(arrays, dims, *, call: NativeCall):
             array = jnp.moveaxis(array, dim, 1)
         array = jnp.broadcast_to(array, (*array.shape[:2], directions, *array.shape[3:]))
         folded.append(array.reshape(array.shape[0], size * directions, *array.shape[3:]))
-    t_end, t_outputs, end, outputs = tangent_p.bind(*arrays[:4], *folded, call=call)
-    tangents = [t.reshape(batch, size, directions, *t.shape[2:]) for t in (t_end, t_outputs)]
-    same = [jnp.broadcast_to(a[None], (size, *a.shape)) for a in (end, outputs)]
-    return [*tangents, *same], [1, 1, 0, 0]
+    slopes = tangent_p.bind(*arrays[:4], *folded, call=call)
+    return [t.reshape(batch, size, directions, *t.shape[2:]) for t in slopes], [1, 1]
 
 
-def _second_derivative(primals, tangents, *, call: NativeCall, summed: bool | None = None):
+def _second_derivative(primals, tangents, *, call: NativeCall, summed: bool | None = None, of_inputs: bool = True):
     """The derivative of a derivative has no native code."""
     other = call.otherwise("native rollouts have first derivatives only")
     if other is None:
@@ -304,7 +314,7 @@ def _second_derivative(primals, tangents, *, call: NativeCall, summed: bool | No
         return jax.jvp(partial(otherwise.tangents, other), primals, tangents)
     shapes = dict(zip(_FIELDS[gradient_p][0], (a.shape for a in primals), strict=True))
     rows = _result_shapes(gradient_p, call, shapes, summed=summed)[0][0]
-    return jax.jvp(partial(otherwise.gradient, other, rows), primals, tangents)
+    return jax.jvp(lambda *a: otherwise.gradient(other, rows, *a)[: 2 + of_inputs], primals, tangents)
 
 
 for _primitive, _name in ((forward_p, "forward"), (tangent_p, "tangent"), (gradient_p, "gradient")):

@@ -301,7 +301,7 @@ class _TimeLanes:
         writer, code, cells = self.writer, self.writer.code, self.writer.sizes.s
         if not cells:
             return
-        with code.loop(0, count) as lane:
+        with writer.if_wanted("d_s"), code.loop(0, count) as lane:
             (target,) = writer.rows_at("d_s", code.add(first, lane), cells)
             with code.loop(0, cells) as k:
                 number = code.number(code.cell(d_s, code.add(code.mul(k, self.lanes), lane)))

@@ -15,17 +15,16 @@ Other = Callable[..., tuple[Array, Array]]
 
 
 def tangents(other: Other, fixed: Array, free: Array, start: Array, inputs: Array, *directions: Array) -> list[Array]:
-    """Derivatives along directions, and the results themselves."""
+    """Derivatives along directions."""
 
     def along(*slopes):
         given = tuple(jnp.broadcast_to(t, a.shape) for t, a in zip(slopes, primals, strict=True))
-        return jax.jvp(partial(other, fixed), primals, given)
+        return jax.jvp(partial(other, fixed), primals, given)[1]
 
     primals = _for_each(free, start, inputs)
     count = max(t.shape[1] for t in directions)
     directions = tuple(jnp.broadcast_to(t, (t.shape[0], count, *t.shape[2:])) for t in directions)
-    results, slopes = jax.vmap(along, in_axes=1, out_axes=((None, None), (1, 1)))(*directions)
-    return [*slopes, *results]
+    return list(jax.vmap(along, in_axes=1, out_axes=1)(*directions))
 
 
 def gradient(
@@ -38,7 +37,7 @@ def gradient(
     ct_end: Array,
     ct_outputs: Array,
 ) -> list[Array]:
-    """Cotangents pulled back, and the results themselves.
+    """Cotangents pulled back.
 
     Args:
         other: the rollout.
@@ -56,7 +55,7 @@ def gradient(
     if rows != len(d_free):
         # all in the first of the partial sums
         d_free = jnp.pad(jnp.sum(d_free, axis=0, keepdims=True), ((0, rows - 1), (0, 0)))
-    return [d_free, *gradients, *results]
+    return [d_free, *gradients]
 
 
 def _for_each(free: Array, start: Array, inputs: Array) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ side even where all trajectories share them, because reading a vector is cheaper
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from hybridsim.native.emit import Function, emitted
@@ -24,12 +24,14 @@ FIELDS = (
     " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
 ).split()
 """What the record holds: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
-(`_stride`) and from step to step (`_step`). Results are dense."""
+(`_stride`) and from step to step (`_step`). Results are dense; those in `OPTIONAL` are not written if their address is
+zero."""
 ADDRESSES = frozenset(
     "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
 )
 
-
+OPTIONAL = ("x_end", "y", "d_s")
+"""Results that a caller may do without: in large batches, writing them takes longer than computing them."""
 ROWS = {"fixed_rows": "fixed", "free_rows": "free"}
 """Slots of large parameters, and the arrays that these are in; all trajectories of a group share them."""
 
@@ -237,8 +239,15 @@ class Writer:
     def write(self, source: str, name: str, cells: int, t: str | None = None) -> None:
         """Unpack lanes into rows of an array of results."""
         if cells:
-            rows = self.rows(name, stride=str(cells)) if t is None else self.rows_at(name, t, cells)
-            self.code.unpack(source, rows, cells)
+            with self.if_wanted(name):
+                rows = self.rows(name, stride=str(cells)) if t is None else self.rows_at(name, t, cells)
+                self.code.unpack(source, rows, cells)
+
+    def if_wanted(self, name: str) -> AbstractContextManager[None]:
+        """Code that is left out at run time if the caller does not want a result."""
+        if name not in OPTIONAL:
+            return nullcontext()
+        return self.code.when(self.code.value(f"icmp ne ptr {self.field(name)}, null"))
 
     # one step
 

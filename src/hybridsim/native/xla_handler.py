@@ -8,6 +8,7 @@ structures in XLA's `c_api.h`, whose layout is frozen within major version 0.
 import ctypes
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -28,8 +29,8 @@ _kept: list = []
 def registered(
     kernel: int,
     numbers: dict[str, int],
-    arguments: list[str],
-    results: list[str],
+    arguments: Sequence[str],
+    results: Sequence[str],
     *,
     groups: int,
     threads: int,
@@ -42,7 +43,7 @@ def registered(
         kernel: address of the kernel.
         numbers: fields of the record that are known now.
         arguments: the field of each argument's address.
-        results: the field of each result's address.
+        results: the field of each result's address; other results are not written.
         groups: how many groups of trajectories there are.
         threads: how many threads to use.
         work: cells of working memory of each thread.
