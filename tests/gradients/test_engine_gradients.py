@@ -262,7 +262,7 @@ def test_rollout_of_everything(model, integrator):
     check_rollout(model, integrator)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", ["euler", pytest.param("rk4", marks=pytest.mark.slow), "implicit"])
 def test_rollout(integrator):
     """The same on two hinges, which compile quickly; the second one sits beyond its limit."""
     rng = np.random.default_rng(0)

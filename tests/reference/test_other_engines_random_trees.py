@@ -75,7 +75,7 @@ def agrees_with_mujoco(model):
     assert_relative(kinetic_energy(model, kin, qd), kinetic, what="kinetic energy")
 
 
-@settings(max_examples=2)
+@settings(max_examples=1)
 @given(spec=tree_specs(mimic=False))
 @example(spec=EVERY_KIND)
 def test_random_trees(spec):

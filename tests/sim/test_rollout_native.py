@@ -125,6 +125,7 @@ def test_derivatives_without_native_code_are_left_to_xla():
         jax.grad(explicit)(*arguments)
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_left_to_xla():
     sim = law(jnp.tanh)
     function, arguments = loss(sim)
