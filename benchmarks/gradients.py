@@ -43,7 +43,7 @@ PEERS = {
 OURS = ("native", "first-call", "scaling", "layers", "xla")
 ROUNDS = ("native", "casadi", "casadi-by-hand", "scaling")
 """Who is measured in several processes, by turns, because what else the machine does shows in close comparisons."""
-ROUND_PARTS = ("W1", "W2", "threads")
+ROUND_PARTS = ("W1", "W2", "W3", "W4-32", "threads")
 QUICK = ("native", "first-call", "casadi", "casadi-by-hand", "mujoco")
 
 
