@@ -8,13 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.workloads import BATCH, W1, network, network_parameters
+
+from benchmarks import figure, gradients, measure, ours, targets
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.workloads import BATCH, W1, network, network_parameters  # noqa: E402
-
-from benchmarks import figure, gradients, measure, ours, targets  # noqa: E402
 
 
 def made(peer, what="gradient", ns=100.0, *, workload="W1", method="reverse", batch=1, **more):

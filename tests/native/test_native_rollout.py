@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridsim.native import emit, machine
-from hybridsim.native.rollout import Rollout
+from hybridsim.native.rollout import Rollout, segment_length
 from support.native_pendulum import CARRY, FIXED, FREE, INPUTS, STEPS, batch_of, pendulum
 
 
@@ -130,6 +130,20 @@ def test_bits_do_not_depend_on_checkpoints(rollout, batch, segment):
     parts = rollout.gradient(fixed, free, start, inputs, *cts, segment=segment)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_memory_of_a_gradient_is_bounded(rollout, batch):
+    """All states within the budget, and beyond it as many as grow with the root of the number of steps."""
+
+    def megabytes(steps):
+        kernel = rollout.kernel("gradient", batch)
+        segment = segment_length(steps, 8 * kernel.entry.per_state)
+        return 8 * rollout.state_cells(kernel, steps, segment, 0) / 2**20
+
+    assert 0.01 < megabytes(1000) < 2.0
+    assert max(megabytes(10**k) for k in range(8)) < 80.0
+    assert megabytes(10**9) < 15.0 * megabytes(10**7)
 
 
 def test_shared_and_repeated_arrays_are_the_same(rollout):
