@@ -1,6 +1,6 @@
 """From descriptions to a Model: compound joints written out, arrays filled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from hybridsim.model.specs import (
     WORLD_NAME,
     ActuatorSpec,
     BodySpec,
+    GeomSpec,
     JointKind,
     JointSpec,
     ModelSpec,
@@ -176,14 +177,36 @@ def _actuators(
 
 
 def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
+    geoms = spec.geoms
+    with_data = [g.name for g in geoms if g.data is not None]
     infos = tuple(
-        GeomInfo(g.name, index[g.body], g.shape, g.mesh_file, g.group, g.mask, g.link or g.body) for g in spec.geoms
+        GeomInfo(
+            g.name,
+            index[g.body],
+            g.shape,
+            g.mesh_file,
+            g.group,
+            g.mask,
+            g.link or g.body,
+            g.priority,
+            with_data.index(g.name) if g.data is not None else -1,
+            g.faces,
+        )
+        for g in geoms
     )
+
+    def each(value: Callable[[GeomSpec], float]) -> np.ndarray:
+        return np.array([value(g) for g in geoms], dtype=float)
+
     return Geometry(
         infos=infos,
-        placement=_poses([g.placement for g in spec.geoms]),
-        size=_rows([g.size for g in spec.geoms], 3),
-        friction=np.array([g.friction for g in spec.geoms], dtype=float),
+        placement=_poses([g.placement for g in geoms]),
+        size=_rows([g.size for g in geoms], 3),
+        friction=each(lambda g: g.friction),
+        restitution=each(lambda g: g.restitution),
+        recovery_time=each(lambda g: g.recovery_time),
+        softness=each(lambda g: g.softness),
+        data=tuple(np.asarray(g.data, dtype=float) for g in geoms if g.data is not None),
         excluded_pairs=tuple(spec.excluded_pairs),
         explicit_pairs=tuple(spec.explicit_pairs),
     )

@@ -92,13 +92,28 @@ class ModelBuilder:
         name: str = "",
         at: Triple = (0.0, 0.0, 0.0),
         rpy: Triple = (0.0, 0.0, 0.0),
-        friction: float = 1.0,
+        data: Sequence | np.ndarray | None = None,
+        **surface,
     ) -> "ModelBuilder":
-        """Attach a collision shape; `size` [m] is padded with zeros to the three numbers that `Shape` defines."""
+        """Attach a collision shape.
+
+        Args:
+            body: that carries it, or `world`.
+            shape: its kind.
+            size: [m]; padded with zeros to the three numbers that `Shape` defines.
+            name: of the shape; made from the body's by default.
+            at: position in the body [m].
+            rpy: orientation in the body as roll, pitch, yaw [rad].
+            data: points (n, 3) of points, hulls and polygons (n, 2 will do for these), heights of a terrain [m].
+            **surface: friction, restitution, recovery_time, softness; and group, mask, priority.
+        """
         padded = np.zeros(3)
         padded[: len(size)] = size
         name = name or f"{body}_geom{sum(g.body == body for g in self.spec.geoms)}"
-        self.spec.geoms.append(GeomSpec(name, body, Shape(shape), padded, pose(at, rpy), friction))
+        shape, points = Shape(shape), None if data is None else np.asarray(data, dtype=float)
+        if points is not None and shape is Shape.POLYGON and points.shape[-1] == 2:
+            points = np.pad(points, ((0, 0), (0, 1)))
+        self.spec.geoms.append(GeomSpec(name, body, shape, padded, pose(at, rpy), data=points, **surface))
         return self
 
     def add_frame(self, name: str, body: str, at: Triple = (0.0, 0.0, 0.0), rpy: Triple = (0.0, 0.0, 0.0)):

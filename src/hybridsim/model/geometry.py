@@ -27,7 +27,20 @@ class Shape(StrEnum):
     PLANE = "plane"
     """Half space below z = 0; the size is not used."""
     MESH = "mesh"
-    """Scale along x, y, z of a triangle mesh read from a file."""
+    """Scale along x, y, z of a triangle mesh read from a file; what collides is its convex hull."""
+    POINTS = "points"
+    """Contact points with a common radius: (radius, -, -)."""
+    HEIGHTFIELD = "heightfield"
+    """Half extents along x and y of a terrain given by its heights on a regular grid."""
+    POLYGON = "polygon"
+    """(-, -, half height along z) of a prism over a polygon in the plane z = 0. Meets upright cylinders only."""
+    ELLIPSE = "ellipse"
+    """Half axes along x and y of an elliptic cylinder, and its half height along z. Meets upright cylinders only."""
+
+
+DEFAULT_FRICTION = 1.0
+DEFAULT_RECOVERY_TIME = 0.02
+DEFAULT_SOFTNESS = 0.05
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,19 @@ class GeomInfo:
     """Groups that this shape collides with."""
     link: str = ""
     """Name of the body that the shape was described with; another one than `body` if that one was merged."""
+    priority: int = 0
+    """Where two shapes touch, the surface of the one with the higher priority counts."""
+    data: int = -1
+    """Place of the shape's points or heights in `Geometry.data`; -1 if it has none."""
+    faces: tuple[tuple[int, int, int], ...] = ()
+    """Triangles of a convex hull, counterclockwise from outside, by the numbers of its points."""
 
 
 class Geometry(eqx.Module):
-    """All collision shapes of a model."""
+    """All collision shapes of a model, and what their surfaces are like.
+
+    Where two shapes touch, the larger friction and restitution and the means of the other numbers count.
+    """
 
     infos: tuple[GeomInfo, ...] = eqx.field(static=True)
     placement: Pose
@@ -58,6 +80,14 @@ class Geometry(eqx.Module):
     """Size [m] as `Shape` defines it."""
     friction: Float[AnyArray, " ng"]
     """Coulomb friction coefficient."""
+    restitution: Float[AnyArray, " ng"]
+    """Speed after an impact by the speed before it (impulse contact)."""
+    recovery_time: Float[AnyArray, " ng"]
+    """Time in which a penetration is undone [s] (impulse contact)."""
+    softness: Float[AnyArray, " ng"]
+    """Share of a contact's own apparent inverse mass by which it gives way (impulse contact)."""
+    data: tuple[AnyArray, ...] = ()
+    """Points (n, 3) of points, hulls and polygons, heights (rows along x, columns along y) of terrains [m]."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of links (see `GeomInfo.link`) whose shapes never collide."""
     explicit_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
@@ -66,4 +96,6 @@ class Geometry(eqx.Module):
 
 def no_geometry() -> Geometry:
     """Geometry of a model without shapes."""
-    return Geometry((), Pose(np.zeros((0, 3, 3)), np.zeros((0, 3))), np.zeros((0, 3)), np.zeros(0))
+    nothing = np.zeros(0)
+    poses = Pose(np.zeros((0, 3, 3)), np.zeros((0, 3)))
+    return Geometry((), poses, np.zeros((0, 3)), nothing, nothing, nothing, nothing)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from hybridsim.model.geometry import Shape
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.spatial.transform import Pose
 
@@ -106,13 +106,21 @@ class GeomSpec:
     shape: Shape
     size: np.ndarray
     placement: Pose = field(default_factory=identity_pose)
-    friction: float = 1.0
+    friction: float = DEFAULT_FRICTION
     mesh_file: str = ""
     group: int = 1
     mask: int = 1
     source: Source = Source()
     link: str = ""
     """Body that the shape was described with, if that one was merged into `body`; empty otherwise."""
+    restitution: float = 0.0
+    recovery_time: float = DEFAULT_RECOVERY_TIME
+    softness: float = DEFAULT_SOFTNESS
+    priority: int = 0
+    data: np.ndarray | None = None
+    """Points or heights, as `Geometry.data` has them."""
+    faces: tuple[tuple[int, int, int], ...] = ()
+    """Triangles of a convex hull."""
 
 
 @dataclass

@@ -1,0 +1,169 @@
+"""The fixed list of contacts that a simulation watches: which pairs of shapes, and how many points of each."""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from hybridsim.contact.pairs import ROUTINES
+from hybridsim.core.errors import ModelWarning
+from hybridsim.model.geometry import Geometry, GeomInfo, Shape
+from hybridsim.model.model import Model
+from hybridsim.model.topology import WORLD, Topology
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two shapes that may touch."""
+
+    first: int
+    second: int
+    """Numbers of the shapes, in the order of `ROUTINES`."""
+    name: str
+    """`foot|floor`"""
+    points: int
+    """Contacts that it can have."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every contact that can be; pairs of the same two kinds of shapes stand together."""
+
+    pairs: tuple[Pair, ...]
+    infos: tuple[GeomInfo, ...]
+    """Of all shapes of the model."""
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return sum(pair.points for pair in self.pairs)
+
+    @cached_property
+    def pair_of(self) -> tuple[int, ...]:
+        """The pair that each contact belongs to."""
+        return tuple(k for k, pair in enumerate(self.pairs) for _ in range(pair.points))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of every contact: that of its pair, and a number if there are several."""
+        return tuple(
+            pair.name if pair.points == 1 else f"{pair.name}.{k}" for pair in self.pairs for k in range(pair.points)
+        )
+
+    @cached_property
+    def bodies(self) -> tuple[tuple[int, int], ...]:
+        """The bodies of every contact."""
+        of_pair = [(self.infos[pair.first].body, self.infos[pair.second].body) for pair in self.pairs]
+        return tuple(of_pair[k] for k in self.pair_of)
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
+        """Kinds of pairs, and the pairs of each that have as many points and faces, in their order."""
+        groups: dict[tuple, list[int]] = {}
+        for k, pair in enumerate(self.pairs):
+            a, b = self.infos[pair.first], self.infos[pair.second]
+            groups.setdefault((a.shape, b.shape, pair.points, a.faces, b.faces), []).append(k)
+        return tuple(((key[0], key[1]), tuple(members)) for key, members in groups.items())
+
+
+def candidates(
+    model: Model, *, only: Sequence[str] = (), exclude: Sequence[str] = (), self_collision: bool = True
+) -> Candidates:
+    """Every contact that a model can have.
+
+    Two shapes can touch if they are on different bodies that are not parent and child, their groups and masks allow it
+    or the model names them as a pair, and the model does not exclude their links.
+
+    Args:
+        model: the mechanism.
+        only: if given, pairs that match one of these: `foot_*|floor`, or `foot_*` for all that such a shape can touch.
+            Names are those of shapes, links or bodies, with the wildcards of file names.
+        exclude: pairs to leave out.
+        self_collision: can bodies of one tree touch each other?
+
+    Raises:
+        ValueError: a pattern matches no pair.
+    """
+    geometry, topology = model.geometry, model.topology
+    explicit = {frozenset(pair) for pair in geometry.explicit_pairs}
+    found, unmatched, impossible = [], {*only, *exclude}, Counter()
+    for i, one in enumerate(geometry.infos):
+        for j in range(i + 1, len(geometry.infos)):
+            other = geometry.infos[j]
+            is_explicit = frozenset((one.name, other.name)) in explicit
+            if not _may_touch(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
+                continue
+            wanted = [p for p in only if _matches(p, one, other)]
+            unwanted = [p for p in exclude if _matches(p, one, other)]
+            unmatched.difference_update(wanted, unwanted)
+            if unwanted or (only and not wanted):
+                continue
+            pair = _pair(geometry, i, j)
+            if pair is None:
+                impossible["–".join(sorted((one.shape, other.shape)))] += 1
+            else:
+                found.append(pair)
+    if unmatched:
+        names = ", ".join(repr(p) for p in sorted(unmatched))
+        raise ValueError(f"no two shapes of model {model.name!r} that may touch match {names}")
+    if impossible:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in impossible.items())
+        message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
+        warnings.warn(message, ModelWarning, stacklevel=3)
+    return Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos)
+
+
+def _may_touch(
+    geometry: Geometry, topology: Topology, a: GeomInfo, b: GeomInfo, *, is_explicit: bool, self_collision: bool
+) -> bool:
+    if a.body == b.body:
+        return False
+    if is_explicit:
+        return True
+    if not (a.group & b.mask or b.group & a.mask):
+        return False
+    if any({a.link, b.link} == set(pair) for pair in geometry.excluded_pairs):
+        return False
+    if WORLD in (a.body, b.body):
+        return True
+    if topology.parents[a.body] == b.body or topology.parents[b.body] == a.body:
+        return False
+    same_tree = topology.ancestors[a.body][0] == topology.ancestors[b.body][0]
+    return self_collision or not same_tree
+
+
+def _matches(pattern: str, a: GeomInfo, b: GeomInfo) -> bool:
+    def fits(one: str, info: GeomInfo) -> bool:
+        return fnmatchcase(info.name, one) or fnmatchcase(info.link, one)
+
+    first, bar, second = pattern.partition("|")
+    if not bar:
+        return fits(first, a) or fits(first, b)
+    return (fits(first, a) and fits(second, b)) or (fits(first, b) and fits(second, a))
+
+
+def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
+    """Two shapes in the order in which they have a routine, if they have."""
+    for first, second in ((i, j), (j, i)):
+        a, b = geometry.infos[first], geometry.infos[second]
+        routine = ROUTINES.get((a.shape, b.shape))
+        if routine is None:
+            continue
+        if Shape.MESH in (a.shape, b.shape) and min(i.data for i in (a, b) if i.shape is Shape.MESH) < 0:
+            raise ValueError(
+                f"the mesh of shape {(a if a.shape is Shape.MESH else b).name!r} has not been read: "
+                "give the simulator `hybridsim.with_hulls(model)`"
+            )
+        points = routine.points or len(geometry.data[a.data])
+        return Pair(first, second, f"{a.name}|{b.name}", points)
+    return None
+
+
+def _by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:
+    """Pairs of the same kinds together, so that detection can take them as one batch."""
+    order: dict[tuple[Shape, Shape], list[Pair]] = {}
+    for pair in pairs:
+        order.setdefault((infos[pair.first].shape, infos[pair.second].shape), []).append(pair)
+    return [pair for group in order.values() for pair in group]

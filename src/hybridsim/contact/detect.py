@@ -1,0 +1,53 @@
+"""Collision detection: gaps, normals and nearest points of every contact in the list."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsim.contact.candidates import Candidates
+from hybridsim.contact.pairs import ROUTINES
+from hybridsim.contact.points import Placed, Points
+from hybridsim.core.rows import merge, take
+from hybridsim.model.geometry import Geometry
+from hybridsim.model.topology import WORLD
+from hybridsim.spatial.transform import Pose
+
+
+def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
+    """Every contact of a list, one per row.
+
+    Args:
+        geometry: shapes of the model.
+        X_WB: poses of all bodies.
+        candidates: the list.
+    """
+    parts: list[Points] = []
+    rows: list[list[int]] = []
+    starts = np.cumsum([0, *(pair.points for pair in candidates.pairs)])
+    for kinds, members in candidates.kinds:
+        routine = ROUTINES[kinds].contacts
+        first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
+        second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
+        found = jax.vmap(routine)(first, second)
+        parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
+        rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
+    if not parts:
+        nothing = jnp.zeros((0, 3))
+        return Points(jnp.zeros(0), nothing, nothing, nothing)
+    return merge(parts, rows)
+
+
+def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> Placed:
+    """Shapes of one kind in the world, one per row."""
+    infos = [geometry.infos[k] for k in shapes]
+    X_BG = take(jax.tree.map(jnp.asarray, geometry.placement), shapes)
+    if all(info.body == WORLD for info in infos):
+        X_WG = X_BG
+    else:
+        X_WB = jax.tree.map(lambda x, w: jnp.concatenate([jnp.asarray(w)[None], x]), X_WB, Pose(np.eye(3), np.zeros(3)))
+        X_WG = jax.vmap(lambda a, b: a @ b)(take(X_WB, [info.body + 1 for info in infos]), X_BG)
+    size = take(jnp.asarray(geometry.size), shapes)
+    data = None
+    if infos[0].data >= 0:
+        data = jnp.stack([jnp.asarray(geometry.data[info.data]) for info in infos])
+    return Placed(X_WG, size, data, infos[0].faces)

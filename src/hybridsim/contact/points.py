@@ -1,0 +1,96 @@
+"""Where two shapes touch, or would: gaps, normals and nearest points."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.types import AnyArray, Scalar, Vec3
+from hybridsim.spatial.transform import Pose
+
+
+class Placed(eqx.Module):
+    """A shape in the world."""
+
+    X_WG: Pose
+    """Pose of the shape."""
+    size: Vec3
+    """Size [m] as `Shape` defines it."""
+    data: AnyArray | None = None
+    """Points or heights [m] as `Geometry.data` has them."""
+    faces: tuple[tuple[int, int, int], ...] = eqx.field(static=True, default=())
+    """Triangles of a convex hull."""
+
+
+class Points(eqx.Module):
+    """Possible contacts between a first shape and a second one, one per row."""
+
+    gap: Float[AnyArray, " k"]
+    """Distance, negative for a penetration [m]."""
+    normal: Float[AnyArray, "k 3"]
+    """Unit vector from the second shape towards the first, in world axes."""
+    on_first: Float[AnyArray, "k 3"]
+    """The first shape's nearest point, in the world [m]."""
+    on_second: Float[AnyArray, "k 3"]
+    """The second shape's nearest point, in the world [m]."""
+
+    def swapped(self) -> "Points":
+        """The same contacts with the shapes' roles exchanged."""
+        return Points(self.gap, -self.normal, self.on_second, self.on_first)
+
+
+FAR = 1e3
+"""Gap of a contact that does not exist [m]: candidates are a fixed list, and not all of its points are there always."""
+
+
+def from_first(gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_first: Float[AnyArray, "k 3"]) -> Points:
+    """Contacts of which the first shape's points are known."""
+    return Points(gap, normal, on_first, on_first - gap[:, None] * normal)
+
+
+def from_second(
+    gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_second: Float[AnyArray, "k 3"]
+) -> Points:
+    """Contacts of which the second shape's points are known."""
+    return Points(gap, normal, on_second + gap[:, None] * normal, on_second)
+
+
+def between_balls(
+    center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, aside: Vec3
+) -> Points:
+    """Contacts between balls; those with one and the same centre are pushed along `aside`."""
+    normal, distance = unit_rows(center - other, aside)
+    gap = distance - radius - other_radius
+    return from_first(gap, normal, center - radius * normal)
+
+
+TINY_DISTANCE_SQUARED = 1e-24
+"""Squared distances [m²] below this have no direction."""
+
+
+def unit_rows(
+    vectors: Float[AnyArray, "k 3"], otherwise: Float[AnyArray, "*k 3"]
+) -> tuple[Float[AnyArray, "k 3"], Float[AnyArray, " k"]]:
+    """Directions and lengths of vectors; those without a length get another direction and the derivative zero."""
+    squared = jnp.sum(vectors * vectors, axis=-1)
+    is_zero = squared < TINY_DISTANCE_SQUARED
+    length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
+    direction = jnp.where(is_zero[:, None], otherwise, vectors / length[:, None])
+    return direction, jnp.where(is_zero, 0.0, length)
+
+
+def tangents(normal: Vec3) -> tuple[Vec3, Vec3]:
+    """Two unit vectors that make a right-handed frame with a normal; x and y for a normal along z.
+
+    The formula of Duff et al. (2017): no division by small numbers, and a jump at z = 0 only.
+    """
+    x, y, z = normal
+    sign = jnp.where(z < 0.0, -1.0, 1.0)
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    first = jnp.stack([1.0 + sign * x * x * a, sign * b, -sign * x])
+    return first, jnp.stack([b, sign + y * y * a, -y])
+
+
+SIGNS_2 = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+"""Corners of a square."""
