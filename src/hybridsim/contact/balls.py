@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from hybridsim.contact.points import Placed, Points, between_balls
-from hybridsim.core.numerics import clamp
+from hybridsim.contact.points import Placed, Points, between_balls, unit_rows
+from hybridsim.core.numerics import clamp, cross
 from hybridsim.core.types import Scalar, Vec3
 
 
@@ -24,11 +24,13 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     """One point; between parallel capsules, one amid what they have beside each other."""
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
-    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], b.X_WG.R[:, 0])
+    # axes that cross part along what is normal to both
+    aside, _ = unit_rows(cross(axis_a, axis_b)[None], b.X_WG.R[:, 0])
+    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside[0])
 
 
-PARALLEL = 1e-9
-"""Squared sine of the angle below which two segments count as parallel."""
+PARALLEL = 1e-10
+"""Squared sine of the angle [rad²] at which two segments are half parallel, half crossing."""
 
 
 def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
@@ -45,14 +47,12 @@ def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half
     d = p - q
     cosine, along_u, along_v = u @ v, u @ d, v @ d
     sine_squared = 1.0 - cosine * cosine
-    is_parallel = sine_squared < PARALLEL
-    # the first line's point next to the second line; of parallel ones the middle of the common stretch
-    crossing = (cosine * along_v - along_u) / jnp.where(is_parallel, 1.0, sine_squared)
+    # the first line's point next to the second line; of parallel ones the middle of the common stretch. A weighted mean
+    # of both, since the nearest point runs along the segment when parallel ones turn ever so little
     reach = jnp.abs(cosine) * half_q
     first, last = jnp.maximum(-half_p, -along_u - reach), jnp.minimum(half_p, -along_u + reach)
-    s = clamp(jnp.where(is_parallel, 0.5 * (first + last), crossing), -half_p, half_p)
+    middle = 0.5 * (first + last)
+    s = clamp((cosine * along_v - along_u + PARALLEL * middle) / (sine_squared + PARALLEL), -half_p, half_p)
     t = clamp(along_v + s * cosine, -half_q, half_q)
     s = clamp(t * cosine - along_u, -half_p, half_p)
-    # where the first point does not depend on t, as for parallel segments, the clamped one is as near
-    s = jnp.where(is_parallel, clamp(0.5 * (first + last), -half_p, half_p), s)
     return p + s * u, q + t * v

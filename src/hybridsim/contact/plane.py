@@ -1,12 +1,13 @@
 """Shapes against a half space. The plane is the second shape; normals are its own."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.points import SIGNS_2, Placed, Points, from_first
-from hybridsim.contact.spread import spread_indices
-from hybridsim.core.types import AnyArray, Scalar, Vec3
+from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned, unit_rows
+from hybridsim.contact.spread import spread
+from hybridsim.core.types import AnyArray, Scalar
 
 
 def _above(plane: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> Points:
@@ -30,29 +31,17 @@ def capsule_plane(capsule: Placed, plane: Placed) -> Points:
 def box_plane(box: Placed, plane: Placed) -> Points:
     """Four points: the corners of the face that reaches lowest."""
     edges = box.size[:, None] * box.X_WG.R.T  # half edges as rows
-    down, first, second = lowest_face(edges, plane.X_WG.R[:, 2])
+    heights = edges @ plane.X_WG.R[:, 2]
+    # by height and not by slope, so that of a tilted plate no corner is left out that is lower than one of these
+    down, first, second = turned(edges, jnp.argmax(jnp.abs(heights)))
+    down = jnp.where(down @ plane.X_WG.R[:, 2] > 0.0, -down, down)
     corners = box.X_WG.p + down + SIGNS_2[:, :1] * first + SIGNS_2[:, 1:] * second
     return _above(plane, corners)
 
 
-def lowest_face(edges: Float[AnyArray, "3 3"], up: Vec3) -> tuple[Vec3, Vec3, Vec3]:
-    """From a box's centre to the middle of the face that reaches lowest, and half of that face's edges."""
-    height = edges @ up
-    size = jnp.abs(height)
-    x_wins = (size[0] >= size[1]) & (size[0] >= size[2])
-    y_wins = ~x_wins & (size[1] >= size[2])
-
-    def chosen(shift: int):
-        a, b, c = (edges[(k + shift) % 3] for k in range(3))
-        return jnp.where(x_wins, a, jnp.where(y_wins, b, c))
-
-    largest = jnp.where(x_wins, height[0], jnp.where(y_wins, height[1], height[2]))
-    down = jnp.where(largest > 0.0, -chosen(0), chosen(0))
-    return down, chosen(1), chosen(2)
-
-
-UPRIGHT = 1e-6
-"""Tilt [rad] of a cylinder below which its lowest rim point is not the tilt's but one fixed to the cylinder."""
+UPRIGHT = 1e-4
+"""Tilt [rad] of a cylinder below which its first rim point is not quite the lowest one: that one runs round the rim
+when an upright cylinder tilts ever so little, and its derivative would be beyond all bounds just there."""
 
 
 def cylinder_plane(cylinder: Placed, plane: Placed) -> Points:
@@ -60,7 +49,10 @@ def cylinder_plane(cylinder: Placed, plane: Placed) -> Points:
     R, up = cylinder.X_WG.R, plane.X_WG.R[:, 2]
     radius, half = cylinder.size[0], cylinder.size[1]
     axis = jnp.where(R[:, 2] @ up > 0.0, -R[:, 2], R[:, 2])  # downwards
-    radial = -(R[:, :2].T @ up) + np.array([UPRIGHT, 0.0])
+    radial = -(R[:, :2].T @ up)
+    # upright, a direction that is fixed to the cylinder takes over
+    fixed = jnp.maximum(1.0 - jnp.sum(radial * radial) / UPRIGHT**2, 0.0)
+    radial = radial + UPRIGHT * fixed**2 * np.array([1.0, 0.0])
     radial = radial / jnp.sqrt(jnp.sum(radial * radial) + UPRIGHT**4)
     lowest = R[:, :2] @ radial
     beside = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
@@ -74,8 +66,8 @@ def ellipsoid_plane(ellipsoid: Placed, plane: Placed) -> Points:
     """One point."""
     up = plane.X_WG.R[:, 2]
     scaled = ellipsoid.size * (ellipsoid.X_WG.R.T @ up)
-    depth = jnp.sqrt(jnp.sum(scaled * scaled))
-    lowest = ellipsoid.X_WG.point(-ellipsoid.size * scaled / depth)
+    direction, _ = unit_rows(scaled[None], jnp.zeros(3))
+    lowest = ellipsoid.X_WG.point(-ellipsoid.size * direction[0])
     return _above(plane, lowest[None])
 
 
@@ -88,4 +80,6 @@ def hull_plane(hull: Placed, plane: Placed) -> Points:
     """Four points: the lowest ones, far apart."""
     corners = hull.X_WG.p + hull.data @ hull.X_WG.R.T
     from_plane = (corners - plane.X_WG.p) @ plane.X_WG.R
-    return _above(plane, corners[spread_indices(from_plane[:, :2], from_plane[:, 2])])
+    chosen, there = spread(from_plane[:, :2], from_plane[:, 2], np.ones(len(corners), dtype=bool))
+    points = _above(plane, jnp.stack([pick(corners, chosen[k]) for k in range(4)]))
+    return eqx.tree_at(lambda p: p.gap, points, jnp.where(there, points.gap, FAR))

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.spatial.transform import Pose
@@ -14,8 +14,8 @@ class Placed(eqx.Module):
 
     X_WG: Pose
     """Pose of the shape."""
-    size: Vec3
-    """Size [m] as `Shape` defines it."""
+    size: Float[AnyArray, "*stack 3"]
+    """Size [m] as `Shape` defines it; a stack of shapes carries leading axes."""
     data: AnyArray | None = None
     """Points or heights [m] as `Geometry.data` has them."""
     faces: tuple[tuple[int, int, int], ...] = eqx.field(static=True, default=())
@@ -23,7 +23,11 @@ class Placed(eqx.Module):
 
 
 class Points(eqx.Module):
-    """Possible contacts between a first shape and a second one, one per row."""
+    """Possible contacts between a first shape and a second one, one per row.
+
+    `on_first - on_second` is `gap · normal`, except in rows that stand for no contact: their gap is `FAR`, and their
+    points lie somewhere near the shapes, so that no lever arm gets long.
+    """
 
     gap: Float[AnyArray, " k"]
     """Distance, negative for a penetration [m]."""
@@ -77,6 +81,16 @@ def unit_rows(
     length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
     direction = jnp.where(is_zero[:, None], otherwise, vectors / length[:, None])
     return direction, jnp.where(is_zero, 0.0, length)
+
+
+def pick(rows: Shaped[AnyArray, "n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:
+    """One row, by a number that comes from an argmax and is therefore never out of bounds."""
+    return jnp.asarray(rows).at[index].get(mode="promise_in_bounds")
+
+
+def turned(rows: Float[AnyArray, "3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, "3 *rest"]:
+    """What belongs to x, y and z, turned round so that a given axis comes first: of y the order is y, z, x."""
+    return jnp.where(axis == 0, rows, jnp.where(axis == 1, jnp.roll(rows, -1, axis=0), jnp.roll(rows, -2, axis=0)))
 
 
 def tangents(normal: Vec3) -> tuple[Vec3, Vec3]:

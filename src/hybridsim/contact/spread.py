@@ -1,30 +1,59 @@
 """Choosing few contact points among many so that they bear a body as all of them would."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.core.types import AnyArray
+from hybridsim.contact.points import pick
+from hybridsim.core.types import AnyArray, Scalar
 
-LOW_BEFORE_FAR = 20.0
+LOW_BEFORE_FAR = 10.0
 """How much farther out a point must be, by how much higher it lies, to be chosen instead of a lower one."""
-_ANGLES = np.pi / 8.0 + np.pi / 2.0 * np.arange(4)
-DIRECTIONS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
-"""Four directions along none of which the corners of a square, straight or on its tip, lie side by side: with equal
-candidates, rounding would choose now one and now the other."""
+SAME_PLACE = 1e-6
+"""Points nearer to each other than this [m] are one."""
+_ORDER = 1e-9 * np.array([0.8, 0.6])
+"""Which of equally low points comes first; without it, rounding would choose now one and now the other."""
 
 
-def spread_indices(
-    flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], there: Bool[AnyArray, " n"] | None = None
-) -> Int[AnyArray, "4"]:
-    """Of some points the outermost in four directions, where lower ones are preferred to outer ones.
+def spread(
+    flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], there: Bool[AnyArray, " n"]
+) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
+    """Four of some points: the lowest, the one farthest from it, and on either side of these two the farthest out.
+
+    Of a rectangle these are always the four corners. The lower a point, the less far out it must be; where nothing but
+    a corner or an edge is near the surface, fewer than four points are left.
 
     Args:
         flat: the points' coordinates along the surface that they may touch [m].
         heights: of the points above it [m].
-        there: which points count; all of them by default.
+        there: which points count.
+
+    Returns:
+        Numbers of the points, and which of these are there and not at the place of another one before.
     """
-    score = DIRECTIONS @ flat.T - LOW_BEFORE_FAR * heights
-    if there is not None:
-        score = jnp.where(there, score, -np.inf)
-    return jnp.argmax(score, axis=1)
+    # a choice has no derivative
+    flat, heights = jax.lax.stop_gradient((jnp.asarray(flat), jnp.asarray(heights)))
+
+    def best(score: Float[AnyArray, " n"]) -> Int[AnyArray, ""]:
+        return jnp.argmax(jnp.where(there, score, -np.inf))
+
+    lowest = best(flat @ _ORDER - heights)
+    away = flat - pick(flat, lowest)
+    cost = LOW_BEFORE_FAR * (heights - pick(heights, lowest))
+    farthest = best(_length(away) - cost)
+    line = pick(away, farthest)
+    length = _length(line)
+    aside = (away[:, 1] * line[0] - away[:, 0] * line[1]) / jnp.where(length > SAME_PLACE, length, 1.0)
+    chosen = jnp.stack([lowest, farthest, best(aside - cost), best(-aside - cost)])
+
+    places = [pick(flat, chosen[k]) for k in range(4)]
+    is_new = [
+        jnp.stack([_length(places[k] - places[j]) > SAME_PLACE for j in range(k)]).all() if k else jnp.asarray(True)
+        for k in range(4)
+    ]
+    return chosen, jnp.stack([pick(there, chosen[k]) & is_new[k] for k in range(4)])
+
+
+def _length(vectors: Float[AnyArray, "*n 2"]) -> Float[AnyArray, "*n"] | Scalar:
+    return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))

@@ -20,6 +20,8 @@ SMALL_SINE = 1e-3
 """Below this sine of half an angle the logarithm of a rotation is a series; its first dropped term is 1e-25."""
 LIMIT_RAMP = 0.01
 """Penetration [rad or m] over which the damper of a limit stop comes in, so that its force does not jump."""
+TINY_COMPLIANCE = 1e-10
+"""What every row of a contact problem gives way [1/kg], so that one that nothing can move divides by no zero."""
 TINY_SQUARED_NORM = 1e-200
 """Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
 

@@ -15,11 +15,20 @@ from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 
 
-def passive_torques(model: Model, q: Q, qd: Qd) -> Tau:
-    """Sum of all passive joint torques or forces [N·m or N]."""
+def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
+    """Sum of all passive joint torques or forces [N·m or N].
+
+    Args:
+        model: the mechanism.
+        q: coordinates.
+        qd: velocities.
+        smooth: springs and dampers only; dry friction and limits are then somebody else's.
+    """
     tree_q, tree_qd = expand_q(model, q), expand_v(model, qd)
     springs = -model.joint.stiffness * spring_deflection(model, tree_q)
     damping = -model.joint.damping * tree_qd
+    if smooth:
+        return reduce_tau(model, springs + damping)
     return reduce_tau(model, springs + damping + dry_friction(model, tree_qd) + limit_stops(model, tree_q, tree_qd))
 
 
@@ -43,9 +52,13 @@ def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
     w `friction_width`.
     """
+    return -friction_level(model, qd) * smooth_sign(qd, model.joint.friction_width)
+
+
+def friction_level(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+    """The largest dry friction at a velocity [N·m or N]."""
     joint = model.joint
-    level = joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
-    return -level * smooth_sign(qd, joint.friction_width)
+    return joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
 
 
 def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:

@@ -1,7 +1,7 @@
 """One evaluation of the dynamics: state and inputs to joint accelerations, every tap in sight."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.contact.touch import Motion, touches
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
 from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
@@ -29,6 +30,8 @@ class Evaluation(NamedTuple):
     q: Q
     qd: Qd
     u: Control
+    contact: Any
+    """What contact remembers for the next step; none if it has no memory."""
 
 
 def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluation:
@@ -47,9 +50,10 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     X_WB = taps("body.pose", kin.X_WB)
     V_WB_B = taps("body.twist", kin.V_WB_B)
     kin = eqx.tree_at(lambda k: k.V_WB_B, kin, V_WB_B)
+    touch = touches(model, sim.contact.watched, X_WB, V_WB_B, taps)
 
     # joint torques
-    passive = taps("joint.passive", passive_torques(model, q, qd))
+    passive = taps("joint.passive", passive_torques(model, q, qd, smooth=sim.contact.bears_joints))
     u = taps("actuator.command", inputs.u)
     actuation = taps("joint.actuation", sim.actuation.torques(model, q, qd, u, state.aux["actuation"], sim.dt))
     tau = taps("joint.tau", passive + actuation)
@@ -57,9 +61,12 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     # body forces
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
     bias = taps("body.bias_force", bias_forces(inertia, kin))
+    F_ext = F_ext + sim.contact.wrenches(model, touch, X_WB, sim.dt, taps)
 
-    qdd = taps("joint.qdd", articulated_body(model, kin, inertia, bias - F_ext, tau))
-    return Evaluation(qdd, q, qd, u)
+    qdd = articulated_body(model, kin, inertia, bias - F_ext, tau)
+    motion = Motion(q, qd, kin, inertia, touch)
+    qdd, memory = sim.contact.after_impulses(model, motion, qdd, state.aux.get("contact"), sim.dt, taps)
+    return Evaluation(taps("joint.qdd", qdd), q, qd, u, memory)
 
 
 def external_forces(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:

@@ -89,7 +89,8 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
 def _advanced_aux(sim: Simulator, state: State, seen: Evaluation) -> dict:
     """Memory one step later; it sees what the first evaluation of the step saw, grafts included."""
     memory = state.aux["actuation"]
-    return state.aux | {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
+    new = {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
+    return state.aux | (new if seen.contact is None else new | {"contact": seen.contact})
 
 
 _STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

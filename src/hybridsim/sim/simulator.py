@@ -1,9 +1,14 @@
 """Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.contact import AbstractContact, NoContact
+from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import JointType
@@ -18,6 +23,9 @@ INTEGRATORS = ("euler", "rk4", "implicit")
 """Ways to take a step: semi-implicit Euler, Runge–Kutta, implicit in velocity."""
 
 
+CONTACTS = {"none": NoContact, "impulse": ImpulseContact, "compliant": CompliantContact}
+"""Contact models by name."""
+
 BACKENDS = ("auto", "native", "xla")
 """What runs a rollout: native code where it can and XLA elsewhere, native code or nothing, XLA."""
 
@@ -28,6 +36,8 @@ class Simulator(eqx.Module):
     model: Model
     blueprint: Blueprint
     actuation: Actuation
+    contact: AbstractContact
+    """How bodies touch; not at all by default."""
     dt: Scalar
     """Time step [s]."""
     integrator: str = eqx.field(static=True)
@@ -42,6 +52,7 @@ class Simulator(eqx.Module):
         *,
         blueprint: Blueprint | None = None,
         actuation: Actuation | None = None,
+        contact: AbstractContact | str | None = None,
         dt: Numbers | None = None,
         integrator: str = "euler",
         backend: str = "auto",
@@ -52,6 +63,8 @@ class Simulator(eqx.Module):
             model: the mechanism.
             blueprint: networks to graft; none by default.
             actuation: how commands become torques; the model's own actuators by default.
+            contact: how bodies touch: `impulse`, `compliant`, or one of these with settings of its own; by default they
+                pass through each other.
             dt: time step [s]; the model's own by default.
             integrator: how a step is taken.
             backend: what runs rollouts.
@@ -70,9 +83,10 @@ class Simulator(eqx.Module):
         if not isinstance(self.dt, Tracer) and not (np.isfinite(self.dt).all() and (self.dt > 0.0).all()):
             raise ValueError(f"the time step must be positive and finite, not {dt} s")
         self.actuation.check(self.dt)
+        self.contact = _bound_contact(contact, model, integrator)
         self.integrator = integrator
         self.backend = backend
-        self.axis_names = tuple(axis_names(model).items())
+        self.axis_names = (*axis_names(model).items(), (Axis.CONTACT, self.contact.watched.names))
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
 
     def bound_blueprint(self) -> BoundBlueprint:
@@ -98,7 +112,26 @@ class Simulator(eqx.Module):
             )
         if not isinstance(start, Tracer):
             start = _with_unit_quaternions(model, start)
-        return State(start, speed, as_floats(t), {"actuation": self.actuation.initial(model, start, speed)})
+        aux: dict[str, Any] = {"actuation": self.actuation.initial(model, start, speed)}
+        if (memory := self.contact.initial()) is not None:
+            aux["contact"] = memory
+        return State(start, speed, as_floats(t), aux)
+
+
+def _bound_contact(given: AbstractContact | str | None, model: Model, integrator: str) -> AbstractContact:
+    if isinstance(given, str):
+        if given not in CONTACTS:
+            raise ValueError(f"unknown contact model {given!r}; choose one of {', '.join(CONTACTS)}")
+        given = CONTACTS[given]()
+    contact = NoContact() if given is None else given
+    if not isinstance(contact, AbstractContact):
+        raise TypeError(f"contact is a model of contact or the name of one, not {type(contact).__name__}")
+    if integrator not in contact.integrators:
+        raise ValueError(
+            f"{type(contact).__name__} corrects the velocities of a step once, which the integrator {integrator!r} "
+            "does not allow: use 'euler', or compliant contact"
+        )
+    return contact.bound(model)
 
 
 def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:

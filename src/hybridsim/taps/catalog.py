@@ -16,6 +16,7 @@ class Axis(StrEnum):
     DOF = "dof"
     BODY = "body"
     ACTUATOR = "actuator"
+    CONTACT = "contact"
 
 
 class Form(StrEnum):
@@ -34,6 +35,7 @@ class Form(StrEnum):
 
 
 _XYZ = ("x", "y", "z")
+_TANGENTS = ("t1", "t2")
 
 
 def _vectors(*names: str) -> tuple[str, ...]:
@@ -98,6 +100,32 @@ CATALOG: tuple[Quantity, ...] = (
         "sim/forward.py",
         _vectors("omega", "v"),
     ),
+    Quantity("contact.gap", Axis.CONTACT, "m", "Distance, negative for a penetration.", "contact/touch.py"),
+    Quantity(
+        "contact.point",
+        Axis.CONTACT,
+        "m",
+        "Point in the world where the bodies touch, or are nearest.",
+        "contact/touch.py",
+        _XYZ,
+    ),
+    Quantity(
+        "contact.normal",
+        Axis.CONTACT,
+        "-",
+        "Unit vector in the world from the second body to the first.",
+        "contact/touch.py",
+        _XYZ,
+    ),
+    Quantity("contact.gap_velocity", Axis.CONTACT, "m/s", "Velocity at which the bodies part.", "contact/touch.py"),
+    Quantity(
+        "contact.slip_velocity",
+        Axis.CONTACT,
+        "m/s",
+        "Velocity of the first body along the second, along both tangents.",
+        "contact/touch.py",
+        _TANGENTS,
+    ),
     Quantity("joint.passive", Axis.DOF, "N·m, N", "Torque of springs, friction and limit stops.", "sim/forward.py"),
     Quantity("actuator.command", Axis.ACTUATOR, "as the actuator", "Commands as they arrive.", "sim/forward.py"),
     Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),
@@ -117,6 +145,23 @@ CATALOG: tuple[Quantity, ...] = (
         "Force that keeps the body turning about its origin: ω × I ω, ω × (ω × h).",
         "sim/forward.py",
         _vectors("torque", "force"),
+    ),
+    Quantity("contact.normal_force", Axis.CONTACT, "N", "Force that pushes the bodies apart.", "contact/forces.py"),
+    Quantity(
+        "contact.friction_force",
+        Axis.CONTACT,
+        "N",
+        "Friction on the first body, along both tangents.",
+        "contact/forces.py",
+        _TANGENTS,
+    ),
+    Quantity(
+        "contact.impulse",
+        Axis.CONTACT,
+        "N·s",
+        "What acts on the first body in a step, along the normal and both tangents.",
+        "contact/forces.py",
+        ("n", *_TANGENTS),
     ),
     Quantity("joint.qdd", Axis.DOF, "rad/s², m/s²", "Joint accelerations.", "sim/forward.py"),
     Quantity("step.qd_next", Axis.DOF, "rad/s, m/s", "Joint velocities after the step.", "sim/integrate.py"),

@@ -1,0 +1,68 @@
+"""What every model of contact offers to a step: forces on bodies, and impulses at its end."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.contact.candidates import Candidates
+from hybridsim.contact.touch import Motion, Touch
+from hybridsim.core.types import AnyArray, Qdd, Scalar
+from hybridsim.model.model import Model
+from hybridsim.spatial.transform import Pose
+from hybridsim.taps.taps import Taps
+
+NOTHING = Candidates((), ())
+"""An empty list of contacts."""
+
+
+class AbstractContact(eqx.Module):
+    """A model of contact. `bound` readies it for a mechanism; the simulator does that."""
+
+    watched: eqx.AbstractVar[Candidates]
+    """The contacts that are watched."""
+    integrators = ("euler", "rk4", "implicit")
+    """Integrators that it works with."""
+    bears_joints = False
+    """Does it take care of joint limits and dry friction of joints?"""
+
+    @abc.abstractmethod
+    def bound(self, model: Model) -> "AbstractContact":
+        """The contact model for a mechanism: its pairs listed, with one number for each."""
+
+    def initial(self) -> Any:
+        """Memory at the start of a simulation; none by default."""
+        return None
+
+    def wrenches(self, model: Model, touch: Touch, X_WB: Pose, dt: Scalar, taps: Taps) -> Float[AnyArray, "nb 6"]:
+        """Wrench of the contacts on each body, at its origin and in its frame [N·m, N]."""
+        del touch, X_WB, dt, taps
+        return np.zeros((model.nb, 6))
+
+    def after_impulses(
+        self, model: Model, motion: Motion, qdd: Qdd, memory: Any, dt: Scalar, taps: Taps
+    ) -> tuple[Qdd, Any]:
+        """Accelerations over a step with the impulses in it, and the memory after it.
+
+        Args:
+            model: the mechanism.
+            motion: at the start of the step.
+            qdd: accelerations without impulses [rad/s² or m/s²].
+            memory: of the last step.
+            dt: time step [s].
+            taps: of the step.
+        """
+        del model, motion, dt, taps
+        return qdd, memory
+
+
+class NoContact(AbstractContact):
+    """Bodies pass through each other."""
+
+    watched: Candidates = eqx.field(static=True, default=NOTHING)
+
+    def bound(self, model: Model) -> "NoContact":
+        del model
+        return self

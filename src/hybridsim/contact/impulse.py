@@ -1,0 +1,169 @@
+"""Impulse contact: rigid bodies that push, rub and bounce, as a complementarity problem of velocities.
+
+In every step the velocities that motion without contact would lead to are corrected by impulses, so that bodies do not
+move into each other and friction opposes their slip (Stewart & Trinkle 1996, Anitescu & Potra 1997):
+
+    0 ≤ x_n  ⊥  w_n + R x_n − aim ≥ 0,    |x_t| ≤ μ x_n opposing w_t,    w = J (v + M⁻¹ Jᵀ x).
+
+What a contact aims at depends on its gap. Apart, it may close within the step, no further: −gap/dt. Penetrating, it
+opens again as the stabilisation says. After an impact it opens with `restitution` times the speed at which it was met:
+bodies first touch, in the step that would have taken them into each other, and part in the next.
+
+The regularisation R = softness · A + cfm of a normal row lets it give way a little. It spreads the load over the
+corners of a box and makes few sweeps from the last step's impulses converge: a stack of five boxes rests with one.
+"""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.contact.candidates import Candidates, candidates
+from hybridsim.contact.contact import NOTHING, AbstractContact
+from hybridsim.contact.delassus import velocity_change
+from hybridsim.contact.forces import tapped_impulses
+from hybridsim.contact.from_distance import felt_from_distance
+from hybridsim.contact.gauss_seidel import CONES
+from hybridsim.contact.impulses import GRADIENTS, Rows, impulses
+from hybridsim.contact.joint_rows import JointRows, joint_rows, rows_at
+from hybridsim.contact.pair_numbers import PairNumbers, larger, mean, per_pair
+from hybridsim.contact.stabilisation import Recovery, Stabilisation
+from hybridsim.contact.touch import Motion, contact_jacobian
+from hybridsim.core.numerics import TINY_COMPLIANCE
+from hybridsim.core.types import AnyArray, Qd, Scalar
+from hybridsim.dynamics.crba import tree_mass_matrix
+from hybridsim.model.coordinates import carried_acceleration, coupling
+from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
+from hybridsim.model.model import Model
+
+
+class ImpulseMemory(eqx.Module):
+    """What the next step wants to know of this one."""
+
+    impulse: Float[AnyArray, " n"]
+    """Impulses to start from [N·s, and N·m·s for joints]."""
+    approach: Float[AnyArray, " nc"]
+    """Speed at which contacts were met that have not parted yet [m/s]."""
+
+
+class ImpulseContact(AbstractContact):
+    """Contact by impulses. Numbers per pair may be one for all, one each, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
+
+    friction: PairNumbers = None
+    """Coulomb's μ per pair; by default the larger one of the two surfaces."""
+    restitution: PairNumbers = None
+    """Speed after an impact by the speed before it, per pair; by default the larger one of the two surfaces."""
+    softness: PairNumbers = None
+    """Share of a contact's apparent inverse mass by which it gives way, per pair; by default the surfaces' mean."""
+    cfm: PairNumbers = 0.0
+    """Constraint force mixing [1/kg] per pair: what is added besides."""
+    stabilisation: Stabilisation = Recovery()
+    """How penetrations are undone: `Recovery`, `Erp` or `Baumgarte`."""
+    sweeps: int = eqx.field(static=True, default=4)
+    """Turns of every row in projected Gauss–Seidel; each step begins with the impulses of the last."""
+    cone: str = eqx.field(static=True, default="pyramid")
+    """Friction bounded along each tangent by itself (`pyramid`) or by a circle (`cone`)."""
+    gradient: str = eqx.field(static=True, default="unrolled")
+    """Derivative of the sweeps (`unrolled`) or of the solution (`implicit`)."""
+    reach: float = eqx.field(static=True, default=0.0)
+    """Distance [m] over which derivatives feel contacts that do not touch; values are never changed by it."""
+    only: tuple[str, ...] = eqx.field(static=True, default=())
+    """Pairs to watch; all that may touch by default. See `candidates`."""
+    exclude: tuple[str, ...] = eqx.field(static=True, default=())
+    """Pairs to leave out."""
+    self_collision: bool = eqx.field(static=True, default=True)
+    """Can bodies of one tree touch each other?"""
+    joints: JointRows = JointRows()
+    """Limits and dry friction of joints, which are rows of the same problem; found by the simulator."""
+    watched: Candidates = eqx.field(static=True, default=NOTHING)
+    """The contacts that are watched; made by the simulator."""
+    integrators = ("euler",)
+    bears_joints = True
+
+    def __check_init__(self):
+        for what, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
+            if value not in choices:
+                raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(choices)}")
+        if self.sweeps < 1:
+            raise ValueError(f"projected Gauss–Seidel needs at least one sweep, not {self.sweeps}")
+        if self.reach < 0.0:
+            raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
+
+    def bound(self, model: Model) -> "ImpulseContact":
+        """The contact model for a mechanism: its pairs listed, one number for each."""
+        pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
+
+        def numbers(what: str) -> AnyArray | None:
+            given = getattr(self, what)
+            return None if given is None else per_pair(what, given, pairs)
+
+        given = {what: numbers(what) for what in ("friction", "restitution", "softness", "cfm")}
+        stabilisation = self.stabilisation.bound(pairs)
+        return replace(self, **given, stabilisation=stabilisation, joints=joint_rows(model), watched=pairs)
+
+    def initial(self) -> ImpulseMemory:
+        """Memory at the start."""
+        return ImpulseMemory(np.zeros(3 * self.watched.nc + self.joints.count), np.zeros(self.watched.nc))
+
+    def after_impulses(self, model, motion, qdd, memory, dt, taps):
+        nc, touch = self.watched.nc, motion.touch
+        if not nc + self.joints.count:
+            return qdd, memory
+        free = dt * carried_acceleration(model, motion.qd, qdd)
+        rows = self._rows(model, motion, free, memory, dt)
+        x = impulses(rows, memory.impulse, self.sweeps, self.gradient)
+        force = x[: 3 * nc].reshape(nc, 3) / dt
+        acting = tapped_impulses(self._felt(force[:, 0], touch.gap, rows, dt), lambda _: force[:, 1:], dt, taps)
+        is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0)
+        approach = jnp.where(is_met, jnp.maximum(-touch.velocity[:, 0], 0.0), 0.0)
+        change = velocity_change(rows.M, rows.J, jnp.concatenate([acting.reshape(-1), x[3 * nc :]]))
+        return qdd + change / dt, ImpulseMemory(x, approach)
+
+    def _rows(self, model: Model, motion: Motion, free: Qd, memory: ImpulseMemory, dt: Scalar) -> Rows:
+        """The problem of one step."""
+        pairs, geometry, touch = self.watched, model.geometry, motion.touch
+        each = np.array(pairs.pair_of, dtype=int)
+        friction = larger(geometry.friction, pairs) if self.friction is None else jnp.asarray(self.friction)
+        restitution = larger(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
+        softness = mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
+        joint = rows_at(model, self.joints, motion.q, motion.qd, dt)
+        J = jnp.concatenate([contact_jacobian(model, pairs, motion.kin, touch), joint.J])
+
+        opening = self.stabilisation.opening(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
+        aim = jnp.where(touch.gap > 0.0, -touch.gap / dt, opening)
+        bounces = (restitution[each] > 0.0) & (memory.approach > 0.0)
+        aim = jnp.where(bounces, jnp.maximum(aim, restitution[each] * memory.approach), aim)
+        start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
+        start = jnp.concatenate([start, joint.J @ motion.qd - joint.opening])
+
+        def of_normals(numbers, of_limits):
+            """Numbers of normal rows and of limits; friction does not give way."""
+            contacts = jnp.zeros((pairs.nc, 3)).at[:, 0].set(numbers[each]).reshape(-1)
+            limits = [of_limits] * len(self.joints.limited) + [0.0] * len(self.joints.rubbing)
+            return jnp.concatenate([contacts, np.array(limits)])
+
+        M = tree_mass_matrix(model, motion.kin, motion.inertia)
+        if model.topology.is_coupled:
+            G = coupling(model)
+            M = G.T @ M @ G
+        return Rows(
+            M=M,
+            J=J,
+            b=start + J @ free,
+            softness=of_normals(softness, DEFAULT_SOFTNESS),
+            cfm=of_normals(jnp.asarray(self.cfm), 0.0) + TINY_COMPLIANCE,
+            friction=friction[each],
+            lower=joint.lower,
+            upper=joint.upper,
+            cone=self.cone,
+        )
+
+    def _felt(self, normal_force, gap, rows: Rows, dt: Scalar):
+        """Normal forces whose derivatives know of contacts that do not touch."""
+        if not self.reach:
+            return normal_force
+        # were it closed, a contact would undo a change of its gap within the recovery time
+        inverse_mass = jnp.diagonal(rows.problem().A)[: 3 * self.watched.nc : 3]
+        return felt_from_distance(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

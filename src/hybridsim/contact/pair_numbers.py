@@ -1,0 +1,65 @@
+"""Numbers per pair of shapes: taken from the surfaces in the model, or given by the user."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Float
+
+from hybridsim.contact.candidates import Candidates
+from hybridsim.core.types import AnyArray, as_floats
+
+PairNumbers = AnyArray | float | Mapping[str, float] | None
+"""One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*|floor": 0.8}`, where the last match counts."""
+
+
+def per_pair(what: str, given: PairNumbers, candidates: Candidates) -> Float[AnyArray, " npairs"]:
+    """Given numbers as one per pair; raises `ValueError` for numbers that do not fit."""
+    names = [pair.name for pair in candidates.pairs]
+    if isinstance(given, Mapping):
+        values = np.full(len(names), np.nan)
+        for pattern, value in given.items():
+            found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; there are {_listed(names)}")
+            values[found] = value
+        if np.isnan(values).any():
+            missing = [name for name, value in zip(names, values, strict=True) if np.isnan(value)]
+            raise ValueError(f"{what} is not told for {_listed(missing)}; add '*' for all others")
+        return values
+    values = as_floats(given)
+    if values.shape not in ((), (len(names),)):
+        raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {_listed(names)}")
+    if not isinstance(values, Tracer) and not ((values >= 0.0) & np.isfinite(values)).all():
+        raise ValueError(f"{what} must be finite and not negative, not {values.tolist()}")
+    return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
+
+
+def larger(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
+    """Of two surfaces' numbers the larger one; that of the surface with the higher priority, if they differ."""
+    first, second = _shapes(candidates)
+    values = jnp.asarray(values)
+    return jnp.maximum(values[first], values[second])
+
+
+def mean(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
+    """The mean of two surfaces' numbers; that of the surface with the higher priority, if they differ."""
+    first, second = _shapes(candidates)
+    values = jnp.asarray(values)
+    return 0.5 * (values[first] + values[second])
+
+
+def _shapes(candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    """The shapes whose surfaces count for each pair; twice the same where one has priority."""
+    chosen = []
+    for pair in candidates.pairs:
+        a, b = candidates.infos[pair.first].priority, candidates.infos[pair.second].priority
+        chosen.append((pair.second if b > a else pair.first, pair.first if a > b else pair.second))
+    first, second = np.array(chosen, dtype=int).reshape(-1, 2).T
+    return first, second
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
