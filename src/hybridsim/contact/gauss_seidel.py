@@ -4,8 +4,9 @@ Velocities after the impulses x are w = A x + b. Every contact wants 0 ≤ x_n �
 slip within |x_t| ≤ μ x_n, every further row lower ≤ x ≤ upper with w = 0 between the bounds. Row by row, each impulse
 is set so that its own w vanishes, then projected onto what is allowed; a fixed number of sweeps over all rows.
 
-Impulses are kept in the order in which they are to be updated: the one whose turn it is stands first and goes to the
-end. So no index depends on a loop's counter, and a sweep is one loop for XLA and no indexing at all in native code.
+Rows are divided by their own entry of A beforehand, so that a turn is a sum of products and a projection. Impulses are
+kept in the order in which they are to be updated: the one whose turn it is stands first and goes to the end. So no
+index depends on a loop's counter, and a sweep is one loop for XLA and no indexing at all in native code.
 """
 
 from functools import partial
@@ -16,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.numerics import clamp
-from hybridsim.core.types import AnyArray, Scalar
+from hybridsim.core.numerics import TINY_COMPLIANCE, clamp
+from hybridsim.core.types import AnyArray
 
 CONES = ("pyramid", "cone")
 """Friction bounded along each tangent by itself, or by a circle."""
@@ -47,12 +48,42 @@ class Problem(eqx.Module):
         """Number of single rows."""
         return self.lower.shape[0]
 
+    @property
+    def blocks(self) -> Float[AnyArray, "nc 3 3"]:
+        """A between each contact's own rows."""
+        nc = self.nc
+        return self.A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)[np.arange(nc), :, np.arange(nc)]
+
+    @property
+    def steps(self) -> Float[AnyArray, " n"]:
+        """What each row's velocity is multiplied by to give the change of its impulse."""
+        steps = 1.0 / jnp.diagonal(self.A)
+        if self.cone == "pyramid" or not self.nc:
+            return steps
+        # one step for both tangents, so short that it cannot overshoot: then what is projected opposes the slip
+        own = self.blocks
+        both = 1.0 / (jnp.maximum(own[:, 1, 1], own[:, 2, 2]) + jnp.abs(own[:, 1, 2]))
+        contacts = steps[: 3 * self.nc].reshape(-1, 3).at[:, 1:].set(both[:, None])
+        return jnp.concatenate([contacts.reshape(-1), steps[3 * self.nc :]])
+
+    @property
+    def limits(self) -> Float[AnyArray, "nc 2"]:
+        """Coulomb's μ along both tangents: none along one in which nothing can move.
+
+        A planar mechanism has no motion out of its plane, and with this, native code has no impulses there either.
+        """
+        own = self.blocks
+        moves = jnp.stack([own[:, 1, 1], own[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
+        return jnp.where(moves, self.friction[:, None], 0.0)
+
 
 def gauss_seidel(problem: Problem, start: Float[AnyArray, " n"], sweeps: int) -> Float[AnyArray, " n"]:
     """Impulses after some sweeps."""
     nc, nj = problem.nc, problem.nj
-    contacts = _contact_rows(problem) if nc else None
-    singles = _single_rows(problem) if nj else None
+    steps = problem.steps
+    A, b = steps[:, None] * problem.A, steps * problem.b
+    contacts = _contact_rows(problem, A, b) if nc else None
+    singles = _single_rows(problem, A, b) if nj else None
 
     def sweep(x, _):
         touching, rest = x
@@ -68,63 +99,52 @@ def gauss_seidel(problem: Problem, start: Float[AnyArray, " n"], sweeps: int) ->
 
 
 class _ContactRow(eqx.Module):
-    """What the turn of one contact needs, or of all of them with a leading axis."""
+    """What the turn of one contact needs, or of all of them with a leading axis; A and b in steps."""
 
     own: Float[AnyArray, "*nc 3 3"]
-    """A between the contact's own rows."""
+    """1 − A between the contact's own rows: zero on the diagonal where a step is the whole way."""
     others: Float[AnyArray, "*nc 3 m"]
     """A with the contacts after it, in the order in which they stand behind it."""
     rest: Float[AnyArray, "*nc 3 nj"]
     b: Float[AnyArray, "*nc 3"]
-    friction: Float[AnyArray, "*nc"]
+    friction: Float[AnyArray, "*nc 2"]
 
 
-def _contact_rows(problem: Problem) -> _ContactRow:
+def _contact_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> _ContactRow:
     nc = problem.nc
-    A = problem.A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)
-    rest = problem.A[: 3 * nc, 3 * nc :].reshape(nc, 3, problem.nj)
+    rest = A[: 3 * nc, 3 * nc :].reshape(nc, 3, problem.nj)
+    A = A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)
     turned = jnp.stack([jnp.roll(A[c], -c, axis=1) for c in range(nc)])  # its own rows first, then those after it
-    own, others = turned[:, :, 0], turned[:, :, 1:].reshape(nc, 3, -1)
-    return _ContactRow(own, others, rest, problem.b[: 3 * nc].reshape(nc, 3), problem.friction)
+    own, others = np.eye(3) - turned[:, :, 0], turned[:, :, 1:].reshape(nc, 3, -1)
+    whole = (0, 1, 2) if problem.cone == "pyramid" else (0,)
+    own = own.at[:, whole, whole].set(0.0)
+    return _ContactRow(own, others, rest, b[: 3 * nc].reshape(nc, 3), problem.limits)
 
 
 def _contact_turn(cone: str, rest: Float[AnyArray, " nj"], x: Float[AnyArray, "nc 3"], row: _ContactRow):
-    coming = row.b + row.others @ x[1:].reshape(-1) + row.rest @ rest
-    new = contact_update(cone, x[0], coming + row.own @ x[0], row.own, row.friction)
+    own, wanted = row.own, -(row.b + row.others @ x[1:].reshape(-1) + row.rest @ rest)
+    normal = jnp.maximum(wanted[0] + own[0, 1:] @ x[0, 1:], 0.0)
+    wanted = wanted[1:] + own[1:, 0] * normal
+    if cone == "pyramid":
+        limit = row.friction * normal
+        first = clamp(wanted[0] + own[1, 2] * x[0, 2], -limit[0], limit[0])
+        second = clamp(wanted[1] + own[2, 1] * first, -limit[1], limit[1])
+        new = jnp.stack([normal, first, second])
+    else:
+        wanted = wanted + own[1:, 1:] @ x[0, 1:]
+        new = jnp.concatenate([normal[None], _within_circle(wanted, jnp.max(row.friction) * normal)])
     return jnp.concatenate([x[1:], new[None]]), None
 
 
-def contact_update(
-    cone: str, x: Float[AnyArray, "3"], w: Float[AnyArray, "3"], own: Float[AnyArray, "3 3"], friction: Scalar
-) -> Float[AnyArray, "3"]:
-    """A contact's next impulse.
-
-    Args:
-        cone: `pyramid` or `cone`.
-        x: its impulse.
-        w: its velocity with that impulse.
-        own: change of its velocity by its impulse.
-        friction: Coulomb's μ.
-    """
-    normal = jnp.maximum(x[0] - w[0] / own[0, 0], 0.0)
-    limit = friction * normal
-    w = w + own[:, 0] * (normal - x[0])
-    if cone == "pyramid":
-        first = clamp(x[1] - w[1] / own[1, 1], -limit, limit)
-        w2 = w[2] + own[2, 1] * (first - x[1])
-        second = clamp(x[2] - w2 / own[2, 2], -limit, limit)
-        return jnp.stack([normal, first, second])
-    # one step for both tangents, so short that it cannot overshoot: then what is projected opposes the slip
-    step = 1.0 / (jnp.maximum(own[1, 1], own[2, 2]) + jnp.abs(own[1, 2]))
-    wanted = x[1:] - step * w[1:]
+def _within_circle(wanted: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
     squared = wanted @ wanted
     slides = squared > limit * limit
-    scale = jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0)
-    return jnp.concatenate([normal[None], scale * wanted])
+    return jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0) * wanted
 
 
 class _SingleRow(eqx.Module):
-    own: Float[AnyArray, "*nj"]
+    """What the turn of one single row needs, or of all of them with a leading axis; A and b in steps."""
+
     others: Float[AnyArray, "*nj m"]
     contacts: Float[AnyArray, "*nj k"]
     b: Float[AnyArray, "*nj"]
@@ -132,27 +152,29 @@ class _SingleRow(eqx.Module):
     upper: Float[AnyArray, "*nj"]
 
 
-def _single_rows(problem: Problem) -> _SingleRow:
+def _single_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> _SingleRow:
     first, nj = 3 * problem.nc, problem.nj
-    A = problem.A[first:, first:]
-    turned = jnp.stack([jnp.roll(A[k], -k) for k in range(nj)])
-    contacts = problem.A[first:, :first]
-    return _SingleRow(turned[:, 0], turned[:, 1:], contacts, problem.b[first:], problem.lower, problem.upper)
+    turned = jnp.stack([jnp.roll(A[first + k, first:], -k) for k in range(nj)])
+    return _SingleRow(turned[:, 1:], A[first:, :first], b[first:], problem.lower, problem.upper)
 
 
 def _single_turn(contacts: Float[AnyArray, " k"], x: Float[AnyArray, " nj"], row: _SingleRow):
-    w = row.b + row.contacts @ contacts + row.others @ x[1:] + row.own * x[0]
-    new = clamp(x[0] - w / row.own, row.lower, row.upper)
-    return jnp.concatenate([x[1:], new[None]]), None
+    wanted = -(row.b + row.contacts @ contacts + row.others @ x[1:])
+    return jnp.concatenate([x[1:], clamp(wanted, row.lower, row.upper)[None]]), None
 
 
-def gauss_seidel_map(problem: Problem, x: Float[AnyArray, " n"], w: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Every row updated by itself: a map whose fixed points, with w = A x + b, solve the problem."""
+def projected(problem: Problem, x: Float[AnyArray, " n"], w: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+    """Every row's impulse after a step of its own: where w = A x + b and nothing changes, x solves the problem."""
     nc = problem.nc
-    blocks = problem.A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)[np.arange(nc), :, np.arange(nc)]
-    touching = jax.vmap(lambda x, w, own, mu: contact_update(problem.cone, x, w, own, mu))(
-        x[: 3 * nc].reshape(nc, 3), w[: 3 * nc].reshape(nc, 3), blocks, problem.friction
-    )
-    diagonal = jnp.diagonal(problem.A)[3 * nc :]
-    rest = clamp(x[3 * nc :] - w[3 * nc :] / diagonal, problem.lower, problem.upper)
+    wanted = x - problem.steps * w
+
+    def contact(wanted, friction):
+        normal = jnp.maximum(wanted[0], 0.0)
+        limit = friction * normal
+        if problem.cone == "pyramid":
+            return jnp.concatenate([normal[None], clamp(wanted[1:], -limit, limit)])
+        return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
+
+    touching = jax.vmap(contact)(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
+    rest = clamp(wanted[3 * nc :], problem.lower, problem.upper)
     return jnp.concatenate([touching.reshape(-1), rest])

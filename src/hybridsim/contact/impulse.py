@@ -9,8 +9,9 @@ What a contact aims at depends on its gap. Apart, it may close within the step, 
 opens again as the stabilisation says. After an impact it opens with `restitution` times the speed at which it was met:
 bodies first touch, in the step that would have taken them into each other, and part in the next.
 
-The regularisation R = softness · A + cfm of a normal row lets it give way a little. It spreads the load over the
-corners of a box and makes few sweeps from the last step's impulses converge: a stack of five boxes rests with one.
+The regularisation R = softness / mass + cfm of a normal row, with the apparent mass of the two bodies at q = 0, lets it
+give way a little. It spreads the load over the corners of a box and makes few sweeps from the last step's impulses
+converge: a stack of five boxes stays at rest with two.
 """
 
 from dataclasses import replace
@@ -20,21 +21,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.contact.apparent_mass import inverse_masses
 from hybridsim.contact.candidates import Candidates, candidates
 from hybridsim.contact.contact import NOTHING, AbstractContact
-from hybridsim.contact.delassus import velocity_change
+from hybridsim.contact.delassus import response
 from hybridsim.contact.forces import tapped_impulses
 from hybridsim.contact.from_distance import felt_from_distance
 from hybridsim.contact.gauss_seidel import CONES
-from hybridsim.contact.impulses import GRADIENTS, Rows, impulses
+from hybridsim.contact.impulses import GRADIENTS, Mechanism, Rows, answer, velocity_change
 from hybridsim.contact.joint_rows import JointRows, joint_rows, rows_at
 from hybridsim.contact.pair_numbers import PairNumbers, larger, mean, per_pair
 from hybridsim.contact.stabilisation import Recovery, Stabilisation
 from hybridsim.contact.touch import Motion, contact_jacobian
 from hybridsim.core.numerics import TINY_COMPLIANCE
 from hybridsim.core.types import AnyArray, Qd, Scalar
-from hybridsim.dynamics.crba import tree_mass_matrix
-from hybridsim.model.coordinates import carried_acceleration, coupling
+from hybridsim.model.coordinates import carried_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
@@ -48,6 +49,15 @@ class ImpulseMemory(eqx.Module):
     """Speed at which contacts were met that have not parted yet [m/s]."""
 
 
+class InverseMass(eqx.Module):
+    """What a unit of impulse changes velocities by at q = 0: the scale of softness."""
+
+    pairs: Float[AnyArray, " npairs"] | None = None
+    """Of the two shapes of each pair together [1/kg]."""
+    limits: Float[AnyArray, " nl"] | None = None
+    """Of each limited joint [1/kg or 1/(kg·m²)]."""
+
+
 class ImpulseContact(AbstractContact):
     """Contact by impulses. Numbers per pair may be one for all, one each, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
 
@@ -56,7 +66,7 @@ class ImpulseContact(AbstractContact):
     restitution: PairNumbers = None
     """Speed after an impact by the speed before it, per pair; by default the larger one of the two surfaces."""
     softness: PairNumbers = None
-    """Share of a contact's apparent inverse mass by which it gives way, per pair; by default the surfaces' mean."""
+    """By how much a contact gives way, by the apparent inverse mass, per pair; by default the surfaces' mean."""
     cfm: PairNumbers = 0.0
     """Constraint force mixing [1/kg] per pair: what is added besides."""
     stabilisation: Stabilisation = Recovery()
@@ -77,6 +87,8 @@ class ImpulseContact(AbstractContact):
     """Can bodies of one tree touch each other?"""
     joints: JointRows = JointRows()
     """Limits and dry friction of joints, which are rows of the same problem; found by the simulator."""
+    inverse_mass: InverseMass = InverseMass()
+    """How easily what touches is moved; found by the simulator."""
     watched: Candidates = eqx.field(static=True, default=NOTHING)
     """The contacts that are watched; made by the simulator."""
     integrators = ("euler",)
@@ -100,8 +112,16 @@ class ImpulseContact(AbstractContact):
             return None if given is None else per_pair(what, given, pairs)
 
         given = {what: numbers(what) for what in ("friction", "restitution", "softness", "cfm")}
-        stabilisation = self.stabilisation.bound(pairs)
-        return replace(self, **given, stabilisation=stabilisation, joints=joint_rows(model), watched=pairs)
+        joints, (of_shapes, of_joints) = joint_rows(model), inverse_masses(model)
+        of_pairs = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
+        return replace(
+            self,
+            **given,
+            stabilisation=self.stabilisation.bound(pairs),
+            joints=joints,
+            inverse_mass=InverseMass(of_pairs, of_joints[list(joints.limited)]),
+            watched=pairs,
+        )
 
     def initial(self) -> ImpulseMemory:
         """Memory at the start."""
@@ -113,13 +133,16 @@ class ImpulseContact(AbstractContact):
             return qdd, memory
         free = dt * carried_acceleration(model, motion.qd, qdd)
         rows = self._rows(model, motion, free, memory, dt)
-        x = impulses(rows, memory.impulse, self.sweeps, self.gradient)
+        mechanism = Mechanism(model, motion.kin, motion.inertia)
+        x, dv = answer(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
-        acting = tapped_impulses(self._felt(force[:, 0], touch.gap, rows, dt), lambda _: force[:, 1:], dt, taps)
+        normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
+        acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps)
+        if self.reach or taps.is_active:
+            dv = dv + velocity_change(mechanism, rows.J[: 3 * nc], (acting - dt * force).reshape(-1))
         is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0)
         approach = jnp.where(is_met, jnp.maximum(-touch.velocity[:, 0], 0.0), 0.0)
-        change = velocity_change(rows.M, rows.J, jnp.concatenate([acting.reshape(-1), x[3 * nc :]]))
-        return qdd + change / dt, ImpulseMemory(x, approach)
+        return qdd + dv / dt, ImpulseMemory(x, approach)
 
     def _rows(self, model: Model, motion: Motion, free: Qd, memory: ImpulseMemory, dt: Scalar) -> Rows:
         """The problem of one step."""
@@ -138,32 +161,24 @@ class ImpulseContact(AbstractContact):
         start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
         start = jnp.concatenate([start, joint.J @ motion.qd - joint.opening])
 
-        def of_normals(numbers, of_limits):
-            """Numbers of normal rows and of limits; friction does not give way."""
-            contacts = jnp.zeros((pairs.nc, 3)).at[:, 0].set(numbers[each]).reshape(-1)
-            limits = [of_limits] * len(self.joints.limited) + [0.0] * len(self.joints.rubbing)
-            return jnp.concatenate([contacts, np.array(limits)])
-
-        M = tree_mass_matrix(model, motion.kin, motion.inertia)
-        if model.topology.is_coupled:
-            G = coupling(model)
-            M = G.T @ M @ G
+        soft = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
+        # friction does not give way, nor does what bounces
+        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(jnp.where(bounces, 0.0, soft[each]))
+        limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
         return Rows(
-            M=M,
             J=J,
             b=start + J @ free,
-            softness=of_normals(softness, DEFAULT_SOFTNESS),
-            cfm=of_normals(jnp.asarray(self.cfm), 0.0) + TINY_COMPLIANCE,
+            cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.rubbing))]) + TINY_COMPLIANCE,
             friction=friction[each],
             lower=joint.lower,
             upper=joint.upper,
             cone=self.cone,
         )
 
-    def _felt(self, normal_force, gap, rows: Rows, dt: Scalar):
+    def _felt(self, normal_force, gap, mechanism: Mechanism, rows: Rows, dt: Scalar):
         """Normal forces whose derivatives know of contacts that do not touch."""
         if not self.reach:
             return normal_force
         # were it closed, a contact would undo a change of its gap within the recovery time
-        inverse_mass = jnp.diagonal(rows.problem().A)[: 3 * self.watched.nc : 3]
+        inverse_mass = jnp.diagonal(response(*mechanism).delassus(rows.J[: 3 * self.watched.nc : 3])) + TINY_COMPLIANCE
         return felt_from_distance(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

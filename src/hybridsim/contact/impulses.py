@@ -1,4 +1,4 @@
-"""Solving a contact problem for its impulses, with one of two derivatives.
+"""Solving a contact problem for its impulses and what they do to the velocities, with one of two derivatives.
 
 `unrolled`: the derivative of the sweeps that were made, exact for what was computed, however far they have come.
 
@@ -8,81 +8,126 @@ none of them has to be kept for the reverse sweep. It is off by as much as the s
 nothing of the impulses that they started with.
 """
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.contact.delassus import delassus, divided, factor
-from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, gauss_seidel_map
-from hybridsim.core.types import AnyArray
+from hybridsim.contact.delassus import momentum, response
+from hybridsim.contact.elimination import eliminated
+from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected
+from hybridsim.core.types import AnyArray, Qd, Tau
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia
 
 GRADIENTS = ("unrolled", "implicit")
+
+
+class Mechanism(NamedTuple):
+    """What decides how velocities answer to impulses."""
+
+    model: Model
+    kin: Kinematics
+    inertia: RigidInertia
 
 
 class Rows(eqx.Module):
     """A contact problem of a mechanism; `Problem` says what the fields mean that are not explained here."""
 
-    M: Float[AnyArray, "nv nv"]
-    """Mass matrix."""
     J: Float[AnyArray, "n nv"]
     """Velocities of the rows by those of the mechanism."""
     b: Float[AnyArray, " n"]
-    softness: Float[AnyArray, " n"]
-    """Share of a row's own entry of A that is added to it."""
     cfm: Float[AnyArray, " n"]
-    """What else is added to it (constraint force mixing) [1/kg]."""
+    """Constraint force mixing, which is added to each row's own entry of A [1/kg]."""
     friction: Float[AnyArray, " nc"]
     lower: Float[AnyArray, " nj"]
     upper: Float[AnyArray, " nj"]
     cone: str = eqx.field(static=True)
 
-    def problem(self) -> Problem:
-        """The problem in the space of impulses."""
-        A = delassus(self.M, self.J)
-        A = A + jnp.diag(self.softness * jnp.diagonal(A) + self.cfm)
-        return Problem(A, self.b, self.friction, self.lower, self.upper, self.cone)
+    def problem(self, A: Float[AnyArray, "n n"]) -> Problem:
+        """The problem in the space of impulses, regularised."""
+        return Problem(A + jnp.diag(self.cfm), self.b, self.friction, self.lower, self.upper, self.cone)
 
 
-def impulses(rows: Rows, start: Float[AnyArray, " n"], sweeps: int, gradient: str) -> Float[AnyArray, " n"]:
+class Answer(NamedTuple):
+    """Impulses, and what they do."""
+
+    impulses: Float[AnyArray, " n"]
+    dv: Qd
+    """Change of the velocities."""
+
+
+def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int, gradient: str) -> Answer:
     """Impulses after some sweeps of projected Gauss–Seidel.
 
     Args:
+        mechanism: that they act on.
         rows: the problem.
         start: impulses to begin with.
         sweeps: how often every row has its turn.
         gradient: `unrolled` or `implicit`.
     """
-    if gradient == "unrolled":
-        return gauss_seidel(rows.problem(), start, sweeps)
-    return _solution(rows, jax.lax.stop_gradient(start), sweeps)
+    if gradient == "implicit":
+        return _solution(mechanism, rows, jax.lax.stop_gradient(start), sweeps)
+    x = gauss_seidel(rows.problem(response(*mechanism).delassus(rows.J)), start, sweeps)
+    return Answer(x, velocity_change(mechanism, rows.J, x))
 
 
 @eqx.filter_custom_jvp
-def _solution(rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Float[AnyArray, " n"]:
-    return gauss_seidel(rows.problem(), start, sweeps)
+def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
+    """M⁻¹ Jᵀ x; its derivative goes through M dv = Jᵀ x, as that of forward dynamics does."""
+    return response(*mechanism).combined(J, x)
+
+
+@velocity_change.def_jvp
+def _change_of_velocity_change(primals, tangents):
+    mechanism, J, x = primals
+    dv = velocity_change(mechanism, J, x)
+    _, change = eqx.filter_jvp(lambda mechanism, J, x: x @ J - momentum(*mechanism, dv), primals, tangents)
+    return dv, _divided(mechanism, change)
+
+
+def _divided(mechanism: Mechanism, p: Tau) -> Qd:
+    """M⁻¹ times an impulse, as something linear that JAX can transpose."""
+    to_velocity = response(*mechanism)
+    return jax.lax.custom_linear_solve(
+        lambda v: momentum(*mechanism, v), p, lambda _, p: to_velocity.divided(p), symmetric=True
+    )
+
+
+@eqx.filter_custom_jvp
+def _solution(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
+    to_velocity = response(*mechanism)
+    x = gauss_seidel(rows.problem(to_velocity.delassus(rows.J)), start, sweeps)
+    return Answer(x, to_velocity.combined(rows.J, x))
 
 
 @_solution.def_jvp
 def _change_of_solution(primals, tangents):
-    rows, start, sweeps = primals
-    x = _solution(rows, start, sweeps)
-    A = rows.problem().A
-    X = divided(factor(rows.M), rows.J.T)  # M⁻¹ Jᵀ
-    dv = X @ x
+    mechanism, rows, start, sweeps = primals
+    x, dv = _solution(mechanism, rows, start, sweeps)
+    J = rows.J
+    problem = rows.problem(response(*mechanism).delassus(J))
 
-    def updated(rows: Rows) -> Float[AnyArray, " n"]:
-        """The update as a function of the problem at fixed impulses; X and A within it are numbers.
+    # changes at fixed impulses: of the velocities, then of what an update makes of the impulses
+    def push(mechanism: Mechanism, rows: Rows) -> Qd:
+        return x @ rows.J - momentum(*mechanism, dv)
 
-        A x and the diagonal of A are written so that they have the right derivative nevertheless.
-        """
-        Ax = rows.J @ dv + (rows.J.T @ x - rows.M @ dv) @ X
-        diagonal = 2.0 * jnp.sum(rows.J.T * X, axis=0) - jnp.sum(X * (rows.M @ X), axis=0)
-        w = Ax + (rows.softness * diagonal + rows.cfm) * x + rows.b
+    _, d_push = eqx.filter_jvp(push, (mechanism, rows), (tangents[0], tangents[1]))
+    d_dv = _divided(mechanism, d_push)
+
+    def updated(rows: Rows, moved: Qd) -> Float[AnyArray, " n"]:
         # the steps that A sets do not matter at a solution
-        return gauss_seidel_map(Problem(A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone), x, w)
+        w = rows.J @ dv + J @ moved + rows.cfm * x + rows.b
+        like = Problem(problem.A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone)
+        return projected(like, x, w)
 
-    _, change = eqx.filter_jvp(updated, (rows,), (tangents[0],))
+    _, change = eqx.filter_jvp(updated, (rows, jnp.zeros_like(dv)), (tangents[1], d_dv))
     # x = N(x, A x + b), so (1 − ∂N/∂x − ∂N/∂w A) dx = change of N
-    by_x, by_w = jax.jacfwd(lambda x, w: gauss_seidel_map(rows.problem(), x, w), argnums=(0, 1))(x, A @ x + rows.b)
-    return x, jnp.linalg.solve(jnp.eye(len(x)) - by_x - by_w @ A, change)
+    w = problem.A @ x + rows.b
+    by_x, by_w = jax.jacfwd(lambda x, w: projected(problem, x, w), argnums=(0, 1))(x, w)
+    dx = eliminated(jnp.eye(len(x)) - by_x - by_w @ problem.A, change)
+    return Answer(x, dv), Answer(dx, d_dv + _divided(mechanism, dx @ J))

@@ -1,4 +1,4 @@
-"""Inertia that a joint shows to a force on it, while a model is built: the scale of its default stops."""
+"""Inertia that a joint shows to a force on it, in plain NumPy: the scale of default stops and of soft contacts."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
     """
     if topology.mv == 0:
         return np.zeros(0)
-    M = _mass_matrix_at_zero(bodies, topology)
+    M, *_ = mass_matrix_at_zero(bodies, topology)
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(M))
         compliance = np.sum(inverse**2, axis=0)
@@ -26,8 +26,11 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
     return 1.0 / compliance.clip(min=1e-12)
 
 
-def _mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
-    """Joint-space mass matrix by composite inertias about the world's origin, mimic joints as if independent."""
+def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple[np.ndarray, np.ndarray, list[Pose]]:
+    """Joint-space mass matrix by composite inertias about the world's origin, mimic joints as if independent.
+
+    With it come the joints' directions in the world, one column each, and the poses of the bodies.
+    """
     M = np.diag(np.repeat([float(body.joint.armature) for body in bodies], [k.nv for k in topology.joint_types]))
     directions = np.zeros((6, topology.mv))
     poses: list[Pose] = []
@@ -44,7 +47,7 @@ def _mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> np.n
         M[np.ix_(own, above)] = M[np.ix_(above, own)].T
         if topology.parents[i] != WORLD:
             composite[topology.parents[i]] = composite[topology.parents[i]] + composite[i]
-    return M
+    return M, directions, poses
 
 
 def _world_directions(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:

@@ -40,7 +40,7 @@ class Shape(StrEnum):
 
 DEFAULT_FRICTION = 1.0
 DEFAULT_RECOVERY_TIME = 0.02
-DEFAULT_SOFTNESS = 0.05
+DEFAULT_SOFTNESS = 0.2
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Geometry(eqx.Module):
     recovery_time: Float[AnyArray, " ng"]
     """Time in which a penetration is undone [s] (impulse contact)."""
     softness: Float[AnyArray, " ng"]
-    """Share of a contact's own apparent inverse mass by which it gives way (impulse contact)."""
+    """By how much a contact gives way, by the bodies' apparent inverse mass (impulse contact)."""
     data: tuple[AnyArray, ...] = ()
     """Points (n, 3) of points, hulls and polygons, heights (rows along x, columns along y) of terrains [m]."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())

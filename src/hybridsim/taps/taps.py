@@ -35,10 +35,11 @@ class Taps:
         self._record = record
         self._values: dict[str, Any] = {}
         self._results: dict[int, list[Array]] = {}
-        self._trace = jax.extend.core.get_opaque_trace_state() if self._active else None
+        self._trace = jax.extend.core.get_opaque_trace_state() if self.is_active else None
 
     @property
-    def _active(self) -> bool:
+    def is_active(self) -> bool:
+        """Is there anything to change or to record?"""
         return bool(self._grafts) or self._record
 
     def __call__(self, name: str, value: Any, retract: Retract | None = None) -> Any:
@@ -49,7 +50,7 @@ class Taps:
             value: the value as the engine has it.
             retract: for configurations, how to move one along the degrees of freedom.
         """
-        if not self._active:
+        if not self.is_active:
             return value
         self._check_scope(name)
         self._values[name] = value
@@ -63,7 +64,7 @@ class Taps:
 
     def publish_user_inputs(self, inputs: Mapping[str, AnyArray]) -> None:
         """Publish the inputs that a user adds, addressed as `input.<name>`."""
-        if self._active:
+        if self.is_active:
             self._values |= {f"{USER_INPUT}.{name}": value for name, value in inputs.items()}
 
     def record(self) -> dict[str, Float[Array, "..."]]:

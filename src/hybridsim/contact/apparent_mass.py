@@ -1,0 +1,58 @@
+"""How easily shapes and joints are moved: the scale of what contacts give way. Plain NumPy, once per simulator."""
+
+import numpy as np
+from jax.core import Tracer
+
+from hybridsim.model.apparent_inertia import mass_matrix_at_zero
+from hybridsim.model.inertial import Inertial, inertia_matrix
+from hybridsim.model.model import Model
+from hybridsim.model.specs import WORLD_NAME, BodySpec, JointSpec
+from hybridsim.model.topology import WORLD
+from hybridsim.spatial.transform import Pose
+
+
+def inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """What one newton-second changes a shape's and each joint's velocity by, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
+
+    For a shape it is the geometric mean over the directions of space, at its centre.
+
+    Raises:
+        ValueError: masses or placements are traced, so that they are no numbers yet.
+    """
+    joint, body, geometry, topology = model.joint, model.body, model.geometry, model.topology
+    parts = (body.mass, body.com, body.inertia, joint.placement.p, joint.axis, joint.armature, geometry.placement.p)
+    if any(isinstance(part, Tracer) for part in parts):
+        raise ValueError("a simulator with impulse contact must be made from numbers; put traced ones in afterwards")
+    if topology.mv == 0:
+        return np.zeros(len(geometry.infos)), np.zeros(0)
+    M, directions, poses = mass_matrix_at_zero(_bodies(model), topology)
+    M = M + np.diag(np.asarray(joint.armature))
+    inverse = np.linalg.pinv(M, hermitian=True)
+    shapes = []
+    for k, info in enumerate(geometry.infos):
+        if info.body == WORLD:
+            shapes.append(0.0)
+            continue
+        p = poses[info.body].point(np.asarray(geometry.placement.p)[k])
+        above = [dof for b in topology.ancestors[info.body] for dof in range(*topology.tree_v_slices[b])]
+        J = directions[3:, above] + np.cross(directions[:3, above], p, axisa=0, axisb=0, axisc=0)
+        sizes = np.linalg.eigvalsh(J @ inverse[np.ix_(above, above)] @ J.T)
+        shapes.append(float(np.exp(np.mean(np.log(np.maximum(sizes, 1e-3 * sizes.max() + 1e-12))))))
+    return np.array(shapes), np.diag(inverse).copy()
+
+
+def _bodies(model: Model) -> list[BodySpec]:
+    """The model's bodies as descriptions, without what does not matter here; armature is added by the caller."""
+    joint, body, topology = model.joint, model.body, model.topology
+    return [
+        BodySpec(
+            name,
+            WORLD_NAME if topology.parents[k] == WORLD else topology.body_names[topology.parents[k]],
+            JointSpec(topology.joint_names[k], axis=np.asarray(joint.axis)[k], anchor=np.asarray(joint.anchor)[k]),
+            Pose(np.asarray(joint.placement.R)[k], np.asarray(joint.placement.p)[k]),
+            Inertial(
+                float(np.asarray(body.mass)[k]), np.asarray(body.com)[k], inertia_matrix(np.asarray(body.inertia)[k])
+            ),
+        )
+        for k, name in enumerate(topology.body_names)
+    ]

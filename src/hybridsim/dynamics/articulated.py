@@ -1,0 +1,98 @@
+"""Articulated inertias: the factors of the mass matrix that the articulated-body algorithm works with.
+
+One pass from the leaves to the root finds them; then M⁻¹ times any torque takes a pass up and one down the tree
+(Featherstone 2008, chapter 7).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.numerics import symmetric_solve_3
+from hybridsim.core.types import AnyArray, Qdd
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated
+
+
+class Factors(eqx.Module):
+    """What the recursion from the leaves to the root finds; it solves for as many torques as one likes."""
+
+    IA: ArticulatedInertia
+    """Inertia of each body with all that hangs on it; for a free body with its armature."""
+    U: Float[AnyArray, "mv 6"]
+    """IA S: the force on the body that unit acceleration of its joint calls for."""
+    K: Float[AnyArray, "mv 6"]
+    """D⁻¹ U with D = Sᵀ IA S plus the armature."""
+    D: Float[AnyArray, "mv 3"]
+    """1/D of a joint with one degree of freedom, rows of D for one with three."""
+
+
+def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> Factors:
+    """From the leaves to the root: articulated inertias IA."""
+
+    def gather(IA, X_PB, dofs):
+        S, armature = dofs
+        n = S.shape[0]
+        if n == 6:
+            # a free body hangs on the world: nothing to pass up
+            IA = ArticulatedInertia(IA.I + jnp.diag(armature[:3]), IA.H, IA.M + jnp.diag(armature[3:]))
+            return IA, IA, (np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 3)))
+        U = jax.vmap(lambda s: IA * s)(S)
+        D = U @ S.T + jnp.diag(armature)
+        if n == 1:
+            inverse = 1.0 / D
+            K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
+            # along its joint the body resists by the armature alone
+            rest = IA.without(U, K).along(S[0], armature * inverse[0] * U[0])
+            return rest.seen_from(X_PB), IA, (U, K, D)
+        else:
+            K = symmetric_solve_3(D, U) if n == 3 else U
+            D = D.reshape(n, 3)
+        return IA.without(U, K).seen_from(X_PB), IA, (U, K, D)
+
+    own = jax.vmap(articulated)(inertia)
+    dofs = (kin.S, jnp.asarray(model.joint.armature))
+    IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, dofs)
+    return Factors(IA, U, K, D)
+
+
+def divided(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]) -> Qdd:
+    """M⁻¹ times a torque."""
+    return accelerations(model, kin, factors, joint_forces(model, kin, factors, torque)[1])
+
+
+def joint_forces(
+    model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]
+) -> tuple[Float[AnyArray, " mv"], Float[AnyArray, " mv"]]:
+    """From the leaves to the root: what of a torque is left for each joint, u, and what that accelerates, D⁻¹ u.
+
+    For two torques, u of the one times D⁻¹ u of the other is the one times M⁻¹ times the other.
+    """
+
+    def gather(pA, body, dofs):
+        (X_PB, IA), (S, torque, U, D) = body, dofs
+        u, n = torque - S @ pA, S.shape[0]
+        if n == 6:
+            return pA, None, (u, IA.solve(u))
+        k = D[:, 0] * u if n == 1 else symmetric_solve_3(D, u) if n == 3 else u
+        return X_PB.force(pA + k @ U), None, (u, k)
+
+    forces = np.zeros((model.nb, 6))
+    dofs = (kin.S, torque, factors.U, factors.D)
+    return leaves_to_root(model.topology, gather, forces, (kin.X_PB, factors.IA), dofs)[1]
+
+
+def accelerations(model: Model, kin: Kinematics, factors: Factors, k: Float[AnyArray, " mv"]) -> Qdd:
+    """From the root to the leaves: accelerations of joints that by themselves would accelerate by `k`."""
+
+    def accelerate(a_parent, X_PB, dofs):
+        S, K, k = dofs
+        a = X_PB.inv_motion(a_parent)
+        qdd = k - K @ a
+        return a + qdd @ S, qdd
+
+    return root_to_leaves(model.topology, accelerate, np.zeros(6), kin.X_PB, (kin.S, factors.K, k))[1]
