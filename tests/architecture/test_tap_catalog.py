@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import hybridsim
-from hybridsim.models import cartpole
+from hybridsim.models import cartpole, cube
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.catalog import CATALOG
@@ -29,17 +30,20 @@ def test_every_tap_is_in_the_catalogue_exactly_once_in_its_owner_file():
     assert _taps_in_the_engine() == {quantity.name: [quantity.owner] for quantity in CATALOG}
 
 
-def test_catalogue_has_the_order_and_shapes_of_the_program():
-    model = cartpole()
-    sim = Simulator(model)
+@pytest.mark.parametrize("contact", ["none", "impulse", "compliant"])
+def test_catalogue_has_the_order_and_shapes_of_the_program(contact):
+    model = cartpole() if contact == "none" else cube()
+    sim = Simulator(model, contact=contact)
     seen = observe(sim, sim.initial_state())
-    expected = [quantity for quantity in CATALOG if not quantity.name.startswith("step.q")]
+    left_out = "step.q" if sim.contact.watched.nc else ("step.q", "contact")
+    expected = [quantity for quantity in CATALOG if not quantity.name.startswith(left_out)]
     assert list(seen) == [quantity.name for quantity in expected]
     rows = {
         "coordinate": (model.nq,),
         "dof": (model.nv,),
         "body": (model.nb,),
         "actuator": (model.nu,),
+        "contact": (sim.contact.watched.nc,),
         "-": (),
     }
     for quantity in expected:

@@ -34,6 +34,9 @@ def floating():
     robot.add_body(
         "arm", parent="base", joint="hinge", at=(0.3, 0, 0), mass=0.5, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1)
     )
+    robot.add_geom("base", "sphere", (0.1,))
+    robot.add_geom("arm", "capsule", (0.1, 0.2))
+    robot.add_geom("world", "plane", (), at=(0.0, 0.0, -0.15), name="floor")
     return robot.build()
 
 
@@ -68,15 +71,17 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
 def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator):
     """Bit for bit."""
     model = floating
-    plain = Simulator(model, integrator=integrator)
-    sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu}
+    contact = "impulse" if integrator == "euler" else "compliant"
+    plain = Simulator(model, integrator=integrator, contact=contact)
+    sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.watched.nc}
+    assert sizes["contact"] == 3
     grafts = []
     for quantity in CATALOG:
         if quantity.form is Form.INPUT:
             continue
         outputs = sizes[quantity.write_axis] * max(len(quantity.components), 1)
         grafts.append(Graft(quantity.name, ["step.time"], MLP(1, outputs, hidden=(3,))))
-    grafted = Simulator(model, integrator=integrator, blueprint=Blueprint(*grafts))
+    grafted = Simulator(model, integrator=integrator, contact=contact, blueprint=Blueprint(*grafts))
     rng = np.random.default_rng(0)
     state = plain.initial_state(qd=rng.normal(size=model.nv))
     u = rng.normal(size=model.nu)

@@ -30,6 +30,7 @@ def simulate(
     plot: Path | None = None,
     dt: float | None = None,
     integrator: Literal["euler", "rk4", "implicit"] = "euler",
+    contact: Literal["none", "impulse", "compliant"] = "none",
     start: dict[str, float] = {},  # noqa: B006 - never changed
     velocity: dict[str, float] = {},  # noqa: B006
     command: dict[str, float] = {},  # noqa: B006
@@ -46,6 +47,7 @@ def simulate(
       hybridsim simulate acrobot --time 2 --out run.csv --plot run.png
       hybridsim simulate cartpole --start hinge 0.1 --command slider 1.5
       hybridsim simulate robot.urdf --base free --integrator implicit --dt 0.002
+      hybridsim simulate cube --contact impulse --velocity root.wx 5
 
     Args:
         model: file or built-in mechanism.
@@ -54,6 +56,7 @@ def simulate(
         plot: picture to draw (.png, .pdf or .svg).
         dt: time step [s]; the model's own by default.
         integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
+        contact: whether bodies touch, by impulses (needs the integrator euler) or by compliant forces.
         start: coordinates to start from, by name, where they differ from home.
         velocity: velocities to start with, by name [rad/s, m/s].
         command: constant commands of actuators, by name; zero for the others.
@@ -72,7 +75,16 @@ def simulate(
         raise HybridsimError(f"--every {every}: every step is 1, every second one is 2, and so on")
     for path in (out, plot):
         refuse_to_overwrite(model, path)
-    sim, topology = Simulator(mechanism, dt=step, integrator=integrator), mechanism.topology
+    if contact != "none":
+        from hybridsim.io.hulls import with_hulls
+
+        mechanism = with_hulls(mechanism)
+    elif mechanism.geometry.infos and not json:
+        say("Shapes pass through each other: --contact impulse or --contact compliant lets them touch.")
+    try:
+        sim, topology = Simulator(mechanism, dt=step, integrator=integrator, contact=contact), mechanism.topology
+    except ValueError as error:
+        raise HybridsimError(str(error)) from None
     state = sim.initial_state(
         _filled(mechanism.home, topology.coordinate_names, start, "coordinate"),
         _filled(np.zeros(mechanism.nv), topology.dof_names, velocity, "velocity"),

@@ -16,14 +16,17 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
         reading: how to read the file.
         json: print JSON for other programs.
     """
+    from hybridsim.contact.candidates import candidates
+    from hybridsim.io.hulls import with_hulls
     from hybridsim.sim.simulator import axis_names
     from hybridsim.taps.catalog import CATALOG, Axis, Form
 
-    names = dict(axis_names(reading.load(model))) | {Axis.NONE: ()}
+    mechanism = with_hulls(reading.load(model))
+    names = dict(axis_names(mechanism, candidates(mechanism))) | {Axis.NONE: ()}
     rows = [
         {
             "name": quantity.name,
-            "shape": [len(names[quantity.axis]) or 1] * (quantity.axis is not Axis.NONE)
+            "shape": [len(names[quantity.axis])] * (quantity.axis is not Axis.NONE)
             + [len(quantity.components)] * bool(quantity.components),
             "unit": quantity.unit,
             "rows": list(names[quantity.axis]),

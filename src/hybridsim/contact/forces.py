@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Scalar
@@ -23,6 +24,8 @@ def tapped_impulses(
         dt: time step [s].
         taps: of the step.
     """
+    if not normal.shape[0]:
+        return np.zeros((0, 3))
     normal = taps("contact.normal_force", normal)
     tangential = taps("contact.friction_force", friction(normal))
     return taps("contact.impulse", dt * jnp.concatenate([normal[:, None], tangential], axis=1))

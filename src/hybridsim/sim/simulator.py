@@ -6,6 +6,7 @@ import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
+from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
 from hybridsim.contact.impulse import ImpulseContact
@@ -86,7 +87,7 @@ class Simulator(eqx.Module):
         self.contact = _bound_contact(contact, model, integrator)
         self.integrator = integrator
         self.backend = backend
-        self.axis_names = (*axis_names(model).items(), (Axis.CONTACT, self.contact.watched.names))
+        self.axis_names = tuple(axis_names(model, self.contact.watched).items())
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
 
     def bound_blueprint(self) -> BoundBlueprint:
@@ -148,7 +149,7 @@ def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def axis_names(model: Model) -> AxisNames:
+def axis_names(model: Model, contacts: Candidates) -> AxisNames:
     """The model's names along every axis that a tap can have."""
     topology = model.topology
     return {
@@ -156,4 +157,5 @@ def axis_names(model: Model) -> AxisNames:
         Axis.DOF: topology.dof_names,
         Axis.BODY: topology.body_names,
         Axis.ACTUATOR: model.actuator.names,
+        Axis.CONTACT: contacts.names,
     }
