@@ -163,18 +163,34 @@ def _single_turn(contacts: Float[AnyArray, " k"], x: Float[AnyArray, " nj"], row
     return jnp.concatenate([x[1:], clamp(wanted, row.lower, row.upper)[None]]), None
 
 
-def projected(problem: Problem, x: Float[AnyArray, " n"], w: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Every row's impulse after a step of its own: where w = A x + b and nothing changes, x solves the problem."""
+def projected(problem: Problem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+    """Impulses nearest to what is wanted among those that are allowed.
+
+    With `wanted = x − steps · (A x + b)` this is one more turn for all rows at once; what it leaves alone solves the
+    problem.
+    """
     nc = problem.nc
-    wanted = x - problem.steps * w
-
-    def contact(wanted, friction):
-        normal = jnp.maximum(wanted[0], 0.0)
-        limit = friction * normal
-        if problem.cone == "pyramid":
-            return jnp.concatenate([normal[None], clamp(wanted[1:], -limit, limit)])
-        return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
-
-    touching = jax.vmap(contact)(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
+    touching = jax.vmap(partial(_projected_contact, problem.cone))(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
     rest = clamp(wanted[3 * nc :], problem.lower, problem.upper)
     return jnp.concatenate([touching.reshape(-1), rest])
+
+
+def _projected_contact(cone: str, wanted: Float[AnyArray, "3"], friction: Float[AnyArray, "2"]):
+    normal = jnp.maximum(wanted[0], 0.0)
+    limit = friction * normal
+    if cone == "pyramid":
+        return jnp.concatenate([normal[None], clamp(wanted[1:], -limit, limit)])
+    return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
+
+
+def projected_rows(
+    problem: Problem, wanted: Float[AnyArray, " n"], rows: Float[AnyArray, "n k"]
+) -> Float[AnyArray, "n k"]:
+    """Change of what is `projected` times a matrix; rows of different contacts have nothing to do with each other."""
+    nc = problem.nc
+    slopes = jax.vmap(jax.jacfwd(partial(_projected_contact, problem.cone)))
+    blocks = slopes(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
+    touching = jnp.einsum("cij,cjk->cik", blocks, rows[: 3 * nc].reshape(nc, 3, -1)).reshape(3 * nc, -1)
+    rest = wanted[3 * nc :]
+    is_free = (rest >= problem.lower) & (rest <= problem.upper)
+    return jnp.concatenate([touching, jnp.where(is_free[:, None], rows[3 * nc :], 0.0)])

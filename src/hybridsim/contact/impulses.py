@@ -2,10 +2,10 @@
 
 `unrolled`: the derivative of the sweeps that were made, exact for what was computed, however far they have come.
 
-`implicit`: the derivative of the solution. There one Gauss–Seidel update leaves every impulse where it is,
-x = N(x, A x + b), and differentiating that gives one linear system for the change of x, whatever the number of sweeps;
-none of them has to be kept for the reverse sweep. It is off by as much as the sweeps are from the solution, and knows
-nothing of the impulses that they started with.
+`implicit`: the derivative of the solution. There one more step leaves every impulse where it is, x = N(x − s (A x + b)),
+and differentiating that gives one linear system for the change of x, whatever the number of sweeps; none of them has to
+be kept for the reverse sweep. It is off by as much as the sweeps are from the solution, and knows nothing of the
+impulses that they started with.
 """
 
 from typing import NamedTuple
@@ -13,11 +13,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.delassus import momentum, response
 from hybridsim.contact.elimination import eliminated
-from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected
+from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected, projected_rows
 from hybridsim.core.types import AnyArray, Qd, Tau
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.model.model import Model
@@ -119,15 +120,17 @@ def _change_of_solution(primals, tangents):
     _, d_push = eqx.filter_jvp(push, (mechanism, rows), (tangents[0], tangents[1]))
     d_dv = _divided(mechanism, d_push)
 
+    steps = problem.steps
+
     def updated(rows: Rows, moved: Qd) -> Float[AnyArray, " n"]:
         # the steps that A sets do not matter at a solution
         w = rows.J @ dv + J @ moved + rows.cfm * x + rows.b
         like = Problem(problem.A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone)
-        return projected(like, x, w)
+        return projected(like, x - steps * w)
 
     _, change = eqx.filter_jvp(updated, (rows, jnp.zeros_like(dv)), (tangents[1], d_dv))
-    # x = N(x, A x + b), so (1 − ∂N/∂x − ∂N/∂w A) dx = change of N
-    w = problem.A @ x + rows.b
-    by_x, by_w = jax.jacfwd(lambda x, w: projected(problem, x, w), argnums=(0, 1))(x, w)
-    dx = eliminated(jnp.eye(len(x)) - by_x - by_w @ problem.A, change)
+    # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = change of N
+    wanted = x - steps * (problem.A @ x + rows.b)
+    G = np.eye(len(x)) - projected_rows(problem, wanted, np.eye(len(x)) - steps[:, None] * problem.A)
+    dx = eliminated(G, change)
     return Answer(x, dv), Answer(dx, d_dv + _divided(mechanism, dx @ J))

@@ -88,6 +88,58 @@ class Outer:
         return self.rows * self.columns
 
 
+@dataclass(frozen=True)
+class View:
+    """Where a loop reads one of its arguments."""
+
+    slot: str
+    first: int
+    """Cell of the array that it begins with."""
+    row: int
+    """Cells by which it moves on in every turn; none for what stays."""
+    kind: str = FLOAT
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A loop that carries values: a graph that is computed again and again.
+
+    It reads what is carried from the slot `carry` and everything else through the views, and writes what is carried on
+    to `next` and its results to `out0`, `out1` and so on, a row each per turn. As an array it holds what is carried in
+    the end, then the rows of each result. Its arguments are the array of what is carried first and those of the views.
+    """
+
+    body: Graph
+    outputs: tuple[tuple[tuple[str, int], int], ...]
+    """Node of the body to write to each (slot, index)."""
+    turns: int
+    reverse: bool
+    """Are rows gone through from the last to the first?"""
+    views: tuple[View, ...]
+    carried: tuple[str, ...]
+    """Kinds of what is carried."""
+    results: tuple[tuple[int, str], ...]
+    """Size and kind of a row of each result."""
+    kind: str = FLOAT
+
+    @property
+    def size(self) -> int:
+        """Cells of what is carried and of all results."""
+        return len(self.carried) + self.turns * sum(size for size, _ in self.results)
+
+    def starts(self) -> list[int]:
+        """The first element of each result."""
+        sizes = [self.turns * size for size, _ in self.results]
+        return [len(self.carried) + sum(sizes[:k]) for k in range(len(sizes))]
+
+    def kind_at(self, place: int) -> str:
+        """Kind of an element."""
+        if place < len(self.carried):
+            return self.carried[place]
+        found = max(k for k, start in enumerate(self.starts()) if start <= place)
+        return self.results[found][1]
+
+
 def slot_of(name: int) -> str:
     """The slot that the operation of a map reads an operand from."""
     return f"a{name}"
@@ -120,11 +172,11 @@ def taken_out(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     return np.array(flat, dtype=np.int64).reshape(nodes.shape)
 
 
-def element(graph: Graph, array: int, place: int) -> int:
-    """The node of an element of an array."""
+def element(graph: Graph, array: int, place: int, kind: str | None = None) -> int:
+    """The node of an element of an array; the elements of an array in a slot may be of different kinds."""
     spec, args = graph.data[array], graph.args[array]
     if isinstance(spec, Leaf):
-        return graph.input(spec.slot, spec.first + place, spec.kind)
+        return graph.input(spec.slot, spec.first + place, kind or spec.kind)
     if isinstance(spec, Collect):
         return args[place]
     if isinstance(spec, Outer):
@@ -133,7 +185,7 @@ def element(graph: Graph, array: int, place: int) -> int:
         return graph.sum(
             [graph.mul(element(graph, a, row), element(graph, b, column)) for a, b in pairs],
         )
-    return graph.node("part", array, data=place, kind=spec.kind)
+    return graph.node("part", array, data=place, kind=spec.kind_at(place) if isinstance(spec, Repeat) else spec.kind)
 
 
 def array_of(graph: Graph, nodes: np.ndarray) -> int:
@@ -162,7 +214,23 @@ def array_of(graph: Graph, nodes: np.ndarray) -> int:
     return array_node(graph, Collect(len(numbers), graph.kinds[numbers[0]]), *numbers)
 
 
-def array_node(graph: Graph, spec: "Leaf | Collect | Map | Product | Outer", *args: int) -> int:
+def view_of(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
+    """The array in which nodes lie one after the other, and the first one's place, if they do."""
+    flat = nodes.ravel()
+    owned = _owner(flat)
+    if owned is not None:
+        array, places = owned
+        in_order = (np.diff(places) == 1).all()
+        return (array, int(places[0])) if in_order and not isinstance(graph.data[array], Collect) else None
+    if has_elements(flat) or any(graph.ops[n] != "input" for n in flat.tolist()):
+        return None
+    slot, first = graph.data[int(flat[0])]
+    if any(graph.data[n] != (slot, first + k) for k, n in enumerate(flat.tolist())):
+        return None
+    return array_node(graph, Leaf(slot, first, len(flat), graph.kinds[int(flat[0])])), 0
+
+
+def array_node(graph: Graph, spec: "Leaf | Collect | Map | Product | Outer | Repeat", *args: int) -> int:
     """The node of an array."""
     return graph.node("array", *args, data=spec, kind=ARRAY)
 

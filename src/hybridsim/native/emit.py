@@ -7,9 +7,9 @@ A large graph becomes several functions: pieces of straight code (`straight.py`)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hybridsim.native.arrays import Collect, Leaf, Outer
+from hybridsim.native.arrays import Collect, Leaf, Outer, Repeat, View
 from hybridsim.native.emit_loops import Loops
 from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.ordering import deepest_first
@@ -56,7 +56,12 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
     varying = _varying(graph, order, {s.name for s in slots if s.lanes})
     pieces = _pieces(graph, order, outputs, largest)
     owner = {node: k for k, piece in enumerate(pieces) for node in piece}
-    cells, scratch = _cells(graph, pieces, owner)
+    bodies = {
+        node: _body(f"{name}.body{node}", graph, node, slots, lanes)
+        for node in order
+        if isinstance(graph.data[node], Repeat)
+    }
+    cells, scratch = _cells(graph, pieces, owner, bodies)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
     arrays = []
     for place, node in outputs.items():
@@ -76,7 +81,12 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
     for k, piece in enumerate(pieces):
         if _is_loop(graph, piece):
             loops = Loops(graph, varying, slots, lanes, cells, declarations)
-            texts.append(loops.computed(own_name(), piece[0]))
+            body = bodies.get(piece[0])
+            if body is None:
+                texts.append(loops.computed(own_name(), piece[0]))
+            else:
+                declarations |= body.declarations
+                texts += [*body.texts, loops.repeated(own_name(), piece[0], body.name)]
         else:
             straight = Piece(graph, varying, slots, lanes, cells, declarations)
             texts.append(straight.text(name if alone else own_name(), piece, writes[k]))
@@ -87,6 +97,22 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
         calls = "\n".join(f"  call void @{part}({arguments})" for part in parts)
         texts.append(f"define void @{name}({arguments}) #0 {{\n{calls}\n  ret void\n}}\n")
     return Function(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
+
+
+def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int) -> Function:
+    """The function that computes a turn of a loop."""
+    spec, (_, *viewed) = graph.data[node], graph.args[node]
+    known = {s.name: s for s in slots}
+
+    def slot(view: View, array: int) -> Slot:
+        leaf = graph.data[array]
+        return replace(known[leaf.slot], name=view.slot) if isinstance(leaf, Leaf) else Slot(view.slot, True)
+
+    own = [slot(view, array) for view, array in zip(spec.views, viewed, strict=True)]
+    results = [Slot(f"out{k}", True) for k in range(len(spec.results))]
+    return emitted(
+        name, spec.body, dict(spec.outputs), [Slot("carry", True), Slot("next", True), *own, *results], lanes
+    )
 
 
 def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
@@ -127,8 +153,13 @@ def _pieces(graph: Graph, order: list[int], outputs: Outputs, largest: int) -> l
     return [piece for piece in pieces if piece] or [[]]
 
 
-def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tuple[dict[int, int], int]:
-    """Cells for arrays and for the values that later pieces need, and how many these are."""
+def _cells(
+    graph: Graph, pieces: list[list[int]], owner: dict[int, int], bodies: Mapping[int, Function]
+) -> tuple[dict[int, int], int]:
+    """Cells for arrays and for the values that later pieces need, and how many these are.
+
+    A loop needs room behind its array for what it carries, twice, and for what its body needs.
+    """
     cells: dict[int, int] = {}
     size = 0
     for k, piece in enumerate(pieces):
@@ -136,6 +167,8 @@ def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tupl
             if graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf):
                 cells[node] = size
                 size += graph.data[node].size
+                if node in bodies:
+                    size += 2 * len(graph.data[node].carried) + bodies[node].scratch
             for a in graph.args[node]:
                 if graph.kinds[a] == ARRAY or graph.ops[a] in READ_AGAIN or a in cells or owner[a] == k:
                     continue

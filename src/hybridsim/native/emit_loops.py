@@ -62,6 +62,43 @@ class Loops:
             self._outer(node, spec)
         return self.code.text()
 
+    def repeated(self, name: str, node: int, body: str) -> str:
+        """A function that computes the array of a loop by calling the function of its body."""
+        self._begin(name)
+        code, spec, lanes = self.code, self.graph.data[node], self.lanes
+        first, *viewed = (self._memory(a) for a in self.graph.args[node])
+        target, carried = self._memory(node).base, len(spec.carried)
+        buffer = code.cell(target, spec.size * lanes)
+        other = code.cell(buffer, carried * lanes)
+        scratch = code.cell(other, carried * lanes)
+        self._copy(first, buffer, carried)
+        starts = [code.cell(m.base, v.first * m.step) for m, v in zip(viewed, spec.views, strict=True)]
+        results = [code.cell(target, start * lanes) for start in spec.starts()]
+        with code.loop(0, spec.turns) as turn:
+            is_odd = code.value(f"trunc i64 {turn} to i1")
+            old = code.value(f"select i1 {is_odd}, ptr {other}, ptr {buffer}")
+            new = code.value(f"select i1 {is_odd}, ptr {buffer}, ptr {other}")
+            row = code.sub(spec.turns - 1, turn) if spec.reverse else turn
+            given = [
+                code.cell(start, code.mul(row, v.row * m.step)) if v.row else start
+                for start, v, m in zip(starts, spec.views, viewed, strict=True)
+            ]
+            out = [
+                code.cell(start, code.mul(row, size * lanes))
+                for start, (size, _) in zip(results, spec.results, strict=True)
+            ]
+            code.call(body, [old, new, *given, *out, scratch])
+        last = other if spec.turns % 2 else buffer
+        self._copy(_Memory(last, lanes, True), target, carried)
+        return code.text()
+
+    def _copy(self, source: _Memory, target: str, count: int) -> None:
+        """Copy cells to memory of all lanes."""
+        with self.code.loop(0, count) as k:
+            value = self._load(source, k)
+            address = self.code.cell(target, self.code.mul(k, self.lanes))
+            self.code.do(f"store {self.vector} {value}, ptr {address}, align {8 * self.lanes}")
+
     def written(self, name: str, place: tuple[str, int], node: int) -> str:
         """A function that writes an array to a slot; to `sums` it is added, over all lanes."""
         self._begin(name)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hybridsim.native.arrays import Map, Outer, Product, slot_of
+from hybridsim.native.arrays import Map, Outer, Product, Repeat, slot_of
 from hybridsim.native.graph import Graph
 
 Optimize = Callable[[Graph, Sequence[int]], tuple[Graph, list[int]]]
@@ -34,6 +34,10 @@ def fused(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool
             spec, args = _joined(graph, node, inner)
             body, (result,) = optimize(spec.body, [spec.result])
             spec = Map(body, result, spec.size, spec.kind)
+        elif isinstance(spec, Repeat):
+            body, results = optimize(spec.body, [n for _, n in spec.outputs])
+            places = (place for place, _ in spec.outputs)
+            spec = replace(spec, body=body, outputs=tuple(zip(places, results, strict=True)))
         elif isinstance(spec, Product | Outer):
             spec = replace(spec, fma=fma)
         renamed[node] = new.node(graph.ops[node], *(renamed[a] for a in args), data=spec, kind=graph.kinds[node])

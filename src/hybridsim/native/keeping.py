@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from hybridsim.native.arrays import Leaf, Map, Product, array_node, element
+from hybridsim.native.arrays import Leaf, Map, Product, Repeat, array_node, element
 from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.partition import Outputs, slot_read
 
@@ -74,6 +74,8 @@ def _cost(graph: Graph, node: int) -> int:
         return spec.size * spec.columns
     if isinstance(spec, Map):
         return spec.size * sum(_cost(spec.body, n) for n in spec.body.live([spec.result]))
+    if isinstance(spec, Repeat):
+        return spec.turns * sum(_cost(spec.body, n) for n in spec.body.live(n for _, n in spec.outputs))
     return COST.get(graph.ops[node], 1) * cells_of(graph, node)
 
 
@@ -122,7 +124,7 @@ def reading_kept(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph
             else:
                 renamed[node] = new.input("kept", cells[node], graph.kinds[node])
         elif graph.ops[node] == "part":
-            renamed[node] = element(new, renamed[graph.args[node][0]], graph.data[node])
+            renamed[node] = element(new, renamed[graph.args[node][0]], graph.data[node], graph.kinds[node])
         else:
             args = (renamed[a] for a in graph.args[node])
             renamed[node] = new.node(graph.ops[node], *args, data=graph.data[node], kind=graph.kinds[node])

@@ -8,7 +8,7 @@ passes through memory, in an array named after the stage that computed it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from hybridsim.native.arrays import Leaf, array_node
+from hybridsim.native.arrays import Leaf, array_node, element
 from hybridsim.native.graph import ARRAY, Graph
 
 Outputs = dict[tuple[str, int], int]
@@ -97,6 +97,9 @@ def cut(
             found = new.constant(graph.constants[node])
         elif slot_read(graph, node) is not None:
             found = new.node(op, data=graph.data[node], kind=graph.kinds[node])
+        elif stages[node] == stage and op == "part":
+            # its array may be another stage's
+            found = element(new, inside(stage, graph.args[node][0]), graph.data[node], graph.kinds[node])
         elif stages[node] == stage:
             args = [inside(stage, a) for a in graph.args[node]]
             found = new.node(op, *args, data=graph.data[node], kind=graph.kinds[node])

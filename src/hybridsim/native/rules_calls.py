@@ -7,9 +7,7 @@ import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.lower import Lowering, Nodes
-
-MOST_TURNS = 10_000
-"""Loops are written out, but no more often than this."""
+from hybridsim.native.repeating import FEW_TURNS, MOST_TURNS, Scan, shorter, written_out
 
 
 def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -33,26 +31,19 @@ def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) 
 
 
 def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """A loop of known length: written out, or kept as a loop if that would be long and save nothing."""
     params = equation.params
-    (n_consts, n_carry), length = _counts(params), params["length"]
-    consts, carry = arguments[:n_consts], arguments[n_consts : n_consts + n_carry]
-    sequences = arguments[n_consts + n_carry :]
-    if length > MOST_TURNS:
-        raise UnsupportedPrimitive(f"a loop takes more than {MOST_TURNS} turns")
-    order = range(length - 1, -1, -1) if params["reverse"] else range(length)
-    rows: list[list[Nodes]] = []
-    for turn in order:
-        results = lowering.closed(params["jaxpr"], [*consts, *carry, *[s[turn] for s in sequences]])
-        carry = results[:n_carry]
-        rows.append(results[n_carry:])
-    if params["reverse"]:
-        rows.reverse()
-    empty = equation.outvars[n_carry:]
-    stacked = [
-        np.stack([row[k] for row in rows]) if rows else np.empty(v.aval.shape, dtype=np.int64)
-        for k, v in enumerate(empty)
-    ]
-    return [*carry, *stacked]
+    n_consts, n_carry = _counts(params)
+    scan = Scan(
+        params["jaxpr"],
+        params["length"],
+        bool(params["reverse"]),
+        arguments[:n_consts],
+        arguments[n_consts : n_consts + n_carry],
+        arguments[n_consts + n_carry :],
+        [v.aval for v in equation.outvars],
+    )
+    return written_out(lowering, scan) if scan.turns < FEW_TURNS else shorter(lowering, scan)
 
 
 def _counts(params: dict[str, Any]) -> tuple[int, int]:
