@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
     from hybridsim.io.convert import convert as convert
     from hybridsim.io.export import export as export
+    from hybridsim.io.hulls import with_hulls as with_hulls
     from hybridsim.io.load import load_model as load_model
     from hybridsim.model.builder import ModelBuilder as ModelBuilder
     from hybridsim.model.model import Model as Model
@@ -50,6 +51,7 @@ _HOME = {
     "load_model": "io.load",
     "convert": "io.convert",
     "export": "io.export",
+    "with_hulls": "io.hulls",
     "kinematics": "dynamics.kinematics",
     "forward_dynamics": "dynamics.aba",
     "inverse_dynamics": "dynamics.rnea",
@@ -102,6 +104,7 @@ __all__ = [
     "rollout",
     "simulate",
     "step",
+    "with_hulls",
 ]
 __version__ = "0.1.0"
 

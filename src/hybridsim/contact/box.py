@@ -1,12 +1,14 @@
 """Spheres and capsules against boxes. The box is the second shape."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
-from hybridsim.contact.points import Placed, Points, from_second, unit_rows
-from hybridsim.core.numerics import clamp, safe_divide
+from hybridsim.contact.points import FAR, Placed, Points, from_second, pick, unit_rows
+from hybridsim.contact.spread import LOW_BEFORE_FAR, SAME_PLACE
+from hybridsim.core.numerics import clamp
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 
@@ -18,7 +20,7 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
         half: the box's half extents [m].
     """
     inside = clamp(p, -half, half)
-    outward, outside = unit_rows((p - inside)[None], jnp.zeros((1, 3)))
+    outward, outside = unit_rows((p - inside)[None], jnp.zeros(3))
     # within, the nearest face counts
     depth = half - jnp.abs(p)
     x_wins = (depth[0] <= depth[1]) & (depth[0] <= depth[2])
@@ -33,9 +35,38 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
 
 def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: Placed) -> Points:
     """Balls against a box."""
-    X = box.X_WG
-    distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))((centers - X.p) @ X.R)
-    return from_second(distance - radius, normal @ X.R.T, X.p + surface @ X.R.T)
+    distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centers))
+    return from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
+
+
+WITHIN = 1e-9
+"""How far beyond an edge [m] a corner still lies on a face: stacked boxes have corners on edges."""
+
+SIDEWAYS = 1e-6
+"""How much less far aside a corner must lie, by how much lower it is, to count as lower: of equally low ones, rounding
+would choose now one and now the other."""
+
+
+def across_face(
+    start: Float[AnyArray, "n 2"], step: Float[AnyArray, "n 2"], half: Float[AnyArray, "2"]
+) -> tuple[Float[AnyArray, "2 n"], Bool[AnyArray, "2 n"]]:
+    """Where lines enter and leave a rectangle, by their steps, and whether they do so on the way.
+
+    Args:
+        start: where the lines start, in the rectangle's plane from its middle [m].
+        step: from there to their ends [m].
+        half: the rectangle's half extents [m].
+    """
+    moves = jnp.abs(step) > WITHIN
+    per_step = 1.0 / jnp.where(moves, step, 1.0)
+    one, other = (half[None] - start) * per_step, (-half[None] - start) * per_step
+    # along what a line does not move, it is within all the way, or never
+    within = jnp.abs(start) <= half[None] + WITHIN
+    enter = jnp.where(moves, jnp.minimum(one, other), jnp.where(within, -1.0, 2.0)).max(axis=1)
+    leave = jnp.where(moves, jnp.maximum(one, other), jnp.where(within, 2.0, -1.0)).min(axis=1)
+    passes = enter < leave
+    enters, leaves = passes & (enter > 0.0) & (enter < 1.0), passes & (leave > 0.0) & (leave < 1.0)
+    return jnp.stack([enter, leave]), jnp.stack([enters, leaves])
 
 
 def sphere_box(sphere: Placed, box: Placed) -> Points:
@@ -44,48 +75,89 @@ def sphere_box(sphere: Placed, box: Placed) -> Points:
 
 
 def capsule_box(capsule: Placed, box: Placed) -> Points:
-    """Two points: the ends of what lies above the face that the capsule's nearest point is on."""
+    """Two points: towards either end of the capsule the outermost one that is low; the nearest of all is one of them.
+
+    The second is absent where the capsule touches in one point only. The gap is exact as long as the axis is outside
+    the box; an axis inside is pushed out through the faces nearest to these points, which can be less than all the way.
+    """
     X = box.X_WG
     middle, along = X.inv_point(capsule.X_WG.p), capsule.size[1] * (X.R.T @ capsule.X_WG.R[:, 2])
-    nearest = nearest_to_box(middle, along, box.size)
-    _, normal, _ = box_distance(middle + nearest * along, box.size)
-    ends = stretch_above_face(middle, along, box.size, normal, nearest)
-    centers = X.p + (middle + ends[:, None] * along) @ X.R.T
-    return balls_box(centers, capsule.size[0], box)
+    nearest, kinks = nearest_to_box(middle, along, box.size)
+    # between its kinks the distance runs straight or curves upwards, so there is no need to look elsewhere
+    places = jnp.concatenate([kinks, nearest[None]])
+    upper, lower = _outermost(places, middle, along, box.size, capsule.size[1])
+    centers = middle[None] + jnp.stack([pick(places, upper), pick(places, lower)])[:, None] * along[None]
+    points = balls_box(box.to_world(centers), capsule.size[0], box)
+    is_one = jnp.abs(pick(places, upper) - pick(places, lower)) * capsule.size[1] < SAME_PLACE
+    there = jnp.stack([jnp.asarray(True), ~is_one])
+    return eqx.tree_at(lambda p: p.gap, points, jnp.where(there, points.gap, FAR))
 
 
-def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> Scalar:
-    """Where between -1 and 1 on a segment the point nearest to a box lies.
+SAME_HEIGHT = 1e-9
+"""Points whose distances differ by less than this [m] are equally near."""
+
+
+def _outermost(
+    places: Float[AnyArray, " n"], middle: Vec3, along: Vec3, half: Vec3, half_length: Scalar
+) -> tuple[Int[AnyArray, ""], Int[AnyArray, ""]]:
+    """Of some places on a segment, the last of which is nearest to a box, two that lie far apart and low."""
+    # a choice has no derivative
+    places, middle, along, half, half_length = jax.lax.stop_gradient((places, middle, along, half, half_length))
+    distances = jax.vmap(lambda t: box_distance(middle + t * along, half)[0])(places)
+    outward = places * half_length / LOW_BEFORE_FAR
+    upper, lower = jnp.argmin(distances - outward), jnp.argmin(distances + outward)
+    above, below = pick(distances, upper), pick(distances, lower)
+    # across an edge, both can be higher than the nearest, which then replaces the higher one
+    last = places.shape[0] - 1
+    is_bent = distances[last] < jnp.minimum(above, below) - SAME_HEIGHT
+    is_higher = above > below - SAME_HEIGHT
+    return jnp.where(is_bent & is_higher, last, upper), jnp.where(is_bent & ~is_higher, last, lower)
+
+
+PARALLEL = 1e-9
+"""A segment that comes nearer to a plane by less than this, by its length, does not reach it."""
+LEVEL = 1e-12
+"""Slopes of half the squared distance below this [m], by the segment's length, are none."""
+
+OFF_MIDDLE = 0.1
+"""How far off the middle of a stretch within a box, towards the segment's own middle, the point is that counts: in the
+very middle both faces that the segment goes through are equally near, and rounding would choose."""
+
+
+def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float[AnyArray, "8"]]:
+    """Where between -1 and 1 on a segment the point nearest to a box lies, and where the distance has kinks.
 
     Half the squared distance is convex along the segment, and its slope a broken line: between the two of its kinks
-    where it changes sign, the zero follows from two values.
+    where it changes sign, the zero follows from two values. Where it is zero all along, as within the box, the point
+    is amid that stretch, or nearly.
+
+    Args:
+        middle: of the segment, in the box's frame [m].
+        along: half of the segment [m].
+        half: the box's half extents [m].
     """
 
     def slope(t: Scalar) -> Scalar:
         p = middle + t * along
         return (p - clamp(p, -half, half)) @ along
 
-    crossings = [safe_divide(side * half - middle, along) for side in (-1.0, 1.0)]
+    squared = along @ along
+    length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
+    crosses = jnp.abs(along) > PARALLEL * length
+    per_along = 1.0 / jnp.where(crosses, along, 1.0)
+    crossings = [jnp.where(crosses, (side * half - middle) * per_along, side) for side in (-1.0, 1.0)]
     kinks = jnp.concatenate([*(clamp(c, -1.0, 1.0) for c in crossings), np.array([-1.0, 1.0])])
     slopes = jax.vmap(slope)(kinks)
-    low, high = jnp.max(jnp.where(slopes < 0.0, kinks, -1.0)), jnp.min(jnp.where(slopes > 0.0, kinks, 1.0))
-    falls, rises = slope(low), slope(high)
-    crossing = low + clamp(safe_divide(-falls, rises - falls), 0.0, 1.0) * (high - low)
-    # through the box the slope is zero all along: there take the middle
-    is_flat = slopes == 0.0
-    first, last = jnp.min(jnp.where(is_flat, kinks, 1.0)), jnp.max(jnp.where(is_flat, kinks, -1.0))
-    return jnp.where(is_flat.any(), 0.5 * (first + last), crossing)
+    falls, rises = slopes < -LEVEL * length, slopes > LEVEL * length
 
+    # the last kink before the zero and the first one after it
+    before, after = jnp.argmax(jnp.where(falls, kinks, -2.0)), jnp.argmin(jnp.where(rises, kinks, 2.0))
+    low, high, fall, rise = (pick(x, k) for x in (kinks, slopes) for k in (before, after))
+    changes = falls.any() & rises.any()
+    zero = low + (high - low) * jnp.where(changes, -fall, 0.0) / jnp.where(changes, rise - fall, 1.0)
+    at_end = jnp.where(falls.any(), 1.0, -1.0)
 
-def stretch_above_face(middle: Vec3, along: Vec3, half: Vec3, normal: Vec3, nearest: Scalar) -> Float[AnyArray, "2"]:
-    """The ends of the part of a segment that lies above a box's face; both at the nearest point if there is none."""
-    size = jnp.abs(normal)
-    is_up = size >= jnp.max(size)  # the face's own direction does not limit
-    low, high = -1.0, 1.0
-    for k in range(3):
-        one, other = (safe_divide(side * half[k] - middle[k], along[k]) for side in (-1.0, 1.0))
-        crosses = (along[k] != 0.0) & ~is_up[k]
-        low = jnp.where(crosses, jnp.maximum(low, jnp.minimum(one, other)), low)
-        high = jnp.where(crosses, jnp.minimum(high, jnp.maximum(one, other)), high)
-    is_there = (low < high) & (low <= nearest) & (nearest <= high)
-    return jnp.where(is_there, jnp.stack([low, high]), nearest)
+    is_level = ~falls & ~rises
+    first, last = jnp.min(jnp.where(is_level, kinks, 1.0)), jnp.max(jnp.where(is_level, kinks, -1.0))
+    amid = (1.0 - OFF_MIDDLE) * 0.5 * (first + last) + OFF_MIDDLE * clamp(jnp.zeros(()), first, last)
+    return jnp.where(is_level.any(), amid, jnp.where(changes, zero, at_end)), kinks

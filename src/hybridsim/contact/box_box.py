@@ -3,6 +3,9 @@
 The direction in which two boxes overlap least is a normal of a face or a cross product of two edges (the separating
 axis theorem). A face meets the part of the other box's most opposite face that lies above it, of which four corners
 are kept; two edges meet in one point.
+
+Boxes that overlap get the exact depth, up to `EDGE_ADVANTAGE`. Between boxes that are apart and not above each other's
+faces, the gap is the distance along the best of those directions, which is never more than the true one.
 """
 
 from typing import NamedTuple
@@ -10,131 +13,141 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.balls import nearest_on_segments
-from hybridsim.contact.plane import lowest_face
-from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points
-from hybridsim.contact.spread import spread_indices
-from hybridsim.core.numerics import cross, safe_divide
+from hybridsim.contact.box import SIDEWAYS, WITHIN, across_face
+from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, pick, turned
+from hybridsim.contact.spread import spread
+from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 EDGE_ADVANTAGE = 1e-3
-"""How much more two edges must separate than any face, by the boxes' size, to count: faces bear better."""
-WITHIN = 1e-9
-"""How far beyond an edge a corner still lies on a face, by the face's size: stacked boxes have corners on edges."""
+"""How much more two edges must separate than any face, by the smaller box's size, to count: faces bear better."""
+PARALLEL = 1e-6
+"""Squared sine of the angle below which two edges count as parallel."""
+FIRST_FACE = 1e-9
+"""How much more [m] a face of the second box must separate than one of the first to count: of stacked boxes, rounding
+would choose now one and now the other."""
 
 
-class _Face(NamedTuple):
-    """A face of a box and the other box, in the world."""
+ROUND = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
+"""Corners of a square, one after the other."""
 
-    middle: Vec3
-    normal: Vec3
-    """Away from its box."""
-    u: Vec3
-    v: Vec3
-    """Half edges of the face."""
-    other: Vec3
-    """The other box's centre."""
-    other_edges: Float[AnyArray, "3 3"]
-    """The other box's half edges, as rows."""
+
+class _Box(NamedTuple):
+    """A box in the world."""
+
+    center: Vec3
+    axes: Float[AnyArray, "3 3"]
+    """Unit vectors along its edges, as rows."""
+    half: Vec3
+
+    def turned(self, axis: Int[AnyArray, ""]) -> "_Box":
+        """The same box with another axis first."""
+        return _Box(self.center, turned(self.axes, axis), turned(self.half, axis))
 
 
 def box_box(a: Placed, b: Placed) -> Points:
-    """Four points."""
-    edges_a, edges_b = (box.size[:, None] * box.X_WG.R.T for box in (a, b))
-    axes_a, axes_b, d = a.X_WG.R.T, b.X_WG.R.T, a.X_WG.p - b.X_WG.p
+    """Four points; those that are not there have the gap `FAR`."""
+    first, second = (_Box(box.X_WG.p, box.X_WG.R.T, box.size) for box in (a, b))
+    d = first.center - second.center
 
-    def reach(axes: Float[AnyArray, "n 3"]) -> Float[AnyArray, " n"]:
-        return jnp.abs(axes @ edges_a.T).sum(axis=1) + jnp.abs(axes @ edges_b.T).sum(axis=1)
+    def gaps(axes: Float[AnyArray, "n 3"]) -> Float[AnyArray, " n"]:
+        reach = jnp.abs(axes @ first.axes.T) @ first.half + jnp.abs(axes @ second.axes.T) @ second.half
+        return jnp.abs(axes @ d) - reach
 
-    faces = jnp.concatenate([axes_a, axes_b])
-    face_gaps = jnp.abs(faces @ d) - reach(faces)
-    pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(axes_b))(axes_a).reshape(9, 3)
+    face_gaps = gaps(jnp.concatenate([first.axes, second.axes])) + np.repeat([FIRST_FACE, 0.0], 3)
+    pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
     squared = jnp.sum(pairs * pairs, axis=1)
-    is_parallel = squared < 1e-6
+    is_parallel = squared < PARALLEL
     pairs = jnp.where(is_parallel[:, None], 0.0, pairs) / jnp.sqrt(jnp.where(is_parallel, 1.0, squared))[:, None]
-    edge_gaps = jnp.where(is_parallel, -np.inf, jnp.abs(pairs @ d) - reach(pairs))
+    edge_gaps = jnp.where(is_parallel, -FAR, gaps(pairs))
 
     best_face, best_edges = jnp.argmax(face_gaps), jnp.argmax(edge_gaps)
-    by_face = _by_face(best_face, a, b, edges_a, edges_b, d)
-    by_edges = _by_edges(best_edges, pairs[best_edges], edge_gaps[best_edges], a, b, edges_a, edges_b, d)
-    margin = EDGE_ADVANTAGE * (a.size.sum() + b.size.sum())
-    edges_count = edge_gaps[best_edges] > face_gaps[best_face] + margin
-    return jax.tree.map(lambda x, y: jnp.where(edges_count, x, y), by_edges, by_face)
+    face_gap, edge_gap = pick(face_gaps, best_face), pick(edge_gaps, best_edges)
+    by_face = _by_face(first, second, best_face)
+    by_edges = _by_edges(first, second, best_edges, pick(pairs, best_edges), edge_gap)
+    margin = EDGE_ADVANTAGE * jnp.minimum(first.half.sum(), second.half.sum())
+    return jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
 
 
-def _by_face(best, a: Placed, b: Placed, edges_a, edges_b, d: Vec3) -> Points:
+def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""]) -> Points:
     """Contacts on a face of the first box (0 to 2) or the second (3 to 5)."""
-    on_a = best < 3
-    own, other = (jnp.where(on_a, x, y) for x, y in ((edges_a, edges_b), (edges_b, edges_a)))
-    center, other_center = (jnp.where(on_a, x, y) for x, y in ((a.X_WG.p, b.X_WG.p), (b.X_WG.p, a.X_WG.p)))
-    axis = jnp.where(on_a, best, best - 3)
-    out, u, v = (own[(axis + k) % 3] for k in range(3))
-    out = jnp.where(out @ (other_center - center) < 0.0, -out, out)
-    normal = out / jnp.sqrt(out @ out)
-    heights, places, there = _overlap(_Face(center + out, normal, u, v, other_center, other))
-    gap = jnp.where(there, heights, FAR)
-    on_other, on_own = places, places - heights[:, None] * normal
-    # normals point from the second box to the first
-    toward_a = jnp.broadcast_to(jnp.where(on_a, -normal, normal), places.shape)
-    return Points(gap, toward_a, jnp.where(on_a, on_own, on_other), jnp.where(on_a, on_other, on_own))
-
-
-def _overlap(face: _Face) -> tuple[Float[AnyArray, "4"], Float[AnyArray, "4 3"], Bool[AnyArray, "4"]]:
-    """Heights and places of the four outermost corners of what of the other box's face lies above a face."""
-    toward, first, second = lowest_face(face.other_edges, face.normal)
-    middle = face.other + toward
-    corners = (
-        middle + np.array([[-1.0], [-1.0], [1.0], [1.0]]) * first + np.array([[-1.0], [1.0], [1.0], [-1.0]]) * second
+    on_first = best < 3
+    own, other = (
+        jax.tree.map(lambda x, y: jnp.where(on_first, x, y), *boxes) for boxes in ((first, second), (second, first))
     )
-    # coordinates along the face in halves of its edges
-    along = jnp.stack([face.u / (face.u @ face.u), face.v / (face.v @ face.v)], axis=1)
-    flat = (corners - face.middle) @ along
+    own = own.turned(jnp.where(on_first, best, best - 3))
+    # the face's normal, away from its box
+    normal = jnp.where(own.axes[0] @ (other.center - own.center) < 0.0, -own.axes[0], own.axes[0])
+    other = other.turned(jnp.argmax(jnp.abs(other.axes @ normal)))
+    heights, on_other, there = _overlap(own, normal, other)
+    on_own = on_other - heights[:, None] * normal[None]
+    # normals point from the second box to the first
+    toward_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_own.shape)
+    return Points(
+        jnp.where(there, heights, FAR),
+        toward_first,
+        jnp.where(on_first, on_own, on_other),
+        jnp.where(on_first, on_other, on_own),
+    )
 
-    # where the other face's edges enter and leave the strip above this one
-    step = jnp.roll(flat, -1, axis=0) - flat
-    ahead, behind = (safe_divide(side - flat, step) for side in (1.0, -1.0))
-    moves = step != 0.0
-    within = jnp.abs(flat) <= 1.0 + WITHIN
-    enter = jnp.where(moves, jnp.minimum(ahead, behind), jnp.where(within, -np.inf, np.inf)).max(axis=1)
-    leave = jnp.where(moves, jnp.maximum(ahead, behind), jnp.where(within, np.inf, -np.inf)).min(axis=1)
-    crosses = (enter < leave) & (enter < 1.0) & (leave > 0.0)
-    enter, leave = (jnp.where(jnp.isfinite(t), t, 0.0) for t in (enter, leave))
+
+def _overlap(
+    own: _Box, normal: Vec3, other: _Box
+) -> tuple[Float[AnyArray, "4"], Float[AnyArray, "4 3"], Bool[AnyArray, "4"]]:
+    """Heights and places of the four outermost corners of what of another box's face lies above a face of a box.
+
+    Args:
+        own: the box, its first axis normal to the face.
+        normal: of the face, away from the box.
+        other: the other box, its first axis normal to the face that is turned towards the first one.
+    """
+    middle = own.center + own.half[0] * normal
+    facing, u, v = other.half[:, None] * other.axes
+    other_middle = other.center + jnp.where(other.axes[0] @ normal > 0.0, -facing, facing)
+    # round the other face, and along this one in metres
+    corners = other_middle[None] + ROUND @ jnp.stack([u, v])
     edges = jnp.roll(corners, -1, axis=0) - corners
-    entering, leaving = corners + enter[:, None] * edges, corners + leave[:, None] * edges
+    flat, steps = (corners - middle[None]) @ own.axes[1:].T, edges @ own.axes[1:].T
+    is_above = (jnp.abs(flat) <= own.half[None, 1:] + WITHIN).all(axis=1)
+    times, on_the_way = across_face(flat, steps, own.half[1:])
+    crossings = corners[None] + times[:, :, None] * edges[None]
 
-    # corners of this face beneath the other one
-    own = face.middle + SIGNS_2[:, :1] * face.u + SIGNS_2[:, 1:] * face.v
-    beneath = cross(first, second)
-    slope = beneath @ face.normal
-    lift = safe_divide((middle - own) @ beneath, slope)
-    raised = own + lift[:, None] * face.normal
-    inside = jnp.stack([(raised - middle) @ first / (first @ first), (raised - middle) @ second / (second @ second)])
-    is_covered = (jnp.abs(inside) <= 1.0).all(axis=0) & (jnp.abs(slope) > 1e-3 * jnp.sqrt(beneath @ beneath))
+    # corners of this face beneath the other one; the other face is never steep, being the most opposite one
+    mine = middle[None] + SIGNS_2 @ (own.half[1:, None] * own.axes[1:])
+    lift = ((other_middle[None] - mine) @ other.axes[0]) / (normal @ other.axes[0])
+    raised = mine + lift[:, None] * normal[None]
+    beneath = jnp.abs((raised - other_middle[None]) @ other.axes[1:].T)
+    is_beneath = (beneath <= other.half[None, 1:] + WITHIN).all(axis=1)
 
-    candidates = jnp.concatenate([corners, entering, leaving, raised])
-    there = jnp.concatenate([within.all(axis=1), crosses & (enter > 0.0), crosses & (leave < 1.0), is_covered])
-    heights = (candidates - face.middle) @ face.normal
-    scale = jnp.stack([jnp.sqrt(face.u @ face.u), jnp.sqrt(face.v @ face.v)])
-    chosen = spread_indices((candidates - face.middle) @ along * scale, heights, there)
-    return heights[chosen], candidates[chosen], there[chosen]
+    places = jnp.concatenate([corners, *crossings, raised])
+    there = jnp.concatenate([is_above, *on_the_way, is_beneath])
+    heights = (places - middle[None]) @ normal
+    # where nothing lies above the face, the lowest corner tells how far the boxes are apart at least
+    lowest = jnp.argmin(heights[:4] + SIDEWAYS * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
+    there = there | (~there.any() & (np.arange(16) == lowest))
+    chosen, counts = spread((places - middle[None]) @ own.axes[1:].T, heights, there)
+    rows = jnp.stack([pick(jnp.concatenate([heights[:, None], places], axis=1), chosen[k]) for k in range(4)])
+    return rows[:, 0], rows[:, 1:], counts
 
 
-def _by_edges(best, axis: Vec3, gap: Scalar, a: Placed, b: Placed, edges_a, edges_b, d: Vec3) -> Points:
-    """One contact between an edge of each box, four times over but three of them far away."""
-    normal = jnp.where(axis @ d < 0.0, -axis, axis)
+def _by_edges(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> Points:
+    """One contact between an edge of each box; the other three are far away."""
+    normal = jnp.where(axis @ (first.center - second.center) < 0.0, -axis, axis)
 
-    def edge(edges, along, toward: Vec3):
-        """The edge with a given direction that reaches farthest."""
-        sides = jnp.where(edges @ toward < 0.0, -edges, edges)
-        is_own = (jnp.arange(3) == along)[:, None]
-        half = jnp.where(is_own, edges, 0.0).sum(axis=0)
-        length = jnp.sqrt(half @ half)
-        return jnp.where(is_own, 0.0, sides).sum(axis=0), half / length, length
+    def edge(box: _Box, toward: Vec3) -> tuple[Vec3, Vec3, Scalar]:
+        """The edge along the first axis that reaches farthest: its middle, direction and half length."""
+        across = (box.half[:, None] * box.axes)[1:]
+        return (
+            box.center + jnp.where((across @ toward < 0.0)[:, None], -across, across).sum(0),
+            box.axes[0],
+            box.half[0],
+        )
 
-    middle_a, along_a, half_a = edge(edges_a, best // 3, -normal)
-    middle_b, along_b, half_b = edge(edges_b, best % 3, normal)
-    near_a, near_b = nearest_on_segments(a.X_WG.p + middle_a, along_a, half_a, b.X_WG.p + middle_b, along_b, half_b)
+    near = nearest_on_segments(*edge(first.turned(best // 3), -normal), *edge(second.turned(best % 3), normal))
+    # between boxes that are apart the edges' nearest points can lie elsewhere, the gap cannot
+    middle, half_way = 0.5 * (near[0] + near[1]), 0.5 * gap * normal
     gaps = jnp.concatenate([gap[None], jnp.full(3, FAR)])
-    return Points(gaps, *(jnp.broadcast_to(x, (4, 3)) for x in (normal, near_a, near_b)))
+    return Points(gaps, *(jnp.broadcast_to(x, (4, 3)) for x in (normal, middle + half_way, middle - half_way)))

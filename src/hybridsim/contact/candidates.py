@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
+import numpy as np
+
 from hybridsim.contact.pairs import ROUTINES
 from hybridsim.core.errors import ModelWarning
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
+from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
 
@@ -25,6 +28,8 @@ class Pair:
     """`foot|floor`"""
     points: int
     """Contacts that it can have."""
+    data_shapes: tuple[tuple[int, ...], ...] = ()
+    """Sizes of what the two shapes have in `Geometry.data`."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,11 @@ class Candidates:
 
     @cached_property
     def kinds(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
-        """Kinds of pairs, and the pairs of each that have as many points and faces, in their order."""
+        """Kinds of pairs, and the pairs of each whose shapes have as many points and the same faces, in their order."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
             a, b = self.infos[pair.first], self.infos[pair.second]
-            groups.setdefault((a.shape, b.shape, pair.points, a.faces, b.faces), []).append(k)
+            groups.setdefault((a.shape, b.shape, pair.data_shapes, a.faces, b.faces), []).append(k)
         return tuple(((key[0], key[1]), tuple(members)) for key, members in groups.items())
 
 
@@ -84,7 +89,7 @@ def candidates(
         self_collision: can bodies of one tree touch each other?
 
     Raises:
-        ValueError: a pattern matches no pair.
+        ValueError: a pattern matches no pair, or a shape lacks the points or heights that it consists of.
     """
     geometry, topology = model.geometry, model.topology
     explicit = {frozenset(pair) for pair in geometry.explicit_pairs}
@@ -95,8 +100,8 @@ def candidates(
             is_explicit = frozenset((one.name, other.name)) in explicit
             if not _may_touch(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
                 continue
-            wanted = [p for p in only if _matches(p, one, other)]
-            unwanted = [p for p in exclude if _matches(p, one, other)]
+            wanted = [p for p in only if _matches(p, topology, one, other)]
+            unwanted = [p for p in exclude if _matches(p, topology, one, other)]
             unmatched.difference_update(wanted, unwanted)
             if unwanted or (only and not wanted):
                 continue
@@ -128,15 +133,25 @@ def _may_touch(
         return False
     if WORLD in (a.body, b.body):
         return True
-    if topology.parents[a.body] == b.body or topology.parents[b.body] == a.body:
+    if _carrier(topology, a.body) == b.body or _carrier(topology, b.body) == a.body:
         return False
     same_tree = topology.ancestors[a.body][0] == topology.ancestors[b.body][0]
     return self_collision or not same_tree
 
 
-def _matches(pattern: str, a: GeomInfo, b: GeomInfo) -> bool:
+def _carrier(topology: Topology, body: int) -> int:
+    """The body that carries another one, past the massless ones that stand for the parts of a compound joint."""
+    part_of_joint = f"{topology.body_names[body]}:"
+    parent = topology.parents[body]
+    while parent != WORLD and topology.body_names[parent].startswith(part_of_joint):
+        parent = topology.parents[parent]
+    return parent
+
+
+def _matches(pattern: str, topology: Topology, a: GeomInfo, b: GeomInfo) -> bool:
     def fits(one: str, info: GeomInfo) -> bool:
-        return fnmatchcase(info.name, one) or fnmatchcase(info.link, one)
+        body = WORLD_NAME if info.body == WORLD else topology.body_names[info.body]
+        return any(fnmatchcase(name, one) for name in (info.name, info.link, body))
 
     first, bar, second = pattern.partition("|")
     if not bar:
@@ -151,14 +166,31 @@ def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
         routine = ROUTINES.get((a.shape, b.shape))
         if routine is None:
             continue
-        if Shape.MESH in (a.shape, b.shape) and min(i.data for i in (a, b) if i.shape is Shape.MESH) < 0:
-            raise ValueError(
-                f"the mesh of shape {(a if a.shape is Shape.MESH else b).name!r} has not been read: "
-                "give the simulator `hybridsim.with_hulls(model)`"
-            )
+        for info in (a, b):
+            _require_data(info, other=b if info is a else a)
         points = routine.points or len(geometry.data[a.data])
-        return Pair(first, second, f"{a.name}|{b.name}", points)
+        sizes = tuple(np.shape(geometry.data[i.data]) if i.data >= 0 else () for i in (a, b))
+        return Pair(first, second, f"{a.name}|{b.name}", points, sizes)
     return None
+
+
+_NEEDED = {
+    Shape.POINTS: "points",
+    Shape.POLYGON: "an outline",
+    Shape.HEIGHTFIELD: "heights",
+}
+
+
+def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
+    """Raise if a shape lacks the points or heights that it consists of."""
+    if info.shape is Shape.MESH and info.data < 0:
+        raise ValueError(
+            f"the mesh of shape {info.name!r} has not been read: give the simulator `hybridsim.with_hulls(model)`"
+        )
+    if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
+        raise ValueError(f"the hull of shape {info.name!r} has no faces, and {other.name!r} needs them")
+    if info.shape in _NEEDED and info.data < 0:
+        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_NEEDED[info.shape]}: give `data`")
 
 
 def _by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:

@@ -11,11 +11,12 @@ force and the slip by one of the laws in `friction_laws.py`.
 from dataclasses import replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Float
 
+from hybridsim.contact.apparent_mass import inverse_masses
 from hybridsim.contact.candidates import Candidates, candidates
 from hybridsim.contact.contact import NOTHING, AbstractContact
 from hybridsim.contact.forces import tapped_impulses
@@ -28,9 +29,13 @@ from hybridsim.model.model import Model
 from hybridsim.taps.taps import Taps
 
 WEIGHT_DEPTH = 0.002
-"""Depth [m] at which one contact of default stiffness bears the weight of the whole model."""
+"""Least depth [m] at which one contact of default stiffness bears the weight of the whole model."""
+STABLE_STEP = 3.0
+"""That depth by what the weight would move the contact's apparent mass in a step; half of it is where steps diverge."""
 DAMPING_PER_STIFFNESS = 1.0
 """Default damping by stiffness [s/m]."""
+LEAST_TRANSITION = 0.01
+"""Least default velocity [m/s] over which friction rises; otherwise a step under the whole weight just stops a slip."""
 
 
 class CompliantContact(AbstractContact):
@@ -39,13 +44,13 @@ class CompliantContact(AbstractContact):
     friction: PairNumbers = None
     """Coulomb's μ per pair; by default the larger one of the two surfaces."""
     stiffness: PairNumbers = None
-    """k [N/mⁿ] per pair; by default such that one contact bears the whole model at a depth of 2 mm."""
+    """k [N/mⁿ] per pair; by default one contact bears the whole model at 2 mm, or at more if the time step wants it."""
     damping: PairNumbers = None
     """d [N·s/mⁿ⁺¹] per pair; by default 1 s/m times the stiffness."""
     exponent: PairNumbers = 1.5
     """n per pair: 3/2 for a ball on a plane (Hertz)."""
     law: FrictionLaw | str = Coulomb()
-    """Friction law, or its name: coulomb, andersson, hollars or brown."""
+    """Friction law, or its name: coulomb, andersson, hollars or brown; with numbers for all pairs or one each."""
     reach: float = eqx.field(static=True, default=0.0)
     """Distance [m] over which derivatives feel contacts that do not touch; values are never changed by it."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
@@ -63,11 +68,22 @@ class CompliantContact(AbstractContact):
         if self.reach < 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
-    def bound(self, model: Model) -> "CompliantContact":
-        """The contact model for a mechanism: its pairs listed, one number for each."""
+    def bound(self, model: Model, dt: Scalar) -> "CompliantContact":
         pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
         exponent = per_pair("exponent", self.exponent, pairs)
-        stiffness = _default_stiffness(model, exponent) if self.stiffness is None else self.stiffness
+        law = LAWS[self.law]() if isinstance(self.law, str) else self.law
+        stiffness = self.stiffness
+        if stiffness is None or law.wants_transition:
+            # what one step of the whole weight would change a contact's velocity by
+            of_shapes, _ = inverse_masses(model)
+            jump = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
+            jump = jump * _weight(model) * float(dt)
+            if stiffness is None:
+                depth = np.maximum(WEIGHT_DEPTH, STABLE_STEP * jump * float(dt))
+                stiffness = _weight(model) / depth ** np.asarray(exponent)
+            mu = larger(model.geometry.friction, pairs) if self.friction is None else self.friction
+            mu = per_pair("friction", np.asarray(mu) if self.friction is None else mu, pairs)
+            law = law.with_transition(np.maximum(LEAST_TRANSITION, mu * jump))
         stiffness = per_pair("stiffness", stiffness, pairs)
         damping = DAMPING_PER_STIFFNESS * stiffness if self.damping is None else self.damping
         return replace(
@@ -76,7 +92,7 @@ class CompliantContact(AbstractContact):
             stiffness=stiffness,
             damping=per_pair("damping", damping, pairs),
             exponent=exponent,
-            law=LAWS[self.law]() if isinstance(self.law, str) else self.law,
+            law=law,
             watched=pairs,
         )
 
@@ -94,6 +110,7 @@ class CompliantContact(AbstractContact):
         law = self.law
         assert isinstance(law, FrictionLaw)
         slip = touch.velocity[:, 1:]
+        law = jax.tree.map(lambda x: jnp.asarray(x)[each] if jnp.ndim(x) else x, law)
         return tapped_impulses(normal, lambda normal: friction_forces(law, normal, slip, mu[each]), dt, taps) / dt
 
 
@@ -105,8 +122,6 @@ def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping
     return jnp.maximum((stiffness + damping * speed) * power, 0.0)
 
 
-def _default_stiffness(model: Model, exponent: AnyArray) -> AnyArray:
-    if any(isinstance(x, Tracer) for x in (model.body.mass, model.gravity, exponent)):
-        raise ValueError("give CompliantContact a stiffness: the default needs masses that are numbers")
-    weight = float(np.sum(model.body.mass)) * (float(np.linalg.norm(model.gravity)) or 9.81)
-    return weight / WEIGHT_DEPTH ** np.asarray(exponent)
+def _weight(model: Model) -> float:
+    """[N]; 9.81 m/s² where there is no gravity."""
+    return float(np.sum(np.asarray(model.body.mass))) * (float(np.linalg.norm(np.asarray(model.gravity))) or 9.81)

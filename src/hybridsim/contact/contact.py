@@ -29,8 +29,8 @@ class AbstractContact(eqx.Module):
     """Does it take care of joint limits and dry friction of joints?"""
 
     @abc.abstractmethod
-    def bound(self, model: Model) -> "AbstractContact":
-        """The contact model for a mechanism: its pairs listed, with one number for each."""
+    def bound(self, model: Model, dt: Scalar) -> "AbstractContact":
+        """The contact model for a mechanism and a time step [s]: its pairs listed, with one number for each."""
 
     def initial(self) -> Any:
         """Memory at the start of a simulation; none by default."""
@@ -63,6 +63,6 @@ class NoContact(AbstractContact):
 
     watched: Candidates = eqx.field(static=True, default=NOTHING)
 
-    def bound(self, model: Model) -> "NoContact":
-        del model
+    def bound(self, model: Model, dt: Scalar) -> "NoContact":
+        del model, dt
         return self

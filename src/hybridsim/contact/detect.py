@@ -1,5 +1,6 @@
 """Collision detection: gaps, normals and nearest points of every contact in the list."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,9 +27,9 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
     starts = np.cumsum([0, *(pair.points for pair in candidates.pairs)])
     for kinds, members in candidates.kinds:
         routine = ROUTINES[kinds].contacts
-        first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
-        second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
-        found = jax.vmap(routine)(first, second)
+        first, axes_first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
+        second, axes_second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
+        found = jax.vmap(routine, in_axes=(axes_first, axes_second))(first, second)
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
         rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
     if not parts:
@@ -37,8 +38,11 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
     return merge(parts, rows)
 
 
-def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> Placed:
-    """Shapes of one kind in the world, one per row."""
+def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Placed, Placed]:
+    """Shapes of one kind in the world, one per row, and along which axes `vmap` finds them.
+
+    Shapes that have points or heights in common, as all that stand on one terrain, share them.
+    """
     infos = [geometry.infos[k] for k in shapes]
     X_BG = take(jax.tree.map(jnp.asarray, geometry.placement), shapes)
     if all(info.body == WORLD for info in infos):
@@ -47,7 +51,11 @@ def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> Placed:
         X_WB = jax.tree.map(lambda x, w: jnp.concatenate([jnp.asarray(w)[None], x]), X_WB, Pose(np.eye(3), np.zeros(3)))
         X_WG = jax.vmap(lambda a, b: a @ b)(take(X_WB, [info.body + 1 for info in infos]), X_BG)
     size = take(jnp.asarray(geometry.size), shapes)
-    data = None
+    data, data_axis = None, None
     if infos[0].data >= 0:
-        data = jnp.stack([jnp.asarray(geometry.data[info.data]) for info in infos])
-    return Placed(X_WG, size, data, infos[0].faces)
+        arrays = [jnp.asarray(geometry.data[info.data]) for info in infos]
+        shared = len({info.data for info in infos}) == 1
+        data, data_axis = (arrays[0], None) if shared else (jnp.stack(arrays), 0)
+    shape = Placed(X_WG, size, data, infos[0].faces)
+    axes = jax.tree.map(lambda _: 0, shape)
+    return shape, axes if data is None else eqx.tree_at(lambda s: s.data, axes, data_axis)

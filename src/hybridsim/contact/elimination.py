@@ -35,7 +35,7 @@ def _gauss_jordan(G: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> Float[
         pivot = jnp.where(jnp.abs(pivot) < SMALLEST_PIVOT, SMALLEST_PIVOT, pivot)
         row, own = rest[0, 1:] / pivot, b[0] / pivot
         factors = rest[1:, 0]
-        rest = jnp.concatenate([rest[1:, 1:] - factors[:, None] * row, row[None]])
+        rest = jnp.concatenate([rest[1:, 1:] - factors[:, None] * row[None], row[None]])
         b = jnp.concatenate([b[1:] - factors * own, own[None]])
         return (jnp.concatenate([rest, np.zeros((n, 1))], axis=1), b), None
 

@@ -6,6 +6,7 @@ load's share of the friction force.
 """
 
 import abc
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -19,18 +20,32 @@ Vec2 = Float[AnyArray, "2"]
 
 
 class FrictionLaw(eqx.Module):
-    """Friction by slip speed; numbers are one for all contacts or one per contact."""
+    """Friction by slip speed; numbers are one for all contacts or one each.
+
+    The velocity over which friction rises from zero is by default as small as the time step can follow: where friction
+    could reverse a contact's slip within a step, bodies at rest would chatter and wander.
+    """
+
+    transition: eqx.AbstractVar[AnyArray | float | None]
 
     @abc.abstractmethod
     def coefficient(self, speed: Scalar, mu: Scalar) -> Scalar:
         """Friction force by normal force at a slip speed [m/s], for a coefficient of sliding friction."""
 
+    @property
+    def wants_transition(self) -> bool:
+        """Is the velocity over which friction rises left to be chosen?"""
+        return self.transition is None
+
+    def with_transition(self, transition: AnyArray) -> "FrictionLaw":
+        """The law with this velocity [m/s], if it was left to be chosen."""
+        return replace(self, transition=transition) if self.wants_transition else self
+
     def force(self, normal_force: Scalar, slip: Vec2, mu: Scalar) -> Vec2:
         """Force on the first body [N]."""
         speed = safe_norm(slip)
         # c(v)/v is smooth at v = 0, where the direction is not
-        small = speed < SMALL_SLIP
-        at = jnp.where(small, SMALL_SLIP, speed)
+        at = jnp.where(speed < SMALL_SLIP, SMALL_SLIP, speed)
         return -normal_force * (self.coefficient(at, mu) / at) * slip
 
 
@@ -41,7 +56,7 @@ SMALL_SLIP = 1e-9
 class Coulomb(FrictionLaw):
     """μ tanh(v / v_t): Coulomb's law, smoothed over a transition velocity."""
 
-    transition: AnyArray | float = 0.01
+    transition: AnyArray | float | None = None
     """v_t [m/s]."""
 
     def coefficient(self, speed, mu):
@@ -49,29 +64,32 @@ class Coulomb(FrictionLaw):
 
 
 class Andersson(FrictionLaw):
-    """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(k v) (Andersson, Söderberg & Björklund 2007)."""
+    """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(v/v_t) (Andersson, Söderberg & Björklund 2007, with k = 1/v_t)."""
 
+    transition: AnyArray | float | None = None
+    """v_t [m/s]."""
     static: AnyArray | float = 1.2
     """μ_s by μ."""
     stribeck: AnyArray | float = 0.05
     """v_s [m/s]."""
     exponent: AnyArray | float = 1.0
     """p."""
-    slope: AnyArray | float = 200.0
-    """k [s/m]."""
 
     def coefficient(self, speed, mu):
         rise = (self.static - 1.0) * jnp.exp(-((speed / self.stribeck) ** self.exponent))
-        return mu * (1.0 + rise) * jnp.tanh(self.slope * speed)
+        return mu * (1.0 + rise) * jnp.tanh(speed / self.transition)
 
 
 class Hollars(FrictionLaw):
     """min(v/v_t, 1) (μ + 2 (μ_s − μ) / (1 + (v/v_t)²)) (Sherman, Seth & Delp 2011, after Hollars)."""
 
+    transition: AnyArray | float | None = None
+    """v_t [m/s]."""
     static: AnyArray | float = 1.2
     """μ_s by μ."""
-    transition: AnyArray | float = 0.01
-    """v_t [m/s]."""
+
+    def with_transition(self, transition):
+        return super().with_transition((1.0 + 2.0 * (self.static - 1.0)) * transition)
 
     def coefficient(self, speed, mu):
         s = speed / self.transition
@@ -81,10 +99,13 @@ class Hollars(FrictionLaw):
 class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2018)."""
 
+    transition: AnyArray | float | None = None
+    """v_t [m/s]; friction rises four times as fast as for the other laws."""
     static: AnyArray | float = 1.2
     """μ_s by μ."""
-    transition: AnyArray | float = 0.01
-    """v_t [m/s]."""
+
+    def with_transition(self, transition):
+        return super().with_transition(4.0 * transition)
 
     def coefficient(self, speed, mu):
         s = speed / self.transition

@@ -1,21 +1,39 @@
-"""Convex hulls of meshes against spheres and boxes. The hull is the first shape."""
+"""Convex hulls of meshes against spheres and boxes. The hull is the first shape.
+
+Against a box, what `box_box` says holds: the direction is a normal of a face of either shape or a cross product of two
+edges. Of a face of the box and the hull above it, four outermost points are kept; two edges meet in one point.
+"""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from hybridsim.contact.points import Placed, Points, from_first, tangents, unit_rows
-from hybridsim.contact.spread import spread_indices
-from hybridsim.core.numerics import clamp, cross, safe_divide
+from hybridsim.contact.balls import nearest_on_segments
+from hybridsim.contact.box import SIDEWAYS, WITHIN, across_face
+from hybridsim.contact.box_box import EDGE_ADVANTAGE, FIRST_FACE, PARALLEL
+from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned, unit_rows
+from hybridsim.contact.spread import spread
+from hybridsim.core.numerics import clamp, cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
+Faces = tuple[tuple[int, int, int], ...]
 
-def _triangles(hull: Placed) -> tuple[Float[AnyArray, "n 3 3"], Float[AnyArray, "n 3"]]:
-    """Corners of the hull's triangles in its own frame, and their outward normals."""
-    corners = jnp.asarray(hull.data)[np.array(hull.faces)]
-    normals = jax.vmap(lambda t: cross(t[1] - t[0], t[2] - t[0]))(corners)
-    return corners, unit_rows(normals, jnp.zeros(3))[0]
+TINY_AREA_SQUARED = 1e-24
+"""Triangles whose doubled area squared [m⁴] is below this have no direction."""
+
+
+def _triangles(
+    corners: Float[AnyArray, "v 3"], faces: Faces
+) -> tuple[Float[AnyArray, "n 3 3"], Float[AnyArray, "n 3"], Bool[AnyArray, " n"]]:
+    """Corners of triangles, their outward normals, and which of them have one."""
+    triangles = jnp.asarray(corners)[np.array(faces)]
+    normals = jax.vmap(lambda t: cross(t[1] - t[0], t[2] - t[0]))(triangles)
+    squared = jnp.sum(normals * normals, axis=1)
+    has_area = squared > TINY_AREA_SQUARED
+    return triangles, normals / jnp.sqrt(jnp.where(has_area, squared, 1.0))[:, None], has_area
 
 
 def hull_sphere(hull: Placed, sphere: Placed) -> Points:
@@ -28,70 +46,194 @@ def hull_sphere(hull: Placed, sphere: Placed) -> Points:
 
 def hull_distance(hull: Placed, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     """Signed distance of a point from a hull, the direction away from it, and the nearest point, in its frame."""
-    corners, normals = _triangles(hull)
-    heights = jnp.sum((p - corners[:, 0]) * normals, axis=1)
-    nearest = jax.vmap(lambda t: _nearest_on_triangle(p, t))(corners)
-    squared = jnp.sum((p - nearest) ** 2, axis=1)
-    outer, inner = jnp.argmin(squared), jnp.argmax(heights)
-    direction, length = unit_rows((p - nearest[outer])[None], normals[outer])
-    is_outside = heights[inner] > 0.0
+    triangles, normals, has_area = _triangles(hull.data, hull.faces)
+    heights = jnp.where(has_area, jnp.sum((p[None] - triangles[:, 0]) * normals, axis=1), -FAR)
+    nearest, above = jax.vmap(lambda t, ok: _nearest_on_triangle(p, t, ok))(triangles, has_area)
+    outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(heights)
+    is_outside = pick(heights, inner) > 0.0
+    # beside a triangle the direction is that to an edge or corner, above or within the hull a normal
+    direction, length = unit_rows((p - pick(nearest, outer))[None], pick(normals, outer))
+    is_beside = is_outside & ~pick(above, outer)
+    face = jnp.where(is_outside, outer, inner)
+    height, normal = pick(heights, face), pick(normals, face)
     return (
-        jnp.where(is_outside, length[0], heights[inner]),
-        jnp.where(is_outside, direction[0], normals[inner]),
-        jnp.where(is_outside, nearest[outer], p - heights[inner] * normals[inner]),
+        jnp.where(is_beside, length[0], height),
+        jnp.where(is_beside, direction[0], normal),
+        jnp.where(is_beside, pick(nearest, outer), p - height * normal),
     )
 
 
-def _nearest_on_triangle(p: Vec3, corners: Float[AnyArray, "3 3"]) -> Vec3:
-    """The point of a triangle nearest to `p`: above its inside the foot of the perpendicular, else on an edge."""
+def _nearest_on_triangle(
+    p: Vec3, corners: Float[AnyArray, "3 3"], has_area: Bool[AnyArray, ""]
+) -> tuple[Vec3, Bool[AnyArray, ""]]:
+    """The point of a triangle nearest to `p`, and whether `p` is above the inside and not beside it."""
     a, b, c = corners
     u, v, w = b - a, c - a, p - a
     uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
-    scale = uu * vv - uv * uv
-    s, t = safe_divide(uw * vv - vw * uv, scale), safe_divide(vw * uu - uw * uv, scale)
-    inside = (s >= 0.0) & (t >= 0.0) & (s + t <= 1.0) & (scale > 0.0)
+    scale = jnp.where(has_area, uu * vv - uv * uv, 1.0)
+    s, t = (uw * vv - vw * uv) / scale, (vw * uu - uw * uv) / scale
+    above = (s >= 0.0) & (t >= 0.0) & (s + t <= 1.0) & has_area
 
     def on_edge(start: Vec3, end: Vec3) -> Vec3:
         along = end - start
-        return start + clamp(safe_divide((p - start) @ along, along @ along), 0.0, 1.0) * along
+        squared = along @ along
+        is_long = squared > TINY_AREA_SQUARED
+        return start + clamp((p - start) @ along / jnp.where(is_long, squared, 1.0), 0.0, 1.0) * along
 
     edges = jnp.stack([on_edge(a, b), on_edge(b, c), on_edge(c, a)])
-    nearest = edges[jnp.argmin(jnp.sum((p - edges) ** 2, axis=1))]
-    return jnp.where(inside, a + s * u + t * v, nearest)
+    beside = pick(edges, jnp.argmin(jnp.sum((p[None] - edges) ** 2, axis=1)))
+    return jnp.where(above, a + s * u + t * v, beside), above
+
+
+UPRIGHT = 1e-9
+"""Faces whose normals have less than this along a direction are neither above nor beneath what lies in it."""
+BETWEEN = 1e-9
+"""How far [rad²] beyond the normals of its two faces a direction still belongs to an edge."""
+
+
+class _Hull(NamedTuple):
+    """A hull in the frame of a box."""
+
+    corners: Float[AnyArray, "v 3"]
+    starts: Float[AnyArray, "n 3"]
+    """One corner of every triangle."""
+    normals: Float[AnyArray, "n 3"]
+    has_area: Bool[AnyArray, " n"]
+    """Which triangles have a normal."""
 
 
 def hull_box(hull: Placed, box: Placed) -> Points:
-    """Four points, along the normal of a face: corners of the hull on a face of the box, or the other way round.
-
-    Edges that cross away from all corners are met late: as deep as the nearest corner allows.
-    """
+    """Four points; those that are not there have the gap `FAR`."""
     X_BH = box.X_WG.inverse() @ hull.X_WG
-    corners = X_BH.p + hull.data @ X_BH.R.T
-    # how far the hull is above each of the box's faces, and the box above each of the hull's
-    sides = np.concatenate([np.eye(3), -np.eye(3)])
-    above_box = (sides @ corners.T).min(axis=1) - jnp.concatenate([box.size, box.size])
-    triangles, normals = _triangles(hull)
-    normals_B = normals @ X_BH.R.T
-    starts_B = X_BH.p + triangles[:, 0] @ X_BH.R.T
-    above_hull = -jnp.sum(starts_B * normals_B, axis=1) - jnp.abs(normals_B) @ box.size
+    corners = X_BH.p[None] + hull.data @ X_BH.R.T
+    triangles, normals, has_area = _triangles(corners, hull.faces)
+    seen = _Hull(corners, triangles[:, 0], normals, has_area)
+    normal, face_gap = _best_normal(seen, box.size)
+    by_face = _by_face(seen, box.size, np.array(_edges(hull.faces)), normal, face_gap)
+    edge_gap, by_edges = _by_edges(seen, box.size, np.array(_edges(hull.faces)))
+    extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
+    margin = EDGE_ADVANTAGE * jnp.minimum(extent.sum(), box.size.sum())
+    best = jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
+    R = box.X_WG.R
+    return Points(best.gap, best.normal @ R.T, box.to_world(best.on_first), box.to_world(best.on_second))
+
+
+def _edges(faces: Faces) -> list[tuple[int, int, int, int]]:
+    """Every edge of some triangles, once: the corners that it connects, and the two triangles beside it."""
+    beside: dict[tuple[int, int], list[int]] = {}
+    for number, face in enumerate(faces):
+        for a, b in zip(face, (*face[1:], face[0]), strict=True):
+            beside.setdefault((min(a, b), max(a, b)), []).append(number)
+    return [(*corners, numbers[0], numbers[-1]) for corners, numbers in sorted(beside.items())]
+
+
+def _best_normal(hull: _Hull, size: Vec3) -> tuple[Vec3, Scalar]:
+    """The face's normal along which a hull and a box are farthest apart, from the box to the hull, and how far."""
+    above_box = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
+    above_hull = -jnp.sum(hull.starts * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
+    above_hull = jnp.where(hull.has_area, above_hull, -FAR)
     side, face = jnp.argmax(above_box), jnp.argmax(above_hull)
-    on_box = above_box[side] >= above_hull[face]
-
-    box_corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T * box.size
-    normal = jnp.where(on_box, jnp.asarray(sides)[side], -normals_B[face])  # from the box towards the hull
-    of_hull = _chosen(corners, normal, (corners @ normal) - box.size[side % 3])
-    of_box = _chosen(box_corners, normal, (box_corners - starts_B[face]) @ -normal)
-    (near_hull, gaps_hull), (near_box, gaps_box) = of_hull, of_box
-    gap = jnp.where(on_box, gaps_hull, gaps_box)
-    on_first = jnp.where(on_box, near_hull, near_box + gaps_box[:, None] * normal)
-    world = box.X_WG
-    rows = jnp.broadcast_to(world.R @ normal, (4, 3))
-    return from_first(gap, rows, world.p + on_first @ world.R.T)
+    of_box, of_hull = pick(above_box, side), pick(above_hull, face)
+    on_box = of_box + FIRST_FACE >= of_hull
+    sides = np.concatenate([np.eye(3), -np.eye(3)])
+    return jnp.where(on_box, pick(sides, side), -pick(hull.normals, face)), jnp.where(on_box, of_box, of_hull)
 
 
-def _chosen(
-    points: Float[AnyArray, "n 3"], normal: Vec3, heights: Float[AnyArray, " n"]
-) -> tuple[Float[AnyArray, "4 3"], Float[AnyArray, "4"]]:
-    """Four of some points and their heights."""
-    chosen = spread_indices(points @ jnp.stack(tangents(normal), axis=1), heights)
-    return points[chosen], heights[chosen]
+def _by_face(hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Scalar) -> Points:
+    """Contacts along a normal between the box's face that looks along it and the part of a hull above that face.
+
+    Args:
+        hull: the hull.
+        size: half extents of the box [m].
+        edges: of the hull.
+        normal: from the box to the hull.
+        apart: how far the two are apart along the normal [m].
+    """
+    axis = jnp.argmax(jnp.abs(normal))
+    sign = jnp.where(pick(normal, axis) < 0.0, -1.0, 1.0)
+    # everything with the face's axis first
+    n, half = turned(normal, axis), turned(size, axis)
+    x, starts, normals = (turned(vectors.T, axis).T for vectors in (hull.corners, hull.starts, hull.normals))
+    heights = (sign * x[:, 0] - half[0]) / (sign * n[0])
+    flat = x[:, 1:] - heights[:, None] * n[None, 1:]
+    corners = jnp.concatenate([heights[:, None], flat, x], axis=1)
+
+    start, end = edges[:, 0], edges[:, 1]
+    times, on_the_way = across_face(flat[start], flat[end] - flat[start], half[1:])
+    crossings = corners[start][None] + times[:, :, None] * (corners[end] - corners[start])[None]
+
+    mine = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SIGNS_2 * half[None, 1:]], axis=1)
+    lift, covered = _height_above(mine, n, _Hull(x, starts, normals, hull.has_area))
+    raised = jnp.concatenate([lift[:, None], mine[:, 1:], mine + lift[:, None] * n[None]], axis=1)
+
+    is_above = (jnp.abs(flat) <= half[None, 1:] + WITHIN).all(axis=1)
+    there = jnp.concatenate([is_above, *on_the_way, covered])
+    # where nothing lies above the face, the lowest corner tells how far the shapes are apart at least
+    nothing = ~there.any()
+    lowest = jnp.argmin(x @ n + SIDEWAYS * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
+    there = there | (nothing & (np.arange(len(there)) == lowest))
+    rows = jnp.concatenate([corners, *crossings, raised])
+    chosen, counts = spread(rows[:, 1:3], rows[:, 0], there)
+    best = jnp.stack([pick(rows, chosen[k]) for k in range(4)])
+    gap = jnp.where(nothing, apart, best[:, 0])
+    points = from_first(gap, jnp.broadcast_to(normal, (4, 3)), turned(best[:, 3:].T, (3 - axis) % 3).T)
+    return Points(jnp.where(counts, gap, FAR), points.normal, points.on_first, points.on_second)
+
+
+def _height_above(
+    points: Float[AnyArray, "4 3"], up: Vec3, hull: _Hull
+) -> tuple[Float[AnyArray, "4"], Bool[AnyArray, "4"]]:
+    """How far above some points a hull begins, along a direction, and whether it is above them at all."""
+    steepness = hull.normals @ up
+    is_under, is_over = hull.has_area & (steepness < -UPRIGHT), hull.has_area & (steepness > UPRIGHT)
+    is_slanted = is_under | is_over
+
+    def above(point: Vec3) -> tuple[Scalar, Bool[AnyArray, ""]]:
+        outside = jnp.sum((point[None] - hull.starts) * hull.normals, axis=1)
+        at = -outside / jnp.where(is_slanted, steepness, 1.0)
+        begin, end = jnp.where(is_under, at, -FAR).max(), jnp.where(is_over, at, FAR).min()
+        is_between_walls = (is_slanted | ~hull.has_area | (outside <= WITHIN)).all()
+        return begin, is_between_walls & (begin <= end + WITHIN)
+
+    return jax.vmap(above)(points)
+
+
+def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Points]:
+    """How far a hull and a box are apart along the best cross product of their edges, and the contact there.
+
+    A cross product counts only if it lies between the normals of the two faces beside the hull's edge: then the edge
+    is what of the hull reaches farthest along it.
+    """
+    start, along = hull.corners[edges[:, 0]], hull.corners[edges[:, 1]] - hull.corners[edges[:, 0]]
+    squared = jnp.sum(along * along, axis=1)
+    is_long = squared > TINY_AREA_SQUARED
+    length = jnp.sqrt(jnp.where(is_long, squared, 1.0))
+    along = along / length[:, None]
+    left, right = hull.normals[edges[:, 2]], hull.normals[edges[:, 3]]
+    widest = jnp.sum(left * right, axis=1) - BETWEEN
+    usable = is_long & hull.has_area[edges[:, 2]] & hull.has_area[edges[:, 3]]
+
+    def with_box_edge(direction: Vec3) -> tuple[Float[AnyArray, " e"], Float[AnyArray, "e 3"]]:
+        """Gaps along the cross products with one of the box's directions, and these, away from the hull."""
+        away = jax.vmap(lambda u: cross(u, direction))(along)
+        squared = jnp.sum(away * away, axis=1)
+        crosses = squared > PARALLEL
+        away = away / jnp.sqrt(jnp.where(crosses, squared, 1.0))[:, None]
+        away = jnp.where((jnp.sum(away * (left + right), axis=1) < 0.0)[:, None], -away, away)
+        is_between = (jnp.sum(away * left, axis=1) >= widest) & (jnp.sum(away * right, axis=1) >= widest)
+        gaps = -jnp.sum(away * start, axis=1) - jnp.abs(away) @ size
+        return jnp.where(usable & crosses & is_between, gaps, -FAR), away
+
+    gaps, aways = jax.vmap(with_box_edge)(jnp.eye(3))
+    best = jnp.argmax(gaps.reshape(-1))
+    gap, away = pick(gaps.reshape(-1), best), pick(aways.reshape(-1, 3), best)
+    row = pick(jnp.concatenate([start, along, length[:, None]], axis=1), best % len(edges))
+    is_own = np.arange(3) == best // len(edges)
+    corner = jnp.where(away < 0.0, size, -size)  # of the box, the one that comes nearest
+    on_hull = (row[:3] + 0.5 * row[6] * row[3:6], row[3:6], 0.5 * row[6])
+    on_box = (jnp.where(is_own, 0.0, corner), jnp.where(is_own, 1.0, 0.0), jnp.where(is_own, size, 0.0).sum())
+    near = nearest_on_segments(*on_hull, *on_box)
+    # between shapes that are apart the edges' nearest points can lie elsewhere, the gap cannot
+    middle, half_way = 0.5 * (near[0] + near[1]), -0.5 * gap * away
+    rows = (jnp.broadcast_to(x, (4, 3)) for x in (-away, middle + half_way, middle - half_way))
+    return gap, Points(jnp.concatenate([gap[None], jnp.full(3, FAR)]), *rows)

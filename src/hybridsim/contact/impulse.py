@@ -103,8 +103,8 @@ class ImpulseContact(AbstractContact):
         if self.reach < 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
-    def bound(self, model: Model) -> "ImpulseContact":
-        """The contact model for a mechanism: its pairs listed, one number for each."""
+    def bound(self, model: Model, dt: Scalar) -> "ImpulseContact":
+        del dt
         pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
 
         def numbers(what: str) -> AnyArray | None:

@@ -2,10 +2,10 @@
 
 `unrolled`: the derivative of the sweeps that were made, exact for what was computed, however far they have come.
 
-`implicit`: the derivative of the solution. There one more step leaves every impulse where it is, x = N(x − s (A x + b)),
-and differentiating that gives one linear system for the change of x, whatever the number of sweeps; none of them has to
-be kept for the reverse sweep. It is off by as much as the sweeps are from the solution, and knows nothing of the
-impulses that they started with.
+`implicit`: the derivative of the solution. There one more step leaves every impulse where it is,
+x = N(x − s (A x + b)), and differentiating that gives one linear system for the change of x, whatever the number of
+sweeps; none of them has to be kept for the reverse sweep. It is off by as much as the sweeps are from the solution, and
+knows nothing of the impulses that they started with.
 """
 
 from typing import NamedTuple

@@ -1,16 +1,16 @@
 """Prisms over polygons and ellipses against an upright cylinder: pushing on a table.
 
-Only the outlines in the prism's plane count. The prism is the first shape, the cylinder's axis is taken as parallel to
-the prism's, and contact is at the height of the cylinder's lower end or the prism's middle, whichever is higher.
+Only the outlines in the prism's plane count, whatever the heights. The prism is the first shape, the cylinder's axis is
+taken as parallel to the prism's, and contact is amid the heights that both have in common.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from hybridsim.contact.points import TINY_DISTANCE_SQUARED, Placed, Points, from_first
-from hybridsim.core.numerics import clamp, safe_divide
+from hybridsim.contact.points import TINY_DISTANCE_SQUARED, Placed, Points, from_second, pick
+from hybridsim.core.numerics import clamp
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -19,10 +19,14 @@ BISECTIONS = 20
 """Halvings of a right angle on the way to the nearest point of an ellipse, before Newton's method takes over."""
 ELLIPSE_STEPS = 2
 """Newton steps after them: the first leaves 1e-12 of an angle, the second rounding."""
+THINNEST = 1e-9
+"""Half axes of an ellipse that are smaller than this [m] count as this long."""
+FLATTEST = 1e-9
+"""Least slope, by the squares of the half axes, that a Newton step divides by."""
 
 
 def polygon_cylinder(polygon: Placed, cylinder: Placed) -> Points:
-    """One point; the outline runs counterclockwise and may be indented."""
+    """One point; the outline may be indented and must not cross itself."""
     outline = jnp.asarray(polygon.data)[:, :2]
     return _planar(polygon, cylinder, lambda p: polygon_distance(outline, p))
 
@@ -38,32 +42,55 @@ def _planar(prism: Placed, cylinder: Placed, distance) -> Points:
     gap, away = distance(p[:2])
     gap = gap - cylinder.size[0]
     normal = -(X.R[:, :2] @ away)
-    height = clamp(p[2] - cylinder.size[1], -prism.size[2], prism.size[2])
-    on_tip = jnp.concatenate([p[:2] - cylinder.size[0] * away, height[None]])
-    on_prism = X.point(on_tip) + gap * normal
-    return from_first(gap[None], normal[None], on_prism[None])
+    half, half_prism = cylinder.size[1], prism.size[2]
+    height = 0.5 * (clamp(p[2] - half, -half_prism, half_prism) + clamp(p[2] + half, -half_prism, half_prism))
+    on_tip = X.point(jnp.concatenate([p[:2] - cylinder.size[0] * away, height[None]]))
+    return from_second(gap[None], normal[None], on_tip[None])
 
 
 def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, Vec2]:
     """Signed distance of a point from a polygon, and the direction away from it."""
     ends = jnp.roll(outline, -1, axis=0)
-    along = ends - outline
-    from_start = p - outline
-    t = clamp(safe_divide(jnp.sum(from_start * along, axis=1), jnp.sum(along * along, axis=1)), 0.0, 1.0)
-    to_edge = from_start - t[:, None] * along
-    squared = jnp.sum(to_edge * to_edge, axis=1)
-    # a point is inside if a ray from it crosses the outline an odd number of times
-    spans = (outline[:, 1] > p[1]) != (ends[:, 1] > p[1])
-    at = outline[:, 0] + safe_divide((p[1] - outline[:, 1]) * along[:, 0], along[:, 1])
-    is_inside = jnp.sum(jnp.where(spans & (p[0] < at), 1, 0)) % 2 == 1
-    sign = jnp.where(is_inside, -1.0, 1.0)
-    nearest = jnp.argmin(squared)
-    outward = jnp.stack([along[nearest, 1], -along[nearest, 0]])
-    outward = outward / jnp.sqrt(jnp.maximum(outward @ outward, TINY_DISTANCE_SQUARED))
-    on_edge = squared[nearest] < TINY_DISTANCE_SQUARED
-    length = jnp.sqrt(jnp.where(on_edge, 1.0, squared[nearest]))
-    away = jnp.where(on_edge, outward, sign * to_edge[nearest] / length)
-    return jnp.where(on_edge, 0.0, sign * length), away
+    along, from_start = ends - outline, p[None] - outline
+    squared = jnp.sum(along * along, axis=1)
+    has_length = squared > TINY_DISTANCE_SQUARED
+    length = jnp.sqrt(jnp.where(has_length, squared, 1.0))
+    t = jnp.sum(from_start * along, axis=1) / (length * length)
+    to_edge = from_start - clamp(t, 0.0, 1.0)[:, None] * along
+    nearest = jnp.argmin(jnp.sum(to_edge * to_edge, axis=1))
+
+    # beside an edge its normal counts, which has a derivative even on the edge
+    turn = jnp.where(_doubled_area(outline) < 0.0, -1.0, 1.0)
+    outward = turn * jnp.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
+    height, normal = pick(jnp.sum(from_start * outward, axis=1), nearest), pick(outward, nearest)
+    is_beside = pick((t >= 0.0) & (t <= 1.0) & has_length, nearest)
+
+    # beyond a corner the direction from it, or to it from within an indented outline
+    sign = jnp.where(_is_inside(outline, ends, p), -1.0, 1.0)
+    direction, distance = _unit(pick(to_edge, nearest), sign * normal)
+    return jnp.where(is_beside, height, sign * distance), jnp.where(is_beside, normal, sign * direction)
+
+
+def _doubled_area(outline: Float[AnyArray, "n 2"]) -> Scalar:
+    """Twice the area within an outline [m²], negative if it runs clockwise."""
+    x, y = (outline - outline[:1]).T
+    return jnp.sum(x * jnp.roll(y, -1) - y * jnp.roll(x, -1))
+
+
+def _is_inside(starts: Float[AnyArray, "n 2"], ends: Float[AnyArray, "n 2"], p: Vec2) -> Bool[AnyArray, ""]:
+    """Does a ray from a point cross an outline an odd number of times?"""
+    along = ends - starts
+    spans = (starts[:, 1] > p[1]) != (ends[:, 1] > p[1])
+    at = starts[:, 0] + (p[1] - starts[:, 1]) * along[:, 0] / jnp.where(spans, along[:, 1], 1.0)
+    return jnp.sum(jnp.where(spans & (p[0] < at), 1, 0)) % 2 == 1
+
+
+def _unit(vector: Vec2, otherwise: Vec2) -> tuple[Vec2, Scalar]:
+    """Direction and length of a vector; one without a length gets another direction and the derivative zero."""
+    squared = vector @ vector
+    is_zero = squared < TINY_DISTANCE_SQUARED
+    length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
+    return jnp.where(is_zero, otherwise, vector / length), jnp.where(is_zero, 0.0, length)
 
 
 def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
@@ -72,28 +99,31 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     The nearest point is (a cos φ, b sin φ) where the line to `p` is normal to the ellipse. Bisection on that condition
     over the quadrant of `p` brackets φ, and Newton steps, through which the derivative goes, finish.
     """
-    q = jnp.abs(p)
-    a, b = half[0], half[1]
+    a, b = jnp.maximum(half[0], THINNEST), jnp.maximum(half[1], THINNEST)
 
-    def condition(angle: Scalar) -> Scalar:
+    def condition(angle: Scalar, p: Vec2) -> Scalar:
+        """Half the slope of the squared distance, but for the sign: positive before the nearest point."""
         s, c = jnp.sin(angle), jnp.cos(angle)
-        return (a * a - b * b) * c * s - q[0] * a * s + q[1] * b * c
+        return (a * a - b * b) * c * s - p[0] * a * s + p[1] * b * c
 
     def halve(bracket, _):
         low, high = bracket
         middle = 0.5 * (low + high)
-        is_before = condition(middle) > 0.0
+        is_before = condition(middle, jnp.abs(p)) > 0.0
         return (jnp.where(is_before, middle, low), jnp.where(is_before, high, middle)), None
 
     bracket = (jnp.asarray(0.0), jnp.asarray(0.5 * np.pi))
     low, high = jax.lax.stop_gradient(jax.lax.scan(halve, bracket, length=BISECTIONS)[0])
+    # back to the quadrant of `p`; from here on nothing depends on which one that is, so the axes are no seams
     angle = 0.5 * (low + high)
+    angle = jnp.where(p[0] < 0.0, np.pi - angle, angle)
+    angle = jnp.where(p[1] < 0.0, -angle, angle)
+    steepest = -FLATTEST * (a * a + b * b)
     for _ in range(ELLIPSE_STEPS):
-        value, slope = jax.jvp(condition, (angle,), (jnp.ones_like(angle),))
-        # inside, where several points are equally near, the slope vanishes: never leave the bracket
-        angle = clamp(angle - safe_divide(value, slope), low, high)
+        value, slope = jax.jvp(lambda angle: condition(angle, p), (angle,), (jnp.ones_like(angle),))
+        # inside, where several points are equally near, the slope vanishes: never go farther than the bracket
+        angle = angle - clamp(value / jnp.where(slope < steepest, slope, steepest), low - high, high - low)
     s, c = jnp.sin(angle), jnp.cos(angle)
-    signs = jnp.where(p < 0.0, -1.0, 1.0)
-    outward = jnp.stack([b * c, a * s]) * signs
+    outward = jnp.stack([b * c, a * s])
     outward = outward / jnp.sqrt(outward @ outward)
-    return (p - signs * jnp.stack([a * c, b * s])) @ outward, outward
+    return (p - jnp.stack([a * c, b * s])) @ outward, outward

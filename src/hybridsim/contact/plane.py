@@ -13,8 +13,8 @@ from hybridsim.core.types import AnyArray, Scalar
 def _above(plane: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> Points:
     """Balls above a plane."""
     normal = plane.X_WG.R[:, 2]
-    gap = (points - plane.X_WG.p) @ normal - radius
-    return from_first(gap, jnp.broadcast_to(normal, points.shape), points - radius * normal)
+    gap = (points - plane.X_WG.p[None]) @ normal - radius
+    return from_first(gap, jnp.broadcast_to(normal, points.shape), points - radius * normal[None])
 
 
 def sphere_plane(sphere: Placed, plane: Placed) -> Points:
@@ -35,13 +35,17 @@ def box_plane(box: Placed, plane: Placed) -> Points:
     # by height and not by slope, so that of a tilted plate no corner is left out that is lower than one of these
     down, first, second = turned(edges, jnp.argmax(jnp.abs(heights)))
     down = jnp.where(down @ plane.X_WG.R[:, 2] > 0.0, -down, down)
-    corners = box.X_WG.p + down + SIGNS_2[:, :1] * first + SIGNS_2[:, 1:] * second
+    corners = (box.X_WG.p + down)[None] + SIGNS_2 @ jnp.stack([first, second])
     return _above(plane, corners)
 
 
 UPRIGHT = 1e-4
 """Tilt [rad] of a cylinder below which its first rim point is not quite the lowest one: that one runs round the rim
 when an upright cylinder tilts ever so little, and its derivative would be beyond all bounds just there."""
+
+
+THIRDS = np.array([[1.0, 0.0], [-0.5, np.sqrt(0.75)], [-0.5, -np.sqrt(0.75)]])
+"""Three points of a circle, far apart."""
 
 
 def cylinder_plane(cylinder: Placed, plane: Placed) -> Points:
@@ -57,9 +61,8 @@ def cylinder_plane(cylinder: Placed, plane: Placed) -> Points:
     lowest = R[:, :2] @ radial
     beside = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
     lower, upper = cylinder.X_WG.p + half * axis, cylinder.X_WG.p - half * axis
-    third = radius * (-0.5 * lowest + np.sqrt(0.75) * np.array([[1.0], [-1.0]]) * beside)
-    points = jnp.concatenate([(lower + radius * lowest)[None], lower + third, (upper + radius * lowest)[None]])
-    return _above(plane, points)
+    rim = radius * (THIRDS @ jnp.stack([lowest, beside]))
+    return _above(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
 
 
 def ellipsoid_plane(ellipsoid: Placed, plane: Placed) -> Points:
@@ -73,13 +76,13 @@ def ellipsoid_plane(ellipsoid: Placed, plane: Placed) -> Points:
 
 def points_plane(points: Placed, plane: Placed) -> Points:
     """All of them."""
-    return _above(plane, points.X_WG.p + points.data @ points.X_WG.R.T, points.size[0])
+    return _above(plane, points.to_world(points.data), points.size[0])
 
 
 def hull_plane(hull: Placed, plane: Placed) -> Points:
     """Four points: the lowest ones, far apart."""
-    corners = hull.X_WG.p + hull.data @ hull.X_WG.R.T
-    from_plane = (corners - plane.X_WG.p) @ plane.X_WG.R
+    corners = hull.to_world(hull.data)
+    from_plane = plane.to_shape(corners)
     chosen, there = spread(from_plane[:, :2], from_plane[:, 2], np.ones(len(corners), dtype=bool))
     points = _above(plane, jnp.stack([pick(corners, chosen[k]) for k in range(4)]))
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(there, points.gap, FAR))

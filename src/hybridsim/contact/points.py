@@ -21,6 +21,14 @@ class Placed(eqx.Module):
     faces: tuple[tuple[int, int, int], ...] = eqx.field(static=True, default=())
     """Triangles of a convex hull."""
 
+    def to_world(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
+        """Points of the shape's frame in the world [m]."""
+        return self.X_WG.p[None] + points @ self.X_WG.R.T
+
+    def to_shape(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
+        """Points of the world in the shape's frame [m]."""
+        return (points - self.X_WG.p[None]) @ self.X_WG.R
+
 
 class Points(eqx.Module):
     """Possible contacts between a first shape and a second one, one per row.
@@ -72,23 +80,21 @@ TINY_DISTANCE_SQUARED = 1e-24
 """Squared distances [m²] below this have no direction."""
 
 
-def unit_rows(
-    vectors: Float[AnyArray, "k 3"], otherwise: Float[AnyArray, "*k 3"]
-) -> tuple[Float[AnyArray, "k 3"], Float[AnyArray, " k"]]:
+def unit_rows(vectors: Float[AnyArray, "k 3"], otherwise: Vec3) -> tuple[Float[AnyArray, "k 3"], Float[AnyArray, " k"]]:
     """Directions and lengths of vectors; those without a length get another direction and the derivative zero."""
     squared = jnp.sum(vectors * vectors, axis=-1)
     is_zero = squared < TINY_DISTANCE_SQUARED
     length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
-    direction = jnp.where(is_zero[:, None], otherwise, vectors / length[:, None])
+    direction = jnp.where(is_zero[:, None], otherwise[None], vectors / length[:, None])
     return direction, jnp.where(is_zero, 0.0, length)
 
 
-def pick(rows: Shaped[AnyArray, "n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:
+def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:
     """One row, by a number that comes from an argmax and is therefore never out of bounds."""
     return jnp.asarray(rows).at[index].get(mode="promise_in_bounds")
 
 
-def turned(rows: Float[AnyArray, "3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, "3 *rest"]:
+def turned(rows: Float[AnyArray, " 3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, " 3 *rest"]:
     """What belongs to x, y and z, turned round so that a given axis comes first: of y the order is y, z, x."""
     return jnp.where(axis == 0, rows, jnp.where(axis == 1, jnp.roll(rows, -1, axis=0), jnp.roll(rows, -2, axis=0)))
 

@@ -19,10 +19,10 @@ _ORDER = 1e-9 * np.array([0.8, 0.6])
 def spread(
     flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], there: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
-    """Four of some points: the lowest, the one farthest from it, and on either side of these two the farthest out.
+    """Four of some points: the lowest, the farthest from it, from the line through both, and from the triangle.
 
-    Of a rectangle these are always the four corners. The lower a point, the less far out it must be; where nothing but
-    a corner or an edge is near the surface, fewer than four points are left.
+    Of a convex quadrilateral these are always the four corners. The lower a point, the less far out it must be; where
+    nothing but a corner or an edge is near the surface, fewer than four points are left.
 
     Args:
         flat: the points' coordinates along the surface that they may touch [m].
@@ -39,13 +39,20 @@ def spread(
         return jnp.argmax(jnp.where(there, score, -np.inf))
 
     lowest = best(flat @ _ORDER - heights)
-    away = flat - pick(flat, lowest)
+    away = flat - pick(flat, lowest)[None]
     cost = LOW_BEFORE_FAR * (heights - pick(heights, lowest))
     farthest = best(_length(away) - cost)
     line = pick(away, farthest)
     length = _length(line)
-    aside = (away[:, 1] * line[0] - away[:, 0] * line[1]) / jnp.where(length > SAME_PLACE, length, 1.0)
-    chosen = jnp.stack([lowest, farthest, best(aside - cost), best(-aside - cost)])
+    along = line / jnp.where(length > SAME_PLACE, length, 1.0)
+    # coordinates along the line through these two, and aside from it
+    x, y = away @ along, away @ jnp.stack([-along[1], along[0]])
+    third = best(jnp.abs(y) - cost)
+    y = jnp.where(pick(y, third) < 0.0, -y, y)
+    corner = pick(x, third), pick(y, third)
+    # how far a point is beyond the sides of the triangle (0, 0), (length, 0), corner
+    right, left = _beyond(x - length, y, corner[0] - length, corner[1]), -_beyond(x, y, *corner)
+    chosen = jnp.stack([lowest, farthest, third, best(jnp.maximum(jnp.maximum(right, left), -y) - cost)])
 
     places = [pick(flat, chosen[k]) for k in range(4)]
     is_new = [
@@ -57,3 +64,9 @@ def spread(
 
 def _length(vectors: Float[AnyArray, "*n 2"]) -> Float[AnyArray, "*n"] | Scalar:
     return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
+
+
+def _beyond(x: Float[AnyArray, " n"], y: Float[AnyArray, " n"], to_x: Scalar, to_y: Scalar) -> Float[AnyArray, " n"]:
+    """How far points are to the right of the line from the origin to a point."""
+    length = jnp.sqrt(to_x * to_x + to_y * to_y)
+    return (x * to_y - y * to_x) / jnp.where(length > SAME_PLACE, length, 1.0)

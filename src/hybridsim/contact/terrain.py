@@ -29,46 +29,50 @@ def capsule_terrain(capsule: Placed, terrain: Placed) -> Points:
 def box_terrain(box: Placed, terrain: Placed) -> Points:
     """Eight points, the corners: on a terrain there is no lowest face."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
-    return _above(terrain, box.X_WG.p + (signs * box.size) @ box.X_WG.R.T, 0.0)
+    return _above(terrain, box.to_world(signs * box.size[None]), 0.0)
 
 
 def points_terrain(points: Placed, terrain: Placed) -> Points:
     """All of them."""
-    return _above(terrain, points.X_WG.p + points.data @ points.X_WG.R.T, points.size[0])
+    return _above(terrain, points.to_world(points.data), points.size[0])
 
 
 def hull_terrain(hull: Placed, terrain: Placed) -> Points:
     """All corners."""
-    return _above(terrain, hull.X_WG.p + hull.data @ hull.X_WG.R.T, 0.0)
+    return _above(terrain, hull.to_world(hull.data), 0.0)
 
 
 def _above(terrain: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> Points:
-    X = terrain.X_WG
-
     def one(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
         normal = normal / jnp.sqrt(normal @ normal)
         return (p[2] - height) * normal[2] - radius, normal
 
-    gap, normal = jax.vmap(one)((points - X.p) @ X.R)
-    normal = normal @ X.R.T
+    gap, normal = jax.vmap(one)(terrain.to_shape(points))
+    normal = normal @ terrain.X_WG.R.T
     return from_first(gap, normal, points - radius * normal)
+
+
+SMALLEST = 1e-9
+"""Half extents of a terrain that are smaller than this [m] count as this long."""
 
 
 def terrain_height(terrain: Placed, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Height [m] and slopes along x and y of a terrain at a point of its own plane."""
     heights = jnp.asarray(terrain.data)
     rows, columns = heights.shape
+    if rows < 2 or columns < 2:
+        raise ValueError(f"a terrain needs two rows and two columns of heights at least, not {rows} and {columns}")
     # in units of the grid, from its corner
-    per_x, per_y = 0.5 * (rows - 1) / terrain.size[0], 0.5 * (columns - 1) / terrain.size[1]
-    i, j = (x + terrain.size[0]) * per_x, (y + terrain.size[1]) * per_y
-    i0, j0 = jnp.floor(clamp(i, 0.0, rows - 1.0001)), jnp.floor(clamp(j, 0.0, columns - 1.0001))
-    s, t = clamp(i - i0, 0.0, 1.0), clamp(j - j0, 0.0, 1.0)
-    row, column = i0.astype(int), j0.astype(int)
-    corner = [[heights[row + a, column + b] for b in (0, 1)] for a in (0, 1)]
-    near, far = (corner[k][0] + t * (corner[k][1] - corner[k][0]) for k in (0, 1))
-    left, right = (corner[0][k] + s * (corner[1][k] - corner[0][k]) for k in (0, 1))
+    size = jnp.maximum(terrain.size, SMALLEST)
+    per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
+    i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
+    row, column = jnp.floor(clamp(i, 0.0, rows - 2.0)), jnp.floor(clamp(j, 0.0, columns - 2.0))
+    s, t = clamp(i - row, 0.0, 1.0), clamp(j - column, 0.0, 1.0)
+    corner = jax.lax.dynamic_slice(heights, (row.astype(int), column.astype(int)), (2, 2))
+    near, far = corner[:, 0] + t * (corner[:, 1] - corner[:, 0])
+    left, right = corner[0] + s * (corner[1] - corner[0])
     beyond_x, beyond_y = (i < 0.0) | (i > rows - 1.0), (j < 0.0) | (j > columns - 1.0)
     slope_x = jnp.where(beyond_x, 0.0, (far - near) * per_x)
     slope_y = jnp.where(beyond_y, 0.0, (right - left) * per_y)

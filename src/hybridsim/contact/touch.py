@@ -116,7 +116,7 @@ def contact_jacobian(model: Model, candidates: Candidates, kin: Kinematics, touc
     def rows(frame, point, share):
         arm = point - reference
         velocities = jax.vmap(lambda S: S[3:] + cross(S[:3], arm))(directions)
-        return (frame @ velocities.T) * share
+        return (frame @ velocities.T) * share[None]
 
     J = jax.vmap(rows)(touch.frame, touch.point, share).reshape(-1, model.topology.mv)
     return J @ coupling(model) if model.topology.is_coupled else J

@@ -3,12 +3,16 @@
 import io
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial, solid_box, solid_capsule, solid_cylinder, solid_ellipsoid
 from hybridsim.model.specs import GeomSpec
+
+if TYPE_CHECKING:
+    import trimesh
 
 MESH_TYPES = ("stl", "obj", "ply", "off", "dae", "glb")
 MAX_MESH_BYTES = 200_000_000
@@ -69,7 +73,16 @@ def solid(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
     return body.moved(geom.placement), closed
 
 
-def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial, bool]:
+def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":
+    """A mesh in its file's frame, scaled.
+
+    Args:
+        path: the file.
+        scale: factors along x, y and z.
+
+    Raises:
+        MeshError: the file is missing, too large, of another format or broken.
+    """
     kind = path.suffix.lower().lstrip(".")
     if kind not in MESH_TYPES:
         raise MeshError(f"{path.name!r} is not one of the mesh formats {', '.join(MESH_TYPES)}")
@@ -85,13 +98,21 @@ def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial
             mesh = mesh.to_mesh()
         mesh.merge_vertices(merge_tex=True, merge_norm=True)
         mesh.apply_scale(scale)
+    except MeshError:
+        raise
+    except Exception as error:  # whatever a parser of someone else's files may raise
+        raise MeshError(f"{path.name!r} cannot be read as a mesh: {error}") from None
+    return mesh
+
+
+def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial, bool]:
+    mesh = load_mesh(path, scale)
+    try:
         closed = bool(mesh.is_watertight and mesh.is_winding_consistent and abs(mesh.volume) > 0.0)
         if not closed:
             mesh = mesh.convex_hull
         enclosed, com, inertia = float(mesh.volume), np.array(mesh.center_mass), np.array(mesh.moment_inertia)
-    except MeshError:
-        raise
-    except Exception as error:  # whatever a parser of someone else's files may raise
+    except Exception as error:  # as above: what a strange mesh may lead to
         raise MeshError(f"{path.name!r} cannot be read as a solid: {error}") from None
     sign = -1.0 if enclosed < 0.0 else 1.0  # a mesh that is inside out
     if not enclosed or not np.isfinite([enclosed, *com, *inertia.ravel()]).all():

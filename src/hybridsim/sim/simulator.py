@@ -84,7 +84,7 @@ class Simulator(eqx.Module):
         if not isinstance(self.dt, Tracer) and not (np.isfinite(self.dt).all() and (self.dt > 0.0).all()):
             raise ValueError(f"the time step must be positive and finite, not {dt} s")
         self.actuation.check(self.dt)
-        self.contact = _bound_contact(contact, model, integrator)
+        self.contact = _bound_contact(contact, model, self.dt, integrator)
         self.integrator = integrator
         self.backend = backend
         self.axis_names = tuple(axis_names(model, self.contact.watched).items())
@@ -119,7 +119,7 @@ class Simulator(eqx.Module):
         return State(start, speed, as_floats(t), aux)
 
 
-def _bound_contact(given: AbstractContact | str | None, model: Model, integrator: str) -> AbstractContact:
+def _bound_contact(given: AbstractContact | str | None, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
     if isinstance(given, str):
         if given not in CONTACTS:
             raise ValueError(f"unknown contact model {given!r}; choose one of {', '.join(CONTACTS)}")
@@ -132,7 +132,7 @@ def _bound_contact(given: AbstractContact | str | None, model: Model, integrator
             f"{type(contact).__name__} corrects the velocities of a step once, which the integrator {integrator!r} "
             "does not allow: use 'euler', or compliant contact"
         )
-    return contact.bound(model)
+    return contact.bound(model, dt)
 
 
 def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:

@@ -1,0 +1,180 @@
+"""Contact against closed forms: inclines, bounces, braking, rolling, spinning, stacks."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
+from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.sim.rollout import Trajectory, failure, simulate
+from hybridsim.sim.simulator import Simulator
+from support.contact_scenes import GRAVITY, on_plane, stack
+from support.rotations import rotations, world_velocities
+
+PYRAMID, CONE, COMPLIANT = ImpulseContact(), ImpulseContact(cone="cone"), CompliantContact()
+EACH = pytest.mark.parametrize("contact", [PYRAMID, CONE, COMPLIANT], ids=["pyramid", "cone", "compliant"])
+IMPULSE = pytest.mark.parametrize("contact", [PYRAMID, CONE], ids=["pyramid", "cone"])
+DT = 1e-3
+
+
+def run(model, contact, time: float, qd=None) -> Trajectory:
+    sim = Simulator(model, contact=contact, dt=DT)
+    motion = simulate(sim, sim.initial_state(qd=qd), steps=round(time / DT))
+    assert not failure(sim, motion)
+    return motion
+
+
+def energy(model, motion: Trajectory, every: int) -> np.ndarray:
+    """Kinetic and potential energy [J]."""
+
+    def one(q, qd):
+        kin = kinematics(model, q, qd)
+        return kinetic_energy(model, kin, qd) + gravity_energy(model, kin)
+
+    with jax.enable_x64(True):
+        return np.asarray(jax.jit(jax.vmap(one))(motion.q[::every], motion.qd[::every]))
+
+
+def slope_motion(contact, degrees: float, heading: float = 0.0, friction: float = 0.5) -> np.ndarray:
+    """Distance travelled down a slope by a block that starts at rest."""
+    model = on_plane("box", (0.05, 0.05, 0.05), tilt=np.radians(degrees), heading=heading, friction=friction)
+    motion = run(model, contact, 1.0)
+    return np.linalg.norm(motion.q[:, :3] - motion.q[0, :3], axis=1)
+
+
+@IMPULSE
+def test_a_block_sticks_on_a_slope_below_the_angle_of_friction(contact):
+    degrees = np.degrees(np.arctan(0.5))
+    travelled = slope_motion(contact, degrees - 1.0)
+    assert travelled.max() < 1e-4  # it settles into the surface by a few micrometres
+    assert np.ptp(travelled[500:]) < 1e-9  # and then does not creep
+
+
+def test_compliant_friction_creeps_no_faster_than_it_says():
+    """Smooth friction holds a load at a slip of v_t artanh(load/friction)."""
+    contact = CompliantContact(damping=1e6, stiffness=1e5)
+    travelled = slope_motion(contact, 20.0)
+    creep = 0.01 * np.arctanh(np.tan(np.radians(20.0)) / 0.5)
+    assert (travelled[-1] - travelled[-201]) / 0.2 == pytest.approx(creep, rel=0.05)
+
+
+@EACH
+def test_a_block_slides_down_a_slope_with_the_right_acceleration(contact):
+    tilt = np.radians(40.0)
+    travelled = slope_motion(contact, 40.0)
+    acceleration = GRAVITY * (np.sin(tilt) - 0.5 * np.cos(tilt))
+    assert travelled[-1] == pytest.approx(0.5 * acceleration, rel=0.01)
+
+
+def test_friction_is_the_same_in_every_direction_within_the_cones_error():
+    tilt, friction = np.radians(40.0), 0.5
+    headings = np.linspace(0.0, np.pi / 2.0, 7)
+
+    def coefficients(contact):
+        """What friction would have to be for the distances travelled."""
+        travelled = np.array([slope_motion(contact, 40.0, heading)[-1] for heading in headings])
+        return (np.sin(tilt) - 2.0 * travelled / GRAVITY) / np.cos(tilt)
+
+    np.testing.assert_allclose(coefficients(CONE), friction, rtol=0.005)
+    np.testing.assert_allclose(coefficients(CompliantContact()), friction, rtol=0.03)
+    # a pyramid's edges reach out farther than its faces, by |cos| + |sin| of the direction on the slope
+    pyramid = coefficients(PYRAMID)
+    assert pyramid.min() > friction * 0.995
+    assert pyramid.max() < friction * np.sqrt(2.0) * 1.005
+
+
+@IMPULSE
+@pytest.mark.parametrize("restitution", [0.0, 0.4, 0.8, 1.0])
+def test_a_ball_bounces_to_the_height_of_its_restitution(contact, restitution):
+    height = 1.0
+    model = on_plane("sphere", (0.1,), height=height, restitution=restitution)
+    motion = run(model, contact, 1.0)
+    z = motion.q[:, 2] - 0.1
+    touched = int(np.argmin(z[:500]))
+    speed = np.sqrt(2.0 * GRAVITY * height)
+    assert z.min() > -speed * DT  # no deeper than a step
+    assert z[touched:].max() == pytest.approx(restitution**2 * height, abs=0.005)
+
+
+def test_a_compliant_ball_bounces_as_hunt_and_crossley_say():
+    """With r = d/k, speeds u before and v after an impact obey r u − ln(1 + r u) = −r v − ln(1 − r v), whatever n."""
+    ratio, height = 0.5, 0.05
+    contact = CompliantContact(stiffness=1e8, damping=ratio * 1e8)
+    sim = Simulator(on_plane("sphere", (0.1,), height=height), contact=contact, dt=1e-5)
+    z = simulate(sim, steps=30_000).q[:, 2] - 0.1
+    before = ratio * np.sqrt(2.0 * GRAVITY * height)
+    after = brentq(lambda v: before - np.log1p(before) + v + np.log1p(-v), 0.0, before)
+    touched = int(np.argmin(z[:15_000]))
+    assert np.sqrt(z[touched:].max() / height) == pytest.approx(after / before, abs=0.005)
+
+
+@EACH
+def test_a_pushed_block_stops_after_its_braking_distance(contact):
+    model = on_plane("box", (0.1, 0.1, 0.05), friction=0.3)
+    motion = run(model, contact, 1.0, qd=[0, 0, 0, 1.0, 0, 0])
+    assert motion.q[-1, 0] == pytest.approx(1.0 / (2.0 * 0.3 * GRAVITY), rel=0.01)
+    assert np.abs(motion.qd[-1]).max() < (1e-3 if contact is COMPLIANT else 1e-9)
+
+
+@EACH
+def test_a_sliding_ball_begins_to_roll(contact):
+    """At 5/7 of its speed, after 2 v / (7 μ g)."""
+    model = on_plane("sphere", (0.1,), friction=0.3)
+    motion = run(model, contact, 0.5, qd=[0, 0, 0, 1.0, 0, 0])
+    v = np.diff(motion.q[:, 0]) / DT
+    assert v[-1] == pytest.approx(5.0 / 7.0, rel=0.01)
+    rolls = int(np.argmax(v < 5.0 / 7.0 * 1.02))
+    assert rolls * DT == pytest.approx(2.0 / (7.0 * 0.3 * GRAVITY), abs=0.01)
+
+
+@IMPULSE
+def test_a_bowling_ball_keeps_its_momentum_about_the_lane(contact):
+    """Friction has no lever about any line on the plane: m v r + I ω stays, while it slides and when it rolls."""
+    mass, radius = 2.0, 0.1
+    model = on_plane("sphere", (radius,), mass=mass, friction=0.2)
+    sim = Simulator(model, contact=contact, dt=DT)
+    motion = simulate(sim, sim.initial_state(qd=[0.0, -8.0, 5.0, 2.0, 0.3, 0]), steps=800)
+    omega, v = world_velocities(motion)
+    inertia = 0.4 * mass * radius**2
+    about_y = mass * v[:, 0] * radius + inertia * omega[:, 1]
+    about_x = -mass * v[:, 1] * radius + inertia * omega[:, 0]
+    np.testing.assert_allclose(about_y, about_y[0], atol=1e-3 * abs(about_y[0]))
+    np.testing.assert_allclose(about_x, about_x[0], atol=1e-3 * abs(about_y[0]))
+    np.testing.assert_allclose(omega[:, 2], omega[0, 2], rtol=1e-6)  # a point does not brake the spin about itself
+
+
+def test_a_top_on_a_smooth_floor_keeps_what_it_must():
+    """Without friction: spin about its axis, angular momentum about the vertical, horizontal momentum, energy."""
+    model = on_plane("sphere", (0.1,), friction=0.0)
+    # a flattened body: a ball's shape with a disc's inertia
+    model = eqx.tree_at(lambda m: m.body.inertia, model, np.array([[0.003, 0.003, 0.005, 0, 0, 0]]))
+    sim = Simulator(model, contact="impulse", dt=1e-4)
+    start = sim.initial_state(qd=[1.0, 0.0, 40.0, 0.1, 0.0, 0.0])
+    motion = simulate(sim, start, steps=10_000)
+    _, v = world_velocities(motion)
+    R = rotations(motion.q[:, 3:7])
+    L = np.einsum("tij,j,tj->ti", R, np.array([0.003, 0.003, 0.005]), motion.qd[:, :3])
+    np.testing.assert_allclose(motion.qd[:, 2], 40.0, rtol=1e-9)
+    np.testing.assert_allclose(L[:, 2], L[0, 2], rtol=2e-3)
+    np.testing.assert_allclose(v[:, 0], v[0, 0], atol=1e-9)
+    energies = energy(model, motion, every=500)
+    np.testing.assert_allclose(energies, energies[0], rtol=2e-3)
+
+
+@pytest.mark.slow
+@IMPULSE
+def test_a_stack_of_five_boxes_rests(contact):
+    model = stack(5, friction=0.5)
+    sim = Simulator(model, contact=contact, dt=DT)
+    motion = simulate(sim, steps=10_000)
+    q = motion.q.reshape(len(motion.q), 5, 7)
+    drift = np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2)
+    turned = np.degrees(2.0 * np.arcsin(np.linalg.norm(q[:, :, 4:], axis=2)))
+    assert drift.max() < 1e-3
+    assert turned.max() < 0.1
+    energies = energy(model, motion, every=100)
+    assert energies.max() <= energies[0] + 1e-9
