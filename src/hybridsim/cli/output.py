@@ -5,15 +5,17 @@ Names come from users' files and are printed as they are: nothing in them is tak
 
 import json
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NoReturn
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.errors import ModelWarning, Problem, Severity
 
 WIDE = 10_000
 """Columns of output that does not go to a terminal: every row of a table stays on its line."""
@@ -61,6 +63,16 @@ def print_problems(problems: Sequence[Problem], *, stderr: bool = False) -> None
         for problem in problems:
             if problem.severity is severity:
                 say(str(problem), style=style, stderr=stderr)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Python's warnings as sentences on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ModelWarning)
+        yield
+    for warning in caught:
+        say(f"warning: {warning.message}", style="yellow", stderr=True)
 
 
 def print_json(value: Any) -> None:

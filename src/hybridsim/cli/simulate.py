@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.motion_log import MotionLog
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
-from hybridsim.cli.output import count, print_json, say
+from hybridsim.cli.output import count, print_json, say, warnings_said
 from hybridsim.core.errors import HybridsimError
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def simulate(
     elif mechanism.geometry.infos and not json:
         say("Shapes pass through each other: --contact impulse or --contact compliant lets them touch.")
     try:
-        sim, topology = Simulator(mechanism, dt=step, integrator=integrator, contact=contact), mechanism.topology
+        with warnings_said():
+            sim, topology = Simulator(mechanism, dt=step, integrator=integrator, contact=contact), mechanism.topology
     except ValueError as error:
         raise HybridsimError(str(error)) from None
     state = sim.initial_state(

@@ -1,7 +1,10 @@
 """`hybridsim taps`: the quantities of a model that a network can read or change."""
 
+import warnings
+
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_table, say
+from hybridsim.core.errors import ModelWarning
 
 
 def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
@@ -22,7 +25,9 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
     from hybridsim.taps.catalog import CATALOG, Axis, Form
 
     mechanism = with_hulls(reading.load(model))
-    names = dict(axis_names(mechanism, candidates(mechanism))) | {Axis.NONE: ()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # this is a list, not a simulation
+        names = dict(axis_names(mechanism, candidates(mechanism))) | {Axis.NONE: ()}
     rows = [
         {
             "name": quantity.name,

@@ -115,7 +115,7 @@ def _contact_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray
     rest = A[: 3 * nc, 3 * nc :].reshape(nc, 3, problem.nj)
     A = A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)
     turned = jnp.stack([jnp.roll(A[c], -c, axis=1) for c in range(nc)])  # its own rows first, then those after it
-    own, others = np.eye(3)[None] - turned[:, :, 0], turned[:, :, 1:].reshape(nc, 3, -1)
+    own, others = jnp.eye(3)[None] - turned[:, :, 0], turned[:, :, 1:].reshape(nc, 3, -1)
     whole = (0, 1, 2) if problem.cone == "pyramid" else (0,)
     own = own.at[:, whole, whole].set(0.0)
     return _ContactRow(own, others, rest, b[: 3 * nc].reshape(nc, 3), problem.limits)

@@ -52,9 +52,9 @@ class ImpulseMemory(eqx.Module):
 class InverseMass(eqx.Module):
     """What a unit of impulse changes velocities by at q = 0: the scale of softness."""
 
-    pairs: Float[AnyArray, " npairs"] | None = None
+    pairs: Float[AnyArray, " npairs"] = eqx.field(default_factory=lambda: np.zeros(0))
     """Of the two shapes of each pair together [1/kg]."""
-    limits: Float[AnyArray, " nl"] | None = None
+    limits: Float[AnyArray, " nl"] = eqx.field(default_factory=lambda: np.zeros(0))
     """Of each limited joint [1/kg or 1/(kg·m²)]."""
 
 

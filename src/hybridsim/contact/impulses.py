@@ -87,7 +87,7 @@ def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[A
 def _change_of_velocity_change(primals, tangents):
     mechanism, J, x = primals
     dv = velocity_change(mechanism, J, x)
-    _, change = eqx.filter_jvp(lambda mechanism, J, x: x @ J - momentum(*mechanism, dv), primals, tangents)
+    _, change = eqx.filter_jvp(lambda given, J, x: x @ J - momentum(*given, v=dv), primals, tangents)
     return dv, _divided(mechanism, change)
 
 
@@ -95,7 +95,7 @@ def _divided(mechanism: Mechanism, p: Tau) -> Qd:
     """M⁻¹ times an impulse, as something linear that JAX can transpose."""
     to_velocity = response(*mechanism)
     return jax.lax.custom_linear_solve(
-        lambda v: momentum(*mechanism, v), p, lambda _, p: to_velocity.divided(p), symmetric=True
+        lambda v: momentum(*mechanism, v=v), p, lambda _, p: to_velocity.divided(p), symmetric=True
     )
 
 
@@ -115,7 +115,7 @@ def _change_of_solution(primals, tangents):
 
     # changes at fixed impulses: of the velocities, then of what an update makes of the impulses
     def push(mechanism: Mechanism, rows: Rows) -> Qd:
-        return x @ rows.J - momentum(*mechanism, dv)
+        return x @ rows.J - momentum(*mechanism, v=dv)
 
     _, d_push = eqx.filter_jvp(push, (mechanism, rows), (tangents[0], tangents[1]))
     d_dv = _divided(mechanism, d_push)

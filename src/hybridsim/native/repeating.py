@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.arrays import (
     Collect,
     Repeat,
@@ -26,6 +25,8 @@ from hybridsim.native.lower import Lowering, Nodes, kind_of
 
 MOST_TURNS = 10_000
 """Loops are written out, but no more often than this."""
+MOST_WRITTEN = 200_000
+"""Nodes that a loop may be written out to, however much of it vanishes."""
 FEW_TURNS = 4
 """Loops of fewer turns are always written out."""
 LONG = 3_000
@@ -62,8 +63,6 @@ def written_out(lowering: Lowering, scan: Scan, done: list[list[Nodes]] | None =
         scan: the loop.
         done: results of its first turns.
     """
-    if scan.turns > MOST_TURNS:
-        raise UnsupportedPrimitive(f"a loop takes more than {MOST_TURNS} turns")
     n, turns = len(scan.carry), list(done or ())
     carry = turns[-1][:n] if turns else scan.carry
     for row in list(scan.order())[len(turns) :]:
@@ -93,7 +92,8 @@ def shorter(lowering: Lowering, scan: Scan) -> list[Nodes]:
     if turn * scan.turns < LONG:
         return written_out(lowering, scan, done)
     body = _Body(lowering, scan)
-    if turn < WORTH_FOLDING * _weight(body.graph):
+    folds = turn < WORTH_FOLDING * _weight(body.graph)
+    if folds and scan.turns <= MOST_TURNS and turn * scan.turns <= MOST_WRITTEN:
         return written_out(lowering, scan, done)
     return body.repeated()
 

@@ -1,0 +1,199 @@
+"""Which shapes may touch: bodies, groups, named pairs and patterns; and what cannot be watched is said."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from hybridsim.contact.candidates import Candidates, candidates
+from hybridsim.core.errors import ModelWarning
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.geometry import Shape
+
+ROUND = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
+
+
+def _legs() -> ModelBuilder:
+    """A trunk with a thigh and a shank, another free body, and a floor."""
+    legs = ModelBuilder("legs")
+    legs.add_body("trunk", kind="free", **ROUND)
+    legs.add_geom("trunk", "box", (0.2, 0.1, 0.1), name="chest")
+    legs.add_body("thigh", parent="trunk", axis=(0, 1, 0), **ROUND)
+    legs.add_geom("thigh", "capsule", (0.05, 0.2), name="upper")
+    legs.add_body("shank", parent="thigh", axis=(0, 1, 0), **ROUND)
+    legs.add_geom("shank", "sphere", (0.05,), name="foot")
+    legs.add_body("ball", kind="free", **ROUND)
+    legs.add_geom("ball", "sphere", (0.1,), name="ball")
+    legs.add_geom("world", "plane", (), name="floor")
+    return legs
+
+
+def _names(found: Candidates) -> set[str]:
+    return {pair.name for pair in found.pairs}
+
+
+def test_all_that_may_touch():
+    found = candidates(_legs().build())
+    assert _names(found) == {
+        *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
+        *("foot|chest", "ball|chest", "ball|upper", "foot|ball"),
+    }
+    # a body and its carrier never touch
+    assert "upper|chest" not in _names(found) and "foot|upper" not in _names(found)
+
+
+def test_parts_of_a_tree_can_be_told_not_to_touch_each_other():
+    found = candidates(_legs().build(), self_collision=False)
+    assert _names(found) == {
+        *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
+        *("ball|chest", "ball|upper", "foot|ball"),
+    }
+
+
+def test_shapes_of_one_body_never_touch():
+    model = ModelBuilder("one")
+    model.add_body("body", kind="free", **ROUND)
+    for k in range(2):
+        model.add_geom("body", "sphere", (0.1,), name=f"s{k}")
+        model.add_geom("world", "plane", (), name=f"p{k}")
+    assert _names(candidates(model.build())) == {f"s{j}|p{k}" for j in range(2) for k in range(2)}
+
+
+@pytest.mark.parametrize("kind", ["universal", "planar"])
+def test_a_compound_joint_joins_a_body_and_its_carrier(kind):
+    """Between the two stand massless bodies, one for each part of the joint."""
+    model = ModelBuilder("wrist")
+    model.add_body("arm", kind="free", **ROUND)
+    model.add_geom("arm", "sphere", (0.1,), name="arm")
+    model.add_body("hand", parent="arm", kind=kind, **ROUND)
+    model.add_geom("hand", "sphere", (0.1,), name="hand")
+    model.add_body("finger", parent="hand", axis=(0, 1, 0), **ROUND)
+    model.add_geom("finger", "sphere", (0.1,), name="finger")
+    assert _names(candidates(model.build())) == {"arm|finger"}
+
+
+def test_a_merged_link_is_part_of_its_carrier():
+    model = ModelBuilder("merged")
+    model.add_body("arm", kind="free", **ROUND)
+    model.add_body("tool", parent="arm", kind="fixed", **ROUND)
+    model.add_geom("arm", "sphere", (0.1,), name="a")
+    model.add_geom("tool", "sphere", (0.1,), name="t")
+    model.add_geom("world", "plane", (), name="floor")
+    model = model.build()
+    assert _names(candidates(model)) == {"a|floor", "t|floor"}
+    # both the link's name and that of the body that carries it will do
+    assert _names(candidates(model, only=["tool|world"])) == {"t|floor"}
+    assert _names(candidates(model, only=["arm|world"])) == {"a|floor", "t|floor"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "touch"),
+    [
+        ((1, 1), (1, 1), True),
+        ((1, 0), (2, 0), False),
+        ((1, 0), (2, 1), True),
+        ((4, 2), (2, 0), True),
+        ((1, 2), (4, 2), False),
+    ],
+)
+def test_groups_and_masks(one, other, touch):
+    model = ModelBuilder("groups")
+    for name, (group, mask) in (("a", one), ("b", other)):
+        model.add_body(name, kind="free", **ROUND)
+        model.add_geom(name, "sphere", (0.1,), name=name, group=group, mask=mask)
+    assert _names(candidates(model.build())) == ({"a|b"} if touch else set())
+
+
+def test_excluded_and_explicit_pairs():
+    legs = _legs()
+    legs.spec.excluded_pairs += [("ball", "trunk"), ("world", "thigh")]
+    # named pairs of shapes touch whatever else is said, carriers included
+    legs.spec.explicit_pairs += [("chest", "upper"), ("floor", "upper")]
+    legs.spec.geoms[-1].group = legs.spec.geoms[-1].mask = 0
+    found = candidates(legs.build())
+    assert _names(found) == {"upper|chest", "upper|floor", "foot|chest", "ball|upper", "foot|ball"}
+
+
+def test_only_and_exclude():
+    model = _legs().build()
+    assert _names(candidates(model, only=["foot|floor"])) == {"foot|floor"}
+    assert _names(candidates(model, only=["floor|foot"])) == {"foot|floor"}
+    assert _names(candidates(model, only=["sh*|world"])) == {"foot|floor"}
+    assert _names(candidates(model, only=["ball"])) == {"ball|floor", "ball|chest", "ball|upper", "foot|ball"}
+    assert _names(candidates(model, only=["*|floor"], exclude=["ball"])) == {"chest|floor", "upper|floor", "foot|floor"}
+    assert _names(candidates(model, exclude=["*|floor", "foot|chest"])) == {"ball|chest", "ball|upper", "foot|ball"}
+
+
+def test_a_pattern_without_a_pair_is_an_error():
+    with pytest.raises(ValueError, match=r"no two shapes of model 'legs' that may touch match 'knee', 'upper\|chest'"):
+        candidates(_legs().build(), only=["foot", "knee"], exclude=["upper|chest"])
+
+
+def test_names_order_and_bodies():
+    found = candidates(_legs().build(), only=["*|floor", "foot|ball"])
+    # kinds stand together, in the order in which they first appear
+    assert [p.name for p in found.pairs] == ["chest|floor", "upper|floor", "foot|ball", "foot|floor", "ball|floor"]
+    several = tuple(f"{pair}.{k}" for pair, n in (("chest|floor", 4), ("upper|floor", 2)) for k in range(n))
+    assert found.names == (*several, "foot|ball", "foot|floor", "ball|floor")
+    assert found.nc == 9 and found.pair_of == (0, 0, 0, 0, 1, 1, 2, 3, 4)
+    assert found.bodies == ((0, -1),) * 4 + ((1, -1),) * 2 + ((2, 3), (2, -1), (3, -1))
+    assert [("|".join(kinds), members) for kinds, members in found.kinds] == [
+        ("box|plane", (0,)),
+        ("capsule|plane", (1,)),
+        ("sphere|sphere", (2,)),
+        ("sphere|plane", (3, 4)),
+    ]
+
+
+def test_pairs_without_a_routine_are_told():
+    model = ModelBuilder("odd")
+    for k, kind in enumerate(("cylinder", "cylinder", "ellipsoid", "sphere")):
+        model.add_body(f"b{k}", kind="free", **ROUND)
+        model.add_geom(f"b{k}", kind, (0.1, 0.1, 0.1), name=f"g{k}")
+    message = (
+        r"model 'odd', for want of a routine: cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
+    )
+    with pytest.warns(ModelWarning, match=message):
+        found = candidates(model.build())
+    assert not found.pairs and found.nc == 0 and found.bodies == ()
+    # what is excluded is not missed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        candidates(model.build(), exclude=["g*"])
+
+
+def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
+    model = ModelBuilder("shapes")
+    model.add_body("body", kind="free", **ROUND)
+    model.add_geom("body", shape, (1.0, 1.0, 1.0), name="shape", **more)
+    model.add_geom("world", other, (0.1, 0.1, 0.1), name="other")
+    return model
+
+
+def test_a_mesh_needs_a_hull():
+    with pytest.raises(ValueError, match=r"mesh of shape 'shape' has not been read.*with_hulls\(model\)"):
+        candidates(_with("mesh", mesh_file="some.stl").build())
+    corners = np.eye(3)
+    assert candidates(_with("mesh", data=corners).build()).nc == 4
+    with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, and 'other' needs them"):
+        candidates(_with("mesh", "box", data=corners).build())
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "what"),
+    [
+        ("points", "plane", "points without points"),
+        ("polygon", "cylinder", "polygon without an outline"),
+        ("sphere", "heightfield", "heightfield without heights"),
+    ],
+)
+def test_shapes_need_their_data(shape, other, what):
+    with pytest.raises(ValueError, match=what):
+        candidates(_with(shape, other).build())
+
+
+def test_as_many_contacts_as_points():
+    found = candidates(_with("points", data=np.zeros((7, 3))).build())
+    assert found.nc == 7 and found.names[-1] == "shape|other.6"
+    assert found.pairs[0].data_shapes == ((7, 3), ())
+    assert found.infos[0].shape is Shape.POINTS

@@ -1,0 +1,229 @@
+"""Random and degenerate placements of two shapes, and routines compiled with their derivatives for a batch of them."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+import numpy as np
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+from hybridsim.contact.pairs import ROUTINES
+from hybridsim.contact.points import FAR, Placed, Points
+from hybridsim.model.geometry import Shape
+from hybridsim.spatial.transform import Pose
+
+BATCH = 2048
+"""Placements that are looked at together: one compilation serves all tests of a pair of shapes."""
+
+CUBE = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+BENT_CUBE = CUBE * np.array([0.2, 0.3, 0.4]) + 0.03 * np.random.default_rng(2).normal(size=(8, 3))
+"""No four of its corners lie in one plane."""
+
+
+def hull_faces(corners: np.ndarray) -> tuple[tuple[int, int, int], ...]:
+    """Triangles of the hull of some points, counterclockwise from outside."""
+    hull = ConvexHull(corners)
+    assert len(hull.vertices) == len(corners)
+    middle = corners.mean(axis=0)
+
+    def is_inward(a, b, c):
+        return np.cross(corners[b] - corners[a], corners[c] - corners[a]) @ (corners[a] - middle) < 0.0
+
+    return tuple(
+        (int(a), int(c), int(b)) if is_inward(a, b, c) else (int(a), int(b), int(c)) for a, b, c in hull.simplices
+    )
+
+
+CUBE_FACES = hull_faces(BENT_CUBE)
+ARROW = np.array([[0.3, 0.0], [0.1, 0.25], [0.05, 0.1], [-0.25, 0.2], [-0.1, 0.0], [-0.3, -0.2], [0.2, -0.15]])
+"""An outline with two indentations, counterclockwise."""
+HILLS = 0.1 * np.random.default_rng(5).normal(size=(5, 6))
+
+DATA = {
+    Shape.POINTS: np.random.default_rng(3).normal(size=(5, 3)) * 0.2,
+    Shape.MESH: BENT_CUBE,
+    Shape.HEIGHTFIELD: HILLS,
+    Shape.POLYGON: np.pad(ARROW, ((0, 0), (0, 1))),
+}
+
+STRAIGHT = {Shape.MESH: CUBE * np.array([0.2, 0.3, 0.2])}
+"""What degenerate placements have instead."""
+
+Kinds = tuple[Shape, Shape]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Two shapes, placed many times: rotations (n, 3, 3), positions (n, 3) and sizes (n, 3) of both."""
+
+    R: tuple[np.ndarray, np.ndarray]
+    p: tuple[np.ndarray, np.ndarray]
+    size: tuple[np.ndarray, np.ndarray]
+    data: tuple[np.ndarray | None, np.ndarray | None]
+    """The same for all placements."""
+
+    def moved(self, R: np.ndarray, p: np.ndarray) -> "Scene":
+        """Both shapes moved together."""
+        return Scene(tuple(R @ x for x in self.R), tuple(x @ R.T + p for x in self.p), self.size, self.data)
+
+    def swapped(self) -> "Scene":
+        return Scene(self.R[::-1], self.p[::-1], self.size[::-1], self.data[::-1])
+
+
+def place(shape: Shape, R, p, size, data=None) -> Placed:
+    """A shape in the world."""
+    faces = CUBE_FACES if shape is Shape.MESH else ()
+    return Placed(Pose(R, p), size, data, faces)
+
+
+def _contacts(kinds: Kinds, R, p, size, datas, change=None) -> Points:
+    """Contacts of one placement whose parameters have been changed."""
+    placed = []
+    for k in (0, 1):
+        X, data = Pose(R[k], p[k]), datas[k]
+        if change is None:
+            placed.append(place(kinds[k], X.R, X.p, size[k], data))
+        else:
+            X = X.retract(change["pose"][k])
+            data = None if data is None else data + change["data"][k]
+            placed.append(place(kinds[k], X.R, X.p, size[k] + change["size"][k], data))
+    return ROUTINES[kinds].contacts(*placed)
+
+
+@cache
+def compiled(kinds: Kinds):
+    """Contacts of a batch, their derivative along a direction, and a weight pulled back."""
+
+    def all_of(R, p, size, datas, change, direction, weights):
+        def f(change):
+            return _contacts(kinds, R, p, size, datas, change)
+
+        # one linearisation for both modes halves the program
+        value, push = jax.linearize(f, change)
+        (pulled,) = jax.linear_transpose(push, change)(weights)
+        return value, push(direction), pulled
+
+    return jax.jit(jax.vmap(all_of, in_axes=(0, 0, 0, None, 0, 0, 0)))
+
+
+@cache
+def compiled_values(kinds: Kinds):
+    """Contacts of a batch."""
+
+    def values(R, p, size, datas):
+        return _contacts(kinds, R, p, size, datas)
+
+    return jax.jit(jax.vmap(values, in_axes=(0, 0, 0, None)))
+
+
+def no_change(kinds: Kinds) -> dict:
+    """Change of all parameters by nothing, for one batch."""
+    zeros = np.zeros((BATCH, 2, 6))
+    data = tuple(None if (x := DATA.get(k)) is None else np.zeros((BATCH, *x.shape)) for k in kinds)
+    return {"pose": zeros, "size": np.zeros((BATCH, 2, 3)), "data": data}
+
+
+def random_change(kinds: Kinds, seed: int) -> dict:
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(lambda x: rng.normal(size=x.shape), no_change(kinds))
+
+
+def evaluate(kinds: Kinds, scene: Scene, change: dict | None = None, direction: dict | None = None, seed: int = 0):
+    """Contacts of a batch, their derivative along a direction, and a pulled-back random weight with that weight."""
+    nothing = no_change(kinds)
+    points = ROUTINES[kinds].points or len(DATA[kinds[0]])
+    rng = np.random.default_rng(seed)
+    shapes = Points(np.zeros(points), *[np.zeros((points, 3))] * 3)
+    weights = jax.tree.map(lambda x: rng.normal(size=(BATCH, *x.shape)), shapes)
+    value, pushed, pulled = compiled(kinds)(
+        scene.R, scene.p, scene.size, scene.data, change or nothing, direction or nothing, weights
+    )
+    return value, pushed, pulled, weights
+
+
+def contacts(kinds: Kinds, scene: Scene) -> Points:
+    """Contacts of a batch, as NumPy arrays."""
+    found = compiled_values(kinds)(scene.R, scene.p, scene.size, scene.data)
+    return jax.tree.map(np.asarray, found)
+
+
+def random_scene(kinds: Kinds, seed: int, *, near: float = 1.0, n: int = BATCH) -> Scene:
+    """Generic placements with sizes between 0.1 and 0.4, about half of which overlap for `near` = 1."""
+    rng = np.random.default_rng(seed)
+    R = [Rotation.random(n, rng=rng).as_matrix() for _ in range(2)]
+    size = [rng.uniform(0.1, 0.4, size=(n, 3)) for _ in range(2)]
+    p_b = rng.normal(size=(n, 3))
+    offset = rng.normal(size=(n, 3)) * 0.4 * near
+    if kinds[1] is Shape.HEIGHTFIELD:
+        size[1] = rng.uniform(0.8, 1.2, size=(n, 3))
+    if kinds[1] is Shape.CYLINDER:
+        # outlines meet upright cylinders only
+        R[1] = R[0] @ Rotation.from_euler("z", rng.uniform(-3.0, 3.0, size=(n, 1))).as_matrix()
+    p_a = p_b + np.einsum("nij,nj->ni", R[1], offset)
+    return Scene((R[0], R[1]), (p_a, p_b), (size[0], size[1]), (DATA.get(kinds[0]), DATA.get(kinds[1])))
+
+
+NOISE = np.array([0.0, 0.0, 0.0, 1e-300, 1e-170, 1e-30, 1e-17, 1e-13, 1e-12, 1e-10, 1e-7])
+"""How far degenerate placements are from degenerate: nothing, or about as much as some threshold of the code."""
+
+
+def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
+    """Placements with axes aligned, points on faces, edges, corners and axes, sizes of zero, deep overlaps."""
+    rng = np.random.default_rng(seed)
+    n = BATCH
+
+    def noise(*shape):
+        return rng.choice(NOISE, size=shape) * rng.choice([-1.0, 1.0], size=shape)
+
+    def rotations():
+        quarter = Rotation.from_euler("xyz", rng.integers(0, 4, size=(n, 3)) * (0.5 * np.pi)).as_matrix()
+        quarter = np.round(quarter)
+        about = Rotation.from_rotvec(np.eye(3)[rng.integers(0, 3, size=n)] * rng.uniform(-3, 3, size=(n, 1)))
+        eighth = Rotation.from_rotvec(np.eye(3)[rng.integers(0, 3, size=n)] * (0.25 * np.pi)).as_matrix()
+        kinds = [np.broadcast_to(np.eye(3), (n, 3, 3)), quarter, about.as_matrix(), eighth]
+        chosen = np.stack(kinds)[rng.integers(0, len(kinds), size=n), np.arange(n)]
+        tilt = noise(n, 3) * (rng.random((n, 1)) < 0.5)
+        return chosen @ Rotation.from_rotvec(tilt).as_matrix()
+
+    sizes = [rng.choice([0.0, 0.1, 0.2, 0.2, 0.3, 1.0], size=(n, 3)) for _ in range(2)]
+    data = tuple(STRAIGHT.get(k, DATA.get(k)) for k in kinds)
+    of_data = [np.zeros((1, 3)) if d is None or d.shape[1] != 3 else d for d in data]
+    corner = [d[rng.integers(0, len(d), size=n)] for d in of_data]
+    signs = [rng.choice([-1.0, 0.0, 1.0], size=(n, 3)) for _ in range(4)]
+    offset = signs[0] * sizes[0] + signs[1] * sizes[1] + np.abs(signs[2]) * corner[0] - np.abs(signs[3]) * corner[1]
+    offset = offset * (rng.random((n, 1)) < 0.9) + noise(n, 3)
+    R_b = rotations()
+    R_a = np.where(rng.random((n, 1, 1)) < 0.5, R_b @ rotations(), rotations())
+    p_b = rng.choice([0.0, 0.0, 0.5, 1.0], size=(n, 3))
+    p_a = p_b + np.einsum("nij,nj->ni", R_b, offset)
+    return Scene((R_a, R_b), (p_a, p_b), (sizes[0], sizes[1]), data)
+
+
+def present(points: Points) -> np.ndarray:
+    """Which contacts of a batch are there."""
+    return np.asarray(points.gap) < 0.5 * FAR
+
+
+def lowest(points: Points) -> np.ndarray:
+    """The smallest gap of every placement."""
+    return np.asarray(points.gap).min(axis=1)
+
+
+def at_lowest(points: Points, values) -> np.ndarray:
+    """Of every placement the row with the smallest gap."""
+    rows = np.asarray(points.gap).argmin(axis=1)
+    return np.asarray(values)[np.arange(len(rows)), rows]
+
+
+def one(routine, first: Placed, second: Placed) -> Points:
+    """Contacts of two shapes, as NumPy arrays."""
+    return jax.tree.map(np.asarray, jax.jit(routine)(first, second))
+
+
+def shape(kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()) -> Placed:
+    """One shape in the world."""
+    padded = np.zeros(3)
+    padded[: len(size)] = size
+    R = Rotation.from_rotvec(np.asarray(rotvec, dtype=float)).as_matrix()
+    return Placed(Pose(R, np.array(at, dtype=float)), padded, data, faces)
