@@ -101,8 +101,9 @@ class Program:
 
         def jvp(fixed, free, x, s, *tangents):
             function, floats = self._differentiable(fixed, (free, x, s))
-            _, slopes, results = jax.jvp(function, floats, tangents, has_aux=True)
-            return slopes, results
+            _, slopes, _ = jax.jvp(function, floats, tangents, has_aux=True)
+            # JAX makes one loop of a loop and its derivative, but the step itself must not wait for tangents
+            return slopes, self.step(fixed, free, x, s)
 
         given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
         graph, results = self._lowered(jvp, [*forms.of_step(), *given])
