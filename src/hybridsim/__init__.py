@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hybridsim.contact.compliant import CompliantContact as CompliantContact
+    from hybridsim.contact.impulse import ImpulseContact as ImpulseContact
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
@@ -62,6 +64,8 @@ _HOME = {
     "Blueprint": "taps.blueprint",
     "Graft": "taps.blueprint",
     "MLP": "taps.networks",
+    "ImpulseContact": "contact.impulse",
+    "CompliantContact": "contact.compliant",
     "Simulator": "sim.simulator",
     "State": "sim.state",
     "Inputs": "sim.state",
@@ -77,8 +81,10 @@ __all__ = [
     "MLP",
     "Actuation",
     "Blueprint",
+    "CompliantContact",
     "Graft",
     "HybridsimError",
+    "ImpulseContact",
     "Inputs",
     "Model",
     "ModelBuilder",

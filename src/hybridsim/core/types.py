@@ -10,6 +10,8 @@ Dimension names used in every signature of the project:
 | mq mv | the same, counted over the tree before mimic joints are removed      |
 | nu    | controls                                                             |
 | nf    | named frames fixed to bodies                                         |
+| ng    | shapes                                                               |
+| nc    | contacts that are watched, touching or not                           |
 | T     | time steps                                                           |
 
 Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
