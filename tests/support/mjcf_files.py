@@ -12,7 +12,7 @@ from hybridsim.model.model import Model
 
 UNSUPPORTED = """<mujoco>
 <option density="1.2" solver="CG" iterations="5"><flag filterparent="disable"/></option>
-<default><geom solref=".01 1" margin="0"/></default>
+<default><geom solmix="2" solref=".01 1" margin="0"/></default>
 <worldbody>
 <light/><camera name="eye"/>
 <body name="a" gravcomp="1">

@@ -10,8 +10,9 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.mjcf_document import Document
 from hybridsim.io.mjcf_node import Node, mujoco_module
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
+from hybridsim.io.mjcf_shapes import extent_of, solref_doubt, surface_of
 from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
-from hybridsim.model.geometry import Shape
+from hybridsim.io.words import listed
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import (
     WORLD_NAME,
@@ -30,17 +31,6 @@ from hybridsim.spatial.transform import Pose
 
 _KINDS = (JointKind.FREE, JointKind.SPHERICAL, JointKind.PRISMATIC, JointKind.REVOLUTE)
 """Joint kinds in the order of MuJoCo's `mjtJoint`."""
-_SHAPES = (
-    Shape.PLANE,
-    None,
-    Shape.SPHERE,
-    Shape.CAPSULE,
-    Shape.ELLIPSOID,
-    Shape.CYLINDER,
-    Shape.BOX,
-    Shape.MESH,
-)
-"""Shapes in the order of MuJoCo's `mjtGeom`; height fields and signed distance fields have none."""
 
 
 @dataclass
@@ -91,7 +81,9 @@ class Converter:
         )
         for body in range(1, self.m.nbody):
             spec.bodies += self._chain(body)
+        self.doubts: dict[str, list[str]] = {}
         spec.geoms = [geom for g in range(self.m.ngeom) if (geom := self._geom(g))]
+        self._report_surfaces()
         spec.frames = self._frames()
         spec.actuators = [actuator for a in range(self.m.nactuator) if (actuator := self._actuator(a))]
         spec.passive = not spec.actuators
@@ -256,40 +248,34 @@ class Converter:
 
     def _geom(self, g: int) -> GeomSpec | None:
         m, name = self.m, self.geoms[g]
-        kind = int(m.geom_type[g])
-        shape = _SHAPES[kind] if kind < len(_SHAPES) else None
-        placement = Pose(matrix_of(m.geom_quat[g]), m.geom_pos[g].copy())
-        size, mesh_file = m.geom_size[g].copy(), ""
-        if shape is Shape.MESH:
-            mesh = int(m.geom_dataid[g])
-            path = self.document.mesh_paths.get(self.mesh_files.get(mesh, ""))
-            if path is None:
-                shape = None
-            else:
-                # MuJoCo moves vertices to the mesh's principal frame; go back to the file's own
-                X_mesh = Pose(matrix_of(m.mesh_quat[mesh]), m.mesh_pos[mesh].copy())
-                placement, size, mesh_file = (
-                    placement @ X_mesh.inverse(),
-                    m.mesh_scale[mesh].copy(),
-                    str(path),
-                )
-        if shape is None:
-            message = f"shape {name!r} is a height field, or a mesh without a file, and cannot collide"
+        extent = extent_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
+        if extent is None:
+            message = f"shape {name!r} is a mesh without a file, or of a kind that cannot collide"
             self._warn("geom", name, "unsupported.geom.type", message, "the model is simulated without it")
             return None
+        doubt = solref_doubt(m, g)
+        if doubt:
+            self.doubts.setdefault(doubt, []).append(name)
         collides = not self._is_off("CONTACT", "CONSTRAINT")
         return GeomSpec(
             name,
             self.bodies[m.geom_bodyid[g]],
-            shape,
-            size,
-            placement,
-            friction=float(m.geom_friction[g, 0]),
-            mesh_file=mesh_file,
+            extent.shape,
+            extent.size,
+            extent.placement,
+            mesh_file=extent.mesh_file,
             group=int(m.geom_contype[g]) if collides else 0,
             mask=int(m.geom_conaffinity[g]) if collides else 0,
             source=self._source("geom", name),
+            data=extent.data,
+            **surface_of(m, g),
         )
+
+    def _report_surfaces(self) -> None:
+        for doubt, names in self.doubts.items():
+            message = f"solref of shapes {doubt}: {listed(names)}"
+            fix = "write a positive time constant and a damping ratio of 1"
+            self._warn("geom", names[0], "unsupported.geom.solref", message, fix)
 
     def _frames(self) -> list[FrameSpec]:
         """Sites; one with the name of a fixed body, which becomes a frame too, is called `name_site`."""

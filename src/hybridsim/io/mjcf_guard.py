@@ -37,7 +37,8 @@ LIMITS: dict[str, tuple[float, str]] = {
 
 _NUMERIC = words(
     "mass diaginertia fullinertia pos quat euler axisangle xyaxes zaxis axis ref springref stiffness damping "
-    "frictionloss armature size fromto friction density gear kp kv gainprm biasprm gravity timestep offset"
+    "frictionloss armature size fromto friction density gear kp kv gainprm biasprm gravity timestep offset "
+    "solref solimp"
 )
 _NAMES = words("name class childclass prefix sep")
 _REFERENCES = _NAMES | words(

@@ -34,8 +34,8 @@ _UNDERSTOOD: dict[str, frozenset[str]] = {
         "joint": "type pos axis range limited ref springref springdamper stiffness damping armature "
         "frictionloss actuatorfrclimited actuatorfrcrange",
         "freejoint": "align",
-        "geom": f"{_ORIENTATION} type size fromto mass density shellinertia friction contype conaffinity "
-        "mesh hfield fitscale",
+        "geom": f"{_ORIENTATION} type size fromto mass density shellinertia friction contype conaffinity priority "
+        "solref solimp mesh hfield fitscale",
         "site": f"{_ORIENTATION} type size fromto mesh",
         "pair": "geom1 geom2",
         "exclude": "body1 body2",
@@ -63,7 +63,6 @@ _NEUTRAL: dict[str, tuple[str, ...]] = {
     "gap": ("0",),
     "gravcomp": ("0",),
     "condim": ("3",),
-    "priority": ("0",),
     "solmix": ("1",),
     "density": ("0",),
     "viscosity": ("0",),
@@ -106,7 +105,7 @@ _FIXES = {
 }
 _TOPICS = {
     "contact": (
-        "condim margin gap priority solmix solref solimp solreffriction solimpfriction solreflimit "
+        "condim margin gap solmix solref solimp solreffriction solimpfriction solreflimit "
         "solimplimit o_margin o_solref o_solimp o_friction friction adhesion surfacevel filterparent "
         "override ipc",
         "contacts, limits and friction follow laws of their own here",
