@@ -7,7 +7,7 @@ _TOPICS = {
     "axis": "zero",
     "base": "world",
     "breakaway": "invalid",
-    "contact": "friction",
+    "contact": "compliance damping friction restitution stiffness",
     "convert": "format",
     "damping": "invalid",
     "effort_limit": "invalid",

@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.numbers import Reader
+from hybridsim.io.urdf_contact import read_surface
 from hybridsim.io.urdf_elements import read_origin
 from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
@@ -16,42 +17,23 @@ from hybridsim.model.geometry import Shape
 from hybridsim.model.specs import GeomSpec, Source, identity_pose
 from hybridsim.spatial.transform import Pose
 
-DEFAULT_FRICTION = 1.0
-
 Resolve = Callable[[str], Path | Problem]
 """Turns what the file calls a mesh into a path, or says what is wrong."""
 
 
 def read_shapes(reader: Reader, link: Element, name: str, resolve: Resolve) -> list[GeomSpec]:
     """Collision shapes of a link; the meshes of its visuals are only checked to be there."""
-    friction = _friction(reader, link)
+    of_link = read_surface(reader, link)
     shapes = []
     for k, collision in enumerate(link.all("collision")):
         title = collision.get("name") or f"{name}_collision{k}"
         spec = _shape(reader, collision, title, resolve)
         if spec is not None:
-            own = _friction(reader, collision)
-            chosen = own if own is not None else friction if friction is not None else DEFAULT_FRICTION
-            shapes.append(replace(spec, body=name, friction=chosen))
+            surface = of_link | read_surface(reader, collision)
+            shapes.append(replace(spec, body=name, **surface))
     for visual in link.all("visual"):
         _check_visual(reader, visual, resolve)
     return shapes
-
-
-def _friction(reader: Reader, owner: Element) -> float | None:
-    contact = owner.child("contact")
-    lateral = contact.child("lateral_friction") if contact is not None else None
-    if lateral is None:
-        return None
-    value = reader.number(lateral, "value", DEFAULT_FRICTION)
-    if value < 0.0:
-        reader.report(
-            lateral,
-            "contact.friction",
-            f"{lateral.title} is negative: {value:g}",
-            "write a number that is not negative",
-        )
-    return value
 
 
 def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> GeomSpec | None:

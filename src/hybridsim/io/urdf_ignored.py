@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from hybridsim.core.errors import ModelError, Problem, Severity
 from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.io.urdf_contact import ignored_settings
 from hybridsim.io.urdf_elements import Joint
 from hybridsim.io.words import counted, listed
 from hybridsim.io.xml import Element
@@ -84,6 +85,12 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
         "urdf.ignored",
         "friction, stiffness and other settings for Gazebo are ignored",
         'write <contact><lateral_friction value="..."/></contact> into the link, damping into the joint\'s <dynamics>',
+    )
+    report(
+        ignored_settings(robot),
+        "urdf.ignored",
+        "settings in <contact> are ignored",
+        "contacts follow lateral_friction and restitution, and recover within damping divided by stiffness",
     )
 
 

@@ -11,6 +11,7 @@ from hybridsim.io.rows import inertial_of, is_rotation, number, pose_of, row
 from hybridsim.io.write_document import Notes, refuse
 from hybridsim.model.assemble import assemble
 from hybridsim.model.coordinates import neutral
+from hybridsim.model.geometry import Shape
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
@@ -29,6 +30,16 @@ from hybridsim.spatial.transform import Pose
 
 SCALAR_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
+SHAPE_NAMES = {
+    Shape.ELLIPSOID: "ellipsoids",
+    Shape.POINTS: "contact points",
+    Shape.HEIGHTFIELD: "height fields",
+    Shape.POLYGON: "polygons",
+    Shape.ELLIPSE: "ellipses",
+}
+"""Shapes that not every format has, as notes call them."""
+
+_SURFACE = ("friction", "restitution", "recovery_time", "softness")
 _PER_DOF = ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit")
 
 
@@ -95,16 +106,21 @@ def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
 def _geom(model: Model, k: int) -> GeomSpec:
     geometry = model.geometry
     info = geometry.infos[k]
+    body = _body_name(model.topology, info.body)
     return GeomSpec(
         info.name,
-        _body_name(model.topology, info.body),
+        body,
         info.shape,
         row(geometry.size, k),
         _pose(geometry.placement, k, f"shape {info.name!r}"),
-        number(geometry.friction, k),
-        info.mesh_file,
-        info.group,
-        info.mask,
+        mesh_file=info.mesh_file,
+        group=info.group,
+        mask=info.mask,
+        link=info.link if info.link != body else "",
+        priority=info.priority,
+        data=np.array(geometry.data[info.data], dtype=float) if info.data >= 0 else None,
+        faces=info.faces,
+        **{field: number(getattr(geometry, field), k) for field in _SURFACE},
     )
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from hybridsim.core.errors import ModelError
 from hybridsim.io.numbers import MAX_NUMBER
 from hybridsim.io.reading import setting
+from hybridsim.io.urdf_contact import FIELDS
 from hybridsim.io.urdf_elements import rpy
-from hybridsim.io.urdf_geometry import DEFAULT_FRICTION
 from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
-from hybridsim.io.write_spec import SCALAR_JOINTS, are_direct, impossible_inertials, spec_of
-from hybridsim.model.geometry import Shape
+from hybridsim.io.write_spec import SCALAR_JOINTS, SHAPE_NAMES, are_direct, impossible_inertials, spec_of
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME, BodySpec, FrameSpec, GeomSpec, JointKind, JointSpec, ModelSpec
@@ -118,10 +118,17 @@ def _note_lost(spec: ModelSpec, notes: Notes) -> None:
         reason = "actuators are not part of URDF; every joint is read back with a direct torque or force"
         notes.add(reason, *names)
     for geom in spec.geoms:
-        if geom.shape is Shape.ELLIPSOID:
-            notes.add("ellipsoids are left out, since URDF has none", geom.name)
+        if geom.shape in SHAPE_NAMES:
+            notes.add(f"{SHAPE_NAMES[geom.shape]} are left out, since URDF has none", geom.name)
+            continue
         if (geom.group, geom.mask) != (1, 1):
             notes.add("collision groups are not part of URDF", geom.name)
+        if geom.priority:
+            notes.add("priorities of surfaces are not part of URDF", geom.name)
+        if geom.recovery_time != DEFAULT_RECOVERY_TIME:
+            notes.add("recovery times of contacts are not part of URDF", geom.name)
+        if geom.softness != DEFAULT_SOFTNESS:
+            notes.add("softness of contacts is not part of URDF", geom.name)
     for pairs, what in ((spec.excluded_pairs, "excluded"), (spec.explicit_pairs, "explicit")):
         if pairs:
             notes.add(f"{what} collision pairs are not part of URDF", *(f"{a} and {b}" for a, b in pairs))
@@ -218,8 +225,7 @@ class _UrdfWriter:
             collision = add(links[geom.body], "collision", name=names.claim(geom.name, "shape"))
             _add_origin(collision, geom.placement)
             add(add(collision, "geometry"), tag, **attributes)
-            if geom.friction != DEFAULT_FRICTION:
-                add(add(collision, "contact"), "lateral_friction", value=geom.friction)
+            _add_contact(collision, geom)
 
     def _shape(self, geom: GeomSpec) -> tuple[str, dict] | None:
         size = geom.size
@@ -254,6 +260,16 @@ def _add_origin(element: Element, X: Pose) -> None:
     turned = not np.array_equal(X.R, np.eye(3))
     if turned or np.any(X.p):
         add(element, "origin", xyz=np.asarray(X.p), rpy=rpy(X.R) if turned else None)
+
+
+def _add_contact(collision: Element, geom: GeomSpec) -> None:
+    """Surface of a shape, where it is not as usual."""
+    usual = {"friction": DEFAULT_FRICTION, "restitution": 0.0}
+    numbers = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != usual[field]}
+    if numbers:
+        contact = add(collision, "contact")
+        for tag, number in numbers.items():
+            add(contact, tag, value=number)
 
 
 def _add_limit(element: Element, joint: JointSpec, ranged: bool) -> None:

@@ -1,0 +1,78 @@
+"""Surfaces of URDF links: what their <contact> says."""
+
+import pytest
+
+from hybridsim.core.errors import Severity
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME
+from support.urdf_changes import changed, check, read_urdf, write
+
+BALL = '<collision><geometry><sphere radius="0.1"/></geometry>{}</collision>'
+LINE = 2
+
+
+def on_base(*balls: str, link: str = "") -> list[tuple[str, str]]:
+    """Change that gives the base balls with these contacts, and one of its own, all in line 2."""
+    shapes = "".join(BALL.format(f"<contact>{ball}</contact>" if ball else "") for ball in balls)
+    own = f"<contact>{link}</contact>" if link else ""
+    return [('<link name="base"/>', f'<link name="base">{own}{shapes}</link>')]
+
+
+def surfaces(folder, *balls: str, link: str = "") -> list[tuple[float, float, float]]:
+    spec, problems = read_urdf(write(folder, changed(on_base(*balls, link=link))))
+    assert not problems
+    return [(g.friction, g.restitution, g.recovery_time) for g in spec.geoms]
+
+
+def test_without_contact_defaults_hold(tmp_path):
+    assert surfaces(tmp_path, "") == [(DEFAULT_FRICTION, 0.0, DEFAULT_RECOVERY_TIME)]
+
+
+def test_every_number_of_a_shape_comes_before_that_of_its_link(tmp_path):
+    link = '<restitution value="0.5"/><stiffness value="1000"/><damping value="30"/><lateral_friction value="0.7"/>'
+    own = '<restitution value="0.2"/>'
+    stiff = '<damping value="1"/><stiffness value="100"/>'
+    assert surfaces(tmp_path, "", own, stiff, link=link) == [(0.7, 0.5, 0.03), (0.7, 0.2, 0.03), (0.7, 0.5, 0.01)]
+
+
+def test_a_contact_without_damping_recovers_at_once(tmp_path):
+    assert surfaces(tmp_path, '<damping value="0"/><stiffness value="100"/>')[0][2] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('<stiffness value="10"/>', "has stiffness without damping"),
+        ('<damping value="10"/>', "has damping without stiffness"),
+        ('<stiffness value="0"/><damping value="10"/>', "has no stiffness"),
+    ],
+)
+def test_half_a_spring_is_doubtful(tmp_path, text, part):
+    for change in (on_base(text), on_base("", link=text)):
+        path = write(tmp_path, changed(change))
+        spec, problems = read_urdf(path)
+        check(problems, [("contact.compliance", LINE, part)], path)
+        assert problems[0].severity is Severity.WARNING
+        assert spec.geoms[0].recovery_time == DEFAULT_RECOVERY_TIME
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"),
+    [("lateral_friction", "friction"), ("restitution", "restitution"), ("stiffness", "stiffness")],
+)
+def test_negative_numbers_are_errors(tmp_path, tag, code):
+    path = write(tmp_path, changed(on_base(f'<{tag} value="-1"/>')))
+    _, problems = read_urdf(path)
+    check(problems, [(f"contact.{code}", LINE, "is negative: -1")], path)
+    assert problems[0].severity is Severity.ERROR
+
+
+def test_words_are_errors(tmp_path):
+    path = write(tmp_path, changed(on_base('<restitution value="high"/>')))
+    check(read_urdf(path)[1], [("number.invalid", LINE, "high")], path)
+
+
+def test_what_is_not_used_is_reported_once(tmp_path):
+    other = '<rolling_friction value="0.1"/><contact_erp value="0"/><spinning_friction value="0"/>'
+    path = write(tmp_path, changed(on_base(other, other, link='<inertia_scaling value="3"/>')))
+    _, problems = read_urdf(path)
+    check(problems, [("urdf.ignored", LINE, "'inertia_scaling', 'rolling_friction', 'contact_erp'")], path)
