@@ -4,7 +4,6 @@ MuJoCo wants every moving body to have mass and inertia. The massless bodies of 
 joints of one body, as in most MJCF files; what cannot be folded like this gets a token inertia, and a note.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,7 +26,8 @@ from hybridsim.io.write_mjcf_parts import (
     range_of,
     unless_zero,
 )
-from hybridsim.io.write_spec import SCALAR_JOINTS, impossible_inertials, spec_of
+from hybridsim.io.write_mjcf_shapes import field_attributes, has_heights, placement_of, surface_attributes
+from hybridsim.io.write_spec import SCALAR_JOINTS, SHAPE_NAMES, impossible_inertials, spec_of
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
@@ -64,8 +64,7 @@ def write_mjcf(model: Model, out: str | Path) -> list[str]:
     notes = Notes()
     spec = spec_of(model, notes)
     _require_possible(spec)
-    links = [info.link for info in model.geometry.infos]
-    write_document(_MjcfWriter(spec, links, Path(out), notes).root(), spec.name, out)
+    write_document(_MjcfWriter(spec, Path(out), notes).root(), spec.name, out)
     return notes.texts()
 
 
@@ -82,8 +81,8 @@ def _require_possible(spec: ModelSpec) -> None:
 
 
 class _MjcfWriter:
-    def __init__(self, spec: ModelSpec, links: Sequence[str], out: Path, notes: Notes):
-        self.spec, self.links, self.out, self.notes = spec, links, out, notes
+    def __init__(self, spec: ModelSpec, out: Path, notes: Notes):
+        self.spec, self.out, self.notes = spec, out, notes
         self.static = {WORLD_NAME}
         for body in spec.bodies:
             if body.joint.kind is JointKind.FIXED and body.parent in self.static:
@@ -91,6 +90,7 @@ class _MjcfWriter:
         self.chains = chains(spec)
         self.shape_names: dict[str, str] = {}
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
+        self.field_names = Names(notes)
 
     def root(self) -> Element:
         """The whole file."""
@@ -225,10 +225,10 @@ class _MjcfWriter:
                 elements[geom.body],
                 "geom",
                 name=name,
-                type=geom.shape.value,
+                type="hfield" if geom.shape is Shape.HEIGHTFIELD else geom.shape.value,
                 **size,
-                **pose_attributes(geom.placement),
-                friction=geom.friction if geom.friction != 1.0 else None,
+                **pose_attributes(placement_of(geom)),
+                **surface_attributes(geom, self.notes),
                 contype=geom.group if geom.group != 1 else None,
                 conaffinity=geom.mask if geom.mask != 1 else None,
             )
@@ -244,6 +244,15 @@ class _MjcfWriter:
                 return None
             # the last number is the spacing of the grid that is drawn; it must not be zero
             return {"size": [*geom.size[:2], geom.size[2] or 1.0]}
+        if has_heights(geom):
+            name = self.field_names.invent(geom.name)
+            add(assets, "hfield", name=name, **field_attributes(geom))
+            self.notes.add("heights are rounded to single precision and begin at the lowest in MuJoCo", geom.name)
+            return {"hfield": name}
+        if geom.shape not in _SIZES:
+            reason = "they have no extent" if geom.shape is Shape.HEIGHTFIELD else "MJCF has none"
+            self.notes.add(f"{SHAPE_NAMES[geom.shape]} are left out, since {reason}", geom.name)
+            return None
         size = geom.size[: _SIZES[geom.shape]]
         if not (size > 0.0).all():
             self.notes.add("shapes without extent are left out", geom.name)
@@ -271,7 +280,7 @@ class _MjcfWriter:
                 add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b])
             else:
                 self.notes.add("pairs of shapes are left out with a shape", f"{a} and {b}")
-        for a, b in bodies_apart(self.spec, self.links, elements, self.notes):
+        for a, b in bodies_apart(self.spec, elements, self.notes):
             add(contact, "exclude", body1=a, body2=b)
 
     def _add_mimics(self, equality: Element) -> None:

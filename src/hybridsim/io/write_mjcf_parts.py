@@ -1,7 +1,7 @@
 """Values of a model in the form in which MuJoCo takes them: chains of joints, inertias, actuators, poses."""
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -43,20 +43,19 @@ def chains(spec: ModelSpec) -> list[list[BodySpec]]:
     return sorted(ended.values(), key=lambda chain: order[chain[0].name])
 
 
-def bodies_apart(spec: ModelSpec, links: Sequence[str], written: Container[str], notes: Notes) -> list[tuple[str, str]]:
+def bodies_apart(spec: ModelSpec, written: Container[str], notes: Notes) -> list[tuple[str, str]]:
     """Pairs of bodies of the file of which no shapes collide; what cannot be said by bodies is noted.
 
     Args:
         spec: the model, which excludes pairs of links: bodies, and those that were merged into them.
-        links: link of each shape.
         written: names of the bodies that the file has.
         notes: what the file does not hold.
     """
     carriers = {frame.name: frame.body for frame in spec.frames} | {body.name: body.name for body in spec.bodies}
     on_body: dict[str, set[str]] = {}
-    for geom, link in zip(spec.geoms, links, strict=True):
-        carriers[link or geom.body] = geom.body
-        on_body.setdefault(geom.body, set()).add(link or geom.body)
+    for geom in spec.geoms:
+        carriers[geom.link or geom.body] = geom.body
+        on_body.setdefault(geom.body, set()).add(geom.link or geom.body)
     excluded = {frozenset(pair) for pair in spec.excluded_pairs}
     apart: dict[tuple[str, str], None] = {}
     for pair in spec.excluded_pairs:

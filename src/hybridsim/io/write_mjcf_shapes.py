@@ -1,0 +1,63 @@
+"""Surfaces and height fields in the form in which MuJoCo takes them."""
+
+import numpy as np
+
+from hybridsim.io.mjcf_surface import HARDEST, SOFTEST, solimp, solref
+from hybridsim.io.write_document import Notes
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
+from hybridsim.model.specs import GeomSpec
+from hybridsim.spatial.transform import Pose
+
+BASE_DEPTH = 0.1
+"""How far the solid below a height field reaches [m]; MuJoCo asks for some depth, and nothing here depends on it."""
+
+
+def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
+    """Attributes that say what a surface is like, where it is not as usual; what MJCF cannot say is noted."""
+    time, soft = None, None
+    if geom.recovery_time != DEFAULT_RECOVERY_TIME:
+        time = solref(geom.recovery_time)
+        if time is None:
+            notes.add("recovery times that are not positive are not part of MJCF", geom.name)
+    if geom.softness != DEFAULT_SOFTNESS:
+        bounded = float(np.clip(geom.softness, HARDEST, SOFTEST))
+        soft = solimp(bounded)
+        if bounded != geom.softness:
+            notes.add(f"softness is brought into the range of MJCF, {HARDEST:.2g} to {SOFTEST:.2g}", geom.name)
+    if geom.restitution:
+        notes.add("restitution is not part of MJCF", geom.name)
+    return {
+        "friction": geom.friction if geom.friction != DEFAULT_FRICTION else None,
+        "solref": time,
+        "solimp": soft,
+        "priority": geom.priority or None,
+    }
+
+
+def has_heights(geom: GeomSpec) -> bool:
+    """Whether a shape is a height field with two rows, two columns and an extent at least."""
+    if geom.shape is not Shape.HEIGHTFIELD or geom.data is None:
+        return False
+    return min(geom.data.shape) > 1 and bool((geom.size[:2] > 0.0).all())
+
+
+def field_attributes(geom: GeomSpec) -> dict:
+    """Attributes of the `<hfield>` with a shape's heights, of which the lowest is its zero.
+
+    MuJoCo has rows along y and writes the last one first.
+    """
+    heights = np.asarray(geom.data)
+    low, high = float(heights.min()), float(heights.max())
+    return {
+        "nrow": heights.shape[1],
+        "ncol": heights.shape[0],
+        "size": (*geom.size[:2], high - low or 1.0, BASE_DEPTH),
+        "elevation": (heights - low).T[::-1].ravel(),
+    }
+
+
+def placement_of(geom: GeomSpec) -> Pose:
+    """Pose of a written shape; that of a height field is at its lowest height."""
+    if geom.shape is not Shape.HEIGHTFIELD or geom.data is None:
+        return geom.placement
+    return geom.placement @ Pose(np.eye(3), np.array([0.0, 0.0, float(geom.data.min())]))
