@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.edit import Change, Value
+from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
 
 ROUNDING = 1e-12
@@ -138,6 +139,22 @@ def unwritten_changes(old: Model, new: Model, held: Collection[str], note: str) 
         if parameter.path not in held:
             for name, before, after in _differing_rows(parameter, old, new):
                 yield Change(parameter.element(name), 0, parameter.title, value(before), value(after), note)
+
+
+def changed_data(old: Model, new: Model, note: str) -> Iterator[Change]:
+    """Shapes of which points or heights differ, which no format takes back; hulls of meshes are not in the file.
+
+    Args:
+        old: the model as its file has it.
+        new: the model as it shall be.
+        note: why they are not written.
+    """
+    for before, after in zip(old.geometry.infos, new.geometry.infos, strict=True):
+        if before.data >= 0 and after.data >= 0 and before.shape is not Shape.MESH:
+            a, b = np.asarray(old.geometry.data[before.data]), np.asarray(new.geometry.data[after.data])
+            if not np.array_equal(a, b):
+                largest = float(np.abs(b - a).max()) if a.shape == b.shape else np.inf
+                yield Change(f"shape {before.name!r}", 0, "largest change of its data [m]", 0.0, largest, note)
 
 
 def require_read_back(

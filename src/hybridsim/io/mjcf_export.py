@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.core.files import write_atomically
-from hybridsim.io.compare import PARAMETERS, require_read_back, require_same_structure, unwritten_changes
+from hybridsim.io.compare import PARAMETERS, changed_data, require_read_back, require_same_structure, unwritten_changes
 from hybridsim.io.edit import Change
 from hybridsim.io.mjcf import import_mjcf
 from hybridsim.io.mjcf_convert import ImportedMjcf
@@ -17,18 +17,23 @@ from hybridsim.io.mjcf_pen import Baseline, Pen
 from hybridsim.io.mjcf_write_bodies import PlacementWriter
 from hybridsim.io.mjcf_write_inertials import InertialWriter
 from hybridsim.io.mjcf_write_joints import JointWriter
-from hybridsim.io.mjcf_write_world import write_friction, write_home, write_options
+from hybridsim.io.mjcf_write_world import write_home, write_options, write_surfaces
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
 
 _JOINT_FIELDS = ("breakaway", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
+_SURFACE = ("geometry.friction", "geometry.restitution", "geometry.recovery_time", "geometry.softness")
+_SHAPES_STAY = "shapes and frames are not written back"
 _NOT_WRITTEN = {
-    "MJCF has no place for it": {f"joint.{field}" for field in (*_JOINT_FIELDS, "mimic_ratio", "mimic_offset")},
-    "shapes and frames are not written back": {
+    "MJCF has no place for it": {
+        *(f"joint.{field}" for field in (*_JOINT_FIELDS, "mimic_ratio", "mimic_offset")),
+        "geometry.restitution",
+    },
+    _SHAPES_STAY: {
         parameter.path
         for parameter in PARAMETERS
-        if parameter.owner in ("shape", "frame") and parameter.path != "geometry.friction"
+        if parameter.owner in ("shape", "frame") and parameter.path not in _SURFACE
     },
 }
 """Paths of the parameters that are not written into an MJCF file, by the reason."""
@@ -66,7 +71,7 @@ def export_mjcf(
     PlacementWriter(pen, baseline, model).write()
     JointWriter(pen, before, model).write()
     write_options(pen, before, model)
-    write_friction(pen, before, model)
+    write_surfaces(pen, before, model)
     write_home(pen, before, model)
     if pen.problems:
         raise ModelError(pen.problems)
@@ -80,6 +85,7 @@ def export_mjcf(
         for note, paths in _NOT_WRITTEN.items()
         for change in unwritten_changes(before, model, _PATHS - paths, note)
     ]
+    left_out += changed_data(before, model, _SHAPES_STAY)
     _warn(original, out, imported, left_out)
     write_atomically(out, data)
     return pen.changes + left_out

@@ -105,10 +105,10 @@ class Pen:
             self.edits.insert_child(element, f'<compiler {attribute}="{text}"/>')
         self.changes.append(Change("compiler", element.line, parameter, before, after))
 
-    def set_first(self, element: Element, attribute: str, first: float) -> None:
+    def set_first(self, element: Element, attribute: str, *first: float) -> None:
         """Replace the first of several numbers and keep the spelling of the others."""
-        others = element.get(attribute).split()[1:]
-        self.edits.set_attribute(element, attribute, " ".join([number_text(first), *others]))
+        others = element.get(attribute).split()[len(first) :]
+        self.edits.set_attribute(element, attribute, " ".join([*map(number_text, first), *others]))
 
     def set_range(
         self, element: Element, attribute: str, switch: str, old: Sequence[float], new: Sequence[float]

@@ -1,10 +1,20 @@
-"""Writing changed options, friction of shapes and the starting configuration into an MJCF file."""
+"""Writing changed options, surfaces of shapes and the starting configuration into an MJCF file."""
+
+from typing import Any
 
 import numpy as np
 
 from hybridsim.io.edit import numbers_text
 from hybridsim.io.mjcf_pen import Pen
+from hybridsim.io.mjcf_surface import HARDEST, SOFTEST, solimp, solref
 from hybridsim.model.model import Model
+
+_SURFACE = (
+    ("friction", "friction", "friction"),
+    ("recovery_time", "recovery time [s]", "solref"),
+    ("softness", "softness", "solimp"),
+)
+"""Fields of a surface, what they are called and the attributes that hold them."""
 
 
 def write_options(pen: Pen, before: Model, after: Model) -> None:
@@ -28,13 +38,35 @@ def write_options(pen: Pen, before: Model, after: Model) -> None:
         pen.note(options[-1] if options else root.element, "", parameter, old, new)
 
 
-def write_friction(pen: Pen, before: Model, after: Model) -> None:
-    """Write the sliding friction of shapes."""
+def write_surfaces(pen: Pen, before: Model, after: Model) -> None:
+    """Write sliding friction, recovery time and softness of shapes."""
     for g, info in enumerate(before.geometry.infos):
-        old, new = (float(np.asarray(model.geometry.friction)[g]) for model in (before, after))
-        if old != new and (node := pen.place("geom", info.name, "friction")) is not None:
-            pen.set_first(node.element, "friction", new)
-            pen.note(node.element, info.name, "friction", old, new)
+        for field, title, attribute in _SURFACE:
+            old, new = (float(np.asarray(getattr(model.geometry, field))[g]) for model in (before, after))
+            if old == new or (node := pen.place("geom", info.name, title)) is None:
+                continue
+            numbers = _numbers(attribute, new, pen.imported.compiled, pen.imported.ids["geom", info.name])
+            if numbers is None:
+                message = f"{title} of geom {info.name!r} is {new:g}, which {attribute} cannot say"
+                fix = (
+                    f"choose it from {HARDEST:.2g} to {SOFTEST:.2g}" if attribute == "solimp" else "let it be positive"
+                )
+                pen.refuse(node, message, fix)
+                continue
+            pen.set_first(node.element, attribute, *numbers)
+            pen.note(node.element, info.name, title, old, new)
+
+
+def _numbers(attribute: str, new: float, compiled: Any, geom: int) -> tuple[float, ...] | None:
+    """First numbers of an attribute that give a shape's surface the new value; None if there are none."""
+    if attribute == "solimp":
+        return solimp(new, compiled.geom_solimp[geom])
+    if attribute == "friction":
+        return (new,)
+    numbers = solref(new, compiled.geom_solref[geom])
+    if numbers is not None and numbers[1] == compiled.geom_solref[geom, 1]:
+        return numbers[:1]
+    return numbers
 
 
 def write_home(pen: Pen, before: Model, after: Model) -> None:

@@ -7,12 +7,13 @@ its spelling.
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
-from hybridsim.io.compare import unwritten_changes, value
+from hybridsim.io.compare import changed_data, unwritten_changes, value
 from hybridsim.io.edit import Change
 from hybridsim.io.numbers import MAX_NUMBER
 from hybridsim.io.rows import inertial_of, is_rotation, number, pose_of, row
 from hybridsim.io.urdf_elements import rpy
 from hybridsim.io.urdf_export_inertial import FRAME_ROUNDING, InertialWriter
+from hybridsim.io.urdf_export_surface import SurfaceWriter
 from hybridsim.io.urdf_text import UrdfText
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
@@ -25,7 +26,7 @@ NOT_IN_URDF = "not expressible in URDF"
 URDF_HOLDS = (
     *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
     *("joint.damping", "joint.friction", "joint.lower", "joint.upper", "joint.effort_limit"),
-    *("joint.mimic_ratio", "joint.mimic_offset"),
+    *("joint.mimic_ratio", "joint.mimic_offset", "geometry.friction", "geometry.restitution"),
 )
 """Paths of the parameters that a URDF file has a place for."""
 
@@ -46,6 +47,7 @@ class UrdfEditor:
         self.bodies = merged.bodies
         self.text = UrdfText(source, robot)
         self.inertials = InertialWriter(self.text, spec, self.placements)
+        self.surfaces = SurfaceWriter(self.text, spec)
         self.old = assemble(merged)
         """The model as the file has it."""
         self.changes: list[Change] = []
@@ -71,7 +73,9 @@ class UrdfEditor:
             self._dynamics(body, rows, new)
             self._limits(body, rows, new)
             self._mimic(body, rows[0], new)
+        self._surfaces(new)
         self.changes += unwritten_changes(self.old, new, URDF_HOLDS, NOT_IN_URDF)
+        self.changes += changed_data(self.old, new, NOT_IN_URDF)
         # in the order of the file, and last what is not in it
         self.changes.sort(key=lambda change: (bool(change.note), change.line))
         return self.text.edited()
@@ -199,6 +203,12 @@ class UrdfEditor:
         # what stands still leads nobody: any ratio is as good
         own = ratio / master_ratio if master_ratio else 0.0
         return own, offset - own * number(model.joint.mimic_offset, master)
+
+    def _surfaces(self, new: Model) -> None:
+        names = {f"shape {info.name!r}": info.name for info in self.old.geometry.infos}
+        changes = self.surfaces.write(self.old, new, NOT_IN_URDF)
+        self.unwritten |= {(f"geometry.{c.parameter}", names[c.element]) for c in changes if c.note}
+        self.changes += changes
 
     def _per_dof(self, parameter: str, rows: range, model: Model) -> np.ndarray:
         slices = model.topology.tree_v_slices

@@ -63,6 +63,10 @@ class UrdfText:
         ]
         self._edits.insert_child(link, "\n".join(lines))
 
+    def insert_child(self, owner: Element, xml: str) -> None:
+        """Add a child at the end of an element."""
+        self._edits.insert_child(owner, xml)
+
     def edited(self) -> bytes:
         """The file with all edits made."""
         for (_, tag), (owner, attributes) in self._new_children.items():

@@ -39,7 +39,6 @@ SHAPE_NAMES = {
 }
 """Shapes that not every format has, as notes call them."""
 
-_SURFACE = ("friction", "restitution", "recovery_time", "softness")
 _PER_DOF = ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit")
 
 
@@ -113,14 +112,17 @@ def _geom(model: Model, k: int) -> GeomSpec:
         info.shape,
         row(geometry.size, k),
         _pose(geometry.placement, k, f"shape {info.name!r}"),
+        friction=number(geometry.friction, k),
         mesh_file=info.mesh_file,
         group=info.group,
         mask=info.mask,
         link=info.link if info.link != body else "",
+        restitution=number(geometry.restitution, k),
+        recovery_time=number(geometry.recovery_time, k),
+        softness=number(geometry.softness, k),
         priority=info.priority,
         data=np.array(geometry.data[info.data], dtype=float) if info.data >= 0 else None,
         faces=info.faces,
-        **{field: number(getattr(geometry, field), k) for field in _SURFACE},
     )
 
 

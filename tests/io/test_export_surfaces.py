@@ -1,0 +1,164 @@
+"""Changed surfaces and terrains through the export into the user's own file."""
+
+import warnings
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import ModelError, ModelWarning
+from hybridsim.io.export import export
+from support.arm_files import one_link_urdf
+from support.exported_models import assert_same, changed, load, only_difference, through_mjcf, through_urdf
+
+BALL = '<collision{name}><geometry><sphere radius="0.1"/></geometry>{contact}</collision>'
+HFIELD = '<hfield name="h" nrow="2" ncol="2" size="1 1 1 1" elevation="0 1 2 3"/>'
+
+
+def urdf(folder, *contacts: str, link: str = ""):
+    """A file with balls, all on one line and of one name, and their contacts."""
+    balls = "".join(BALL.format(name=' name="ball"', contact=contact) for contact in contacts)
+    path = folder / "arm.urdf"
+    path.write_text(one_link_urdf().replace('<link name="upper">', f'<link name="upper">{link}{balls}'))
+    return path
+
+
+def mjcf(folder, attributes: str = "", before: str = ""):
+    path = folder / "arm.xml"
+    lines = (
+        '<mujoco model="m">',
+        f"{before}<asset>{HFIELD}</asset>",
+        '<worldbody><geom name="t" type="hfield" hfield="h"/>',
+        f'<body><joint/><geom name="g" size=".1" {attributes}/></body></worldbody></mujoco>',
+    )
+    path.write_bytes("\r\n".join(lines).encode())
+    return path
+
+
+def resurfaced(model, shape: int, **values: float):
+    for field, value in values.items():
+        model = changed(model, lambda m, field=field: getattr(m.geometry, field), shape, value)
+    return model
+
+
+FRICTION, BOUNCE = '<lateral_friction value="0.70"/>', '<restitution value=".1"/>'
+
+
+@pytest.mark.parametrize(
+    ("contacts", "link", "parts"),
+    [
+        (
+            [f"<contact>{FRICTION}</contact>"],
+            "",
+            ['<contact><lateral_friction value="0.6"/>', 'restitution value="0.5"'],
+        ),
+        ([""], f"<contact>{FRICTION}{BOUNCE}</contact>", ['<contact><lateral_friction value="0.6"/><restitution']),
+        (["", ""], f"<contact>{FRICTION}{BOUNCE}</contact>", [f"<contact>{FRICTION}{BOUNCE}</contact><collision"]),
+        (["", ""], "", ["<contact>"]),
+        ([f"<contact>{BOUNCE}</contact>", f"<contact>{BOUNCE}</contact>"], "", [f"<contact>{BOUNCE}</contact></coll"]),
+    ],
+    ids=["own", "of the link", "shared with another shape", "none", "one of two alike"],
+)
+def test_friction_and_restitution_in_urdf(tmp_path, contacts, link, parts):
+    path = urdf(tmp_path, *contacts, link=link)
+    model = load(path)
+    last = len(contacts) - 1
+    new = resurfaced(model, last, friction=0.6, restitution=0.5)
+    read, changes, text = through_urdf(path, new)
+    assert_same(read, new)
+    assert [(c.parameter, c.after, c.note) for c in changes] == [("friction", 0.6, ""), ("restitution", 0.5, "")]
+    assert {c.element for c in changes} == {f"shape {model.geometry.infos[last].name!r}"}
+    assert all(part in text for part in parts), text
+
+
+def test_an_unchanged_surface_leaves_the_file_alone(tmp_path):
+    path = urdf(tmp_path, f"<contact>{FRICTION}</contact>")
+    assert through_urdf(path, load(path))[2].encode() == path.read_bytes()
+
+
+def test_impossible_friction_is_refused(tmp_path):
+    path = urdf(tmp_path, "")
+    with pytest.raises(ModelError, match="negative"):
+        export(path, resurfaced(load(path), 0, friction=-0.6), tmp_path / "out.urdf")
+
+
+def test_what_urdf_does_not_hold_is_named(tmp_path):
+    path = urdf(tmp_path, "")
+    new = resurfaced(load(path), 0, recovery_time=0.5, softness=0.3)
+    with pytest.warns(ModelWarning, match=r"(?s)recovery_time \[s\] 0.02 → 0.5 .*softness 0.2 → 0.3 "):
+        changes = export(path, new, tmp_path / "out.urdf")
+    assert [bool(change.note) for change in changes] == [True, True]
+
+
+def test_a_shape_without_a_place_of_its_own_is_named(tmp_path):
+    """A shape of another kind on the same line leaves open which is which."""
+    path = urdf(tmp_path, "")
+    path.write_text(
+        path.read_text().replace("</collision>", "</collision><collision><geometry><cone/></geometry></collision>")
+    )
+    with pytest.warns(ModelWarning, match="friction 1 → 0.5"):
+        export(path, resurfaced(load(path), 0, friction=0.5), tmp_path / "out.urdf")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "before", "part"),
+    [
+        ("", "", 'solref="0.05"'),
+        ('solref=".10 1.0"', "", 'solref="0.05 1.0"'),
+        ("", '<default><geom solref=".1 1"/></default>', 'solref="0.05"'),
+        ('solref="-100 -2"', "", 'solref="-100.0 -5.0"'),
+        ("", '<default><geom solref="-100 -2"/></default>', 'solref="-100.0 -5.0"'),
+        ('solref="0 0"', "", 'solref="0.05 1.0"'),
+    ],
+)
+def test_recovery_time_in_mjcf(tmp_path, attributes, before, part):
+    path = mjcf(tmp_path, attributes, before)
+    changes, *lines = through_mjcf(
+        path, resurfaced(load(path), 1, recovery_time=0.05), 1e-15, [".geometry.recovery_time"]
+    )
+    assert part in only_difference(*lines)[1]
+    assert [(c.element, c.parameter, c.after, c.note) for c in changes] == [("geom 'g'", "recovery time [s]", 0.05, "")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "before", "end"),
+    [
+        ("", "", '"'),
+        ('solimp=".8 .8 .010"', "", ' .010"'),
+        ("", '<default><geom solimp=".95 .9 .01"/></default>', '"'),
+    ],
+)
+@pytest.mark.parametrize("softness", [0.001, 0.5, 2.4])
+def test_softness_in_mjcf(tmp_path, attributes, before, end, softness):
+    path = mjcf(tmp_path, attributes, before)
+    _, *lines = through_mjcf(path, resurfaced(load(path), 1, softness=softness), 1e-12, [".geometry.softness"])
+    _, after = only_difference(*lines)
+    written = after.split('solimp="')[1].split('"')[0]
+    assert f'{written}"'.endswith(end) and len(written.split()) == (3 if end != '"' else 2)
+
+
+@pytest.mark.parametrize(
+    ("surface", "part"),
+    [
+        ({"softness": 5.0}, "softness of geom 'g' is 5, which solimp cannot say"),
+        ({"recovery_time": 0.0}, r"recovery time \[s\] of geom 'g' is 0, which solref cannot say"),
+    ],
+)
+def test_what_mujoco_cannot_say_is_refused(tmp_path, surface, part):
+    path = mjcf(tmp_path)
+    with pytest.raises(ModelError, match=part):
+        export(path, resurfaced(load(path), 1, **surface), tmp_path / "out.xml")
+    assert not (tmp_path / "out.xml").exists()
+
+
+def test_what_mjcf_does_not_take_back_is_named(tmp_path):
+    path = mjcf(tmp_path)
+    model = load(path)
+    new = eqx.tree_at(lambda m: m.geometry.data[0], model, model.geometry.data[0] + np.eye(2))
+    new = resurfaced(new, 1, restitution=0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        changes = export(path, new, tmp_path / "out.xml")
+    assert [c.parameter for c in changes] == ["restitution", "largest change of its data [m]"]
+    assert [c.note for c in changes] == ["MJCF has no place for it", "shapes and frames are not written back"]
+    assert "'t'" in str(caught[0].message) and changes[1].after == 1.0
