@@ -67,11 +67,18 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
     assert str(traced) == str(untapped)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4", pytest.param("implicit", marks=pytest.mark.slow)])
-def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator):
+@pytest.mark.parametrize(
+    ("integrator", "contact"),
+    [
+        ("euler", "compliant"),
+        pytest.param("euler", "impulse", marks=pytest.mark.slow),
+        pytest.param("rk4", "compliant", marks=pytest.mark.slow),
+        pytest.param("implicit", "compliant", marks=pytest.mark.slow),
+    ],
+)
+def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator, contact):
     """Bit for bit."""
     model = floating
-    contact = "impulse" if integrator == "euler" else "compliant"
     plain = Simulator(model, integrator=integrator, contact=contact)
     sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.watched.nc}
     assert sizes["contact"] == 3
