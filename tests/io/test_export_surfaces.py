@@ -106,8 +106,8 @@ def test_a_shape_without_a_place_of_its_own_is_named(tmp_path):
         ("", "", 'solref="0.05"'),
         ('solref=".10 1.0"', "", 'solref="0.05 1.0"'),
         ("", '<default><geom solref=".1 1"/></default>', 'solref="0.05"'),
-        ('solref="-100 -2"', "", 'solref="-100.0 -5.0"'),
-        ("", '<default><geom solref="-100 -2"/></default>', 'solref="-100.0 -5.0"'),
+        ('solref="-100 -2"', "", 'solref="-100.0 -10.0"'),
+        ("", '<default><geom solref="-100 -2"/></default>', 'solref="-100.0 -10.0"'),
         ('solref="0 0"', "", 'solref="0.05 1.0"'),
     ],
 )

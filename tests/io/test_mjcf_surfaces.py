@@ -39,7 +39,7 @@ def test_numbers_of_a_geom_and_of_its_class(tmp_path):
 @pytest.mark.parametrize(
     ("text", "time", "codes"),
     [
-        ("-100 -5", 0.05, []),
+        ("-100 -10", 0.05, []),
         ("-100 0", 0.0, []),
         (".1", 0.1, []),
         (".1 .5", 0.1, ["unsupported.geom.solref"]),
@@ -81,7 +81,7 @@ def test_solimp_there_and_back(value):
 def test_what_has_no_counterpart_in_mujoco():
     assert solimp(0.0) is None and solimp(3.0) is None
     assert solref(0.0) is None and solref(-1.0, (-100.0, -5.0)) is None
-    assert solref(0.1, (-100.0, -5.0)) == (-100.0, -10.0)
+    assert solref(0.1, (-100.0, -5.0)) == (-100.0, -20.0)
     assert solref(0.1, (0.02, 0.7)) == (0.1, 0.7)
     assert recovery_time((0.1, -1.0)) is None
 

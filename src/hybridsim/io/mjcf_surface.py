@@ -33,21 +33,22 @@ HARDEST, SOFTEST = _softness(HIGHEST_IMPEDANCE), _softness(LOWEST_IMPEDANCE)
 
 
 def recovery_time(solref: Sequence[float]) -> float | None:
-    """Time [s] in which a penetration is undone: the time constant, or damping by stiffness if both are given.
+    """Time [s] in which a penetration is undone: the time constant, or half of damping by stiffness if both are given.
 
-    None for numbers that say neither.
+    A critically damped spring with the time constant T has the damping 2/T and the stiffness 1/T². None for numbers
+    that say neither.
     """
     first, second = map(float, solref)
     if first > 0.0 and second > 0.0:
         return first
-    return second / first if first < 0.0 and second <= 0.0 else None
+    return 0.5 * second / first if first < 0.0 and second <= 0.0 else None
 
 
 def solref(time: float, old: Sequence[float] = (DEFAULT_RECOVERY_TIME, 1.0)) -> tuple[float, float] | None:
     """Numbers for a recovery time [s] in the form of the old ones; None for a time that they cannot say."""
     stiffness, damping_ratio = map(float, old)
     if stiffness < 0.0 and damping_ratio <= 0.0:
-        return (stiffness, time * stiffness) if time >= 0.0 else None
+        return (stiffness, 2.0 * time * stiffness) if time >= 0.0 else None
     return (time, damping_ratio if damping_ratio > 0.0 else 1.0) if time > 0.0 else None
 
 

@@ -178,7 +178,7 @@ def _actuators(
 
 def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
     geoms = spec.geoms
-    with_data = [g.name for g in geoms if g.data is not None]
+    data_places = np.cumsum([g.data is not None for g in geoms]) - 1
     infos = tuple(
         GeomInfo(
             g.name,
@@ -189,10 +189,10 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
             g.mask,
             g.link or g.body,
             g.priority,
-            with_data.index(g.name) if g.data is not None else -1,
+            int(place) if g.data is not None else -1,
             g.faces,
         )
-        for g in geoms
+        for g, place in zip(geoms, data_places, strict=True)
     )
 
     def each(value: Callable[[GeomSpec], float]) -> np.ndarray:
