@@ -31,7 +31,7 @@ FEW_TURNS = 4
 """Loops of fewer turns are always written out."""
 LONG = 3_000
 """Nodes from which on a loop may stay one."""
-WORTH_FOLDING = 0.6
+WORTH_FOLDING = 0.85
 """Share of its body that a turn must be written out to in order to be taken as it is: less, and much of it vanishes."""
 VIEWED = 16
 """Numbers from which on an argument is read where it lies."""
