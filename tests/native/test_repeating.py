@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native import repeating
 from hybridsim.native.arrays import Repeat
+from hybridsim.native.c_code import Place, c_function
 from hybridsim.native.function import NativeFunction
 from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.lower import lower
@@ -124,3 +126,12 @@ def test_short_loops_are_written_out(monkeypatch):
     args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
     graph, _ = lower(lambda *a: jax.tree.leaves(sweeps(*a)), args, ["A", "b", "x"])
     assert loops_in(graph) == 0
+
+
+def test_c_code_says_that_it_has_no_such_loops():
+    args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
+    graph, results = lower(lambda *a: [sweeps(*a)[0]], args, ["A", "b", "x"])
+    outputs = {("y", k): int(node) for k, node in enumerate(results[0])}
+    reads = {name: Place(name, 0) for name in ("A", "b", "x")}
+    with pytest.raises(UnsupportedPrimitive, match="has no C code"):
+        c_function("hs", "step", graph, outputs, reads, {"y": Place("y", 0)})

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.arrays import Collect, Map, Outer, Product
 from hybridsim.native.c_literal import literal
 from hybridsim.native.graph import ARRAY
@@ -40,7 +41,7 @@ def array_lines(piece: "Piece", node: int, target: Element | None = None) -> lis
         terms = [_added("sum", a("i"), b("j"), fma=spec.fma) for a, b in zip(sides[::2], sides[1::2], strict=True)]
         row = ["double sum = 0.0;", *terms, f"{to(f'{spec.columns} * i + j')} = sum;"]
         return _loop("i", spec.rows, _loop("j", spec.columns, row))
-    raise AssertionError(f"{spec} is not computed")
+    raise UnsupportedPrimitive("a loop that stays one, as those of many contacts do, has no C code")
 
 
 def copied(piece: "Piece", node: int, to: Element) -> list[str]:
