@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.touch import Motion, Touch
-from hybridsim.core.types import AnyArray, Qdd, Scalar
+from hybridsim.core.types import AnyArray, Qdd, Scalar, Tau
+from hybridsim.dynamics.aba import articulated_body
 from hybridsim.model.model import Model
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
@@ -41,21 +42,29 @@ class AbstractContact(eqx.Module):
         del touch, X_WB, dt, taps
         return np.zeros((model.nb, 6))
 
-    def after_impulses(
-        self, model: Model, motion: Motion, qdd: Qdd, memory: Any, dt: Scalar, taps: Taps
+    def accelerations(
+        self,
+        model: Model,
+        motion: Motion,
+        bias: Float[AnyArray, "nb 6"],
+        tau: Tau,
+        memory: Any,
+        dt: Scalar,
+        taps: Taps,
     ) -> tuple[Qdd, Any]:
-        """Accelerations over a step with the impulses in it, and the memory after it.
+        """Joint accelerations over a step [rad/s² or m/s²], impulses included, and the memory after it.
 
         Args:
             model: the mechanism.
             motion: at the start of the step.
-            qdd: accelerations without impulses [rad/s² or m/s²].
+            bias: forces that the bodies' motion calls for, minus those from outside [N·m, N].
+            tau: joint torques or forces [N·m or N].
             memory: of the last step.
             dt: time step [s].
             taps: of the step.
         """
-        del model, motion, dt, taps
-        return qdd, memory
+        del dt, taps
+        return articulated_body(model, motion.kin, motion.inertia, bias, tau), memory
 
 
 class NoContact(AbstractContact):

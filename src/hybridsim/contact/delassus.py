@@ -8,18 +8,16 @@ have a part in that, which native code finds by leaving zeros out.
 import abc
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Qd, Tau
-from hybridsim.dynamics.articulated import Factors, accelerations, articulated_factors, divided, joint_forces
+from hybridsim.dynamics.articulated import Factors, accelerations, articulated_factors, joint_forces
 from hybridsim.dynamics.crba import tree_mass_matrix
 from hybridsim.dynamics.kinematics import Kinematics
-from hybridsim.dynamics.rnea import tree_inertia_torques
-from hybridsim.model.coordinates import coupling, expand_v, reduce_tau
+from hybridsim.model.coordinates import coupling
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
@@ -32,19 +30,12 @@ class Response(eqx.Module):
         """Two vectors of a torque: for two torques, the first of one times the second of the other is their M⁻¹."""
 
     @abc.abstractmethod
+    def finished(self, half: Float[AnyArray, " m"]) -> Qd:
+        """M⁻¹ times a torque, from its second half."""
+
     def divided(self, torque: Tau) -> Qd:
         """M⁻¹ times a torque."""
-
-    @abc.abstractmethod
-    def combined(self, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
-        """M⁻¹ Jᵀ x, with the halves that `delassus` needs as well."""
-
-    def delassus(self, J: Float[AnyArray, "n nv"]) -> Float[AnyArray, "n n"]:
-        """J M⁻¹ Jᵀ: the velocities of rows after unit impulses along each of them."""
-        u, k = jax.vmap(self.halves)(J)
-        upper = np.triu(np.ones((J.shape[0], J.shape[0]), dtype=bool))
-        A = u @ k.T
-        return jnp.where(upper, A, A.T)  # native code never computes the lower half
+        return self.finished(self.halves(torque)[1])
 
 
 class TreeResponse(Response):
@@ -57,11 +48,8 @@ class TreeResponse(Response):
     def halves(self, torque):
         return joint_forces(self.model, self.kin, self.factors, torque)
 
-    def divided(self, torque):
-        return divided(self.model, self.kin, self.factors, torque)
-
-    def combined(self, J, x):
-        return accelerations(self.model, self.kin, self.factors, x @ jax.vmap(self.halves)(J)[1])
+    def finished(self, half):
+        return accelerations(self.model, self.kin, self.factors, half)
 
 
 class MatrixResponse(Response):
@@ -74,11 +62,8 @@ class MatrixResponse(Response):
         half = solve_triangular(self.L, torque, lower=True)
         return half, half
 
-    def divided(self, torque):
-        return solve_triangular(self.L, solve_triangular(self.L, torque, lower=True), lower=True, trans=1)
-
-    def combined(self, J, x):
-        return self.divided(x @ J)
+    def finished(self, half):
+        return solve_triangular(self.L, half, lower=True, trans=1)
 
 
 def response(model: Model, kin: Kinematics, inertia: RigidInertia) -> Response:
@@ -89,6 +74,8 @@ def response(model: Model, kin: Kinematics, inertia: RigidInertia) -> Response:
     return MatrixResponse(jnp.linalg.cholesky(G.T @ tree_mass_matrix(model, kin, inertia) @ G))
 
 
-def momentum(model: Model, kin: Kinematics, inertia: RigidInertia, v: Qd) -> Tau:
-    """M v: the impulse on each degree of freedom that changes velocities by `v`."""
-    return reduce_tau(model, tree_inertia_torques(model, kin, inertia, expand_v(model, v)))
+def delassus(u: Float[AnyArray, "n m"], k: Float[AnyArray, "n m"]) -> Float[AnyArray, "n n"]:
+    """J M⁻¹ Jᵀ, the velocities of rows after unit impulses along each of them, from the halves of the rows."""
+    upper = np.triu(np.ones((u.shape[0], u.shape[0]), dtype=bool))
+    A = u @ k.T
+    return jnp.where(upper, A, A.T)  # native code never computes the lower half

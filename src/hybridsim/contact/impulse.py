@@ -17,6 +17,7 @@ converge: a stack of five boxes stays at rest with two.
 from dataclasses import replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -24,7 +25,6 @@ from jaxtyping import Float
 from hybridsim.contact.apparent_mass import inverse_masses
 from hybridsim.contact.candidates import Candidates, candidates
 from hybridsim.contact.contact import NOTHING, AbstractContact
-from hybridsim.contact.delassus import response
 from hybridsim.contact.forces import tapped_impulses
 from hybridsim.contact.from_distance import felt_from_distance
 from hybridsim.contact.gauss_seidel import CONES
@@ -34,7 +34,7 @@ from hybridsim.contact.pair_numbers import PairNumbers, larger, mean, per_pair
 from hybridsim.contact.stabilisation import Recovery, Stabilisation
 from hybridsim.contact.touch import Motion, contact_jacobian
 from hybridsim.core.numerics import TINY_COMPLIANCE
-from hybridsim.core.types import AnyArray, Qd, Scalar
+from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.coordinates import carried_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
@@ -127,24 +127,23 @@ class ImpulseContact(AbstractContact):
         """Memory at the start."""
         return ImpulseMemory(np.zeros(3 * self.watched.nc + self.joints.count), np.zeros(self.watched.nc))
 
-    def after_impulses(self, model, motion, qdd, memory, dt, taps):
+    def accelerations(self, model, motion, bias, tau, memory, dt, taps):
         nc, touch = self.watched.nc, motion.touch
         if not nc + self.joints.count:
-            return qdd, memory
-        free = dt * carried_acceleration(model, motion.qd, qdd)
-        rows = self._rows(model, motion, free, memory, dt)
-        mechanism = Mechanism(model, motion.kin, motion.inertia)
-        x, dv = answer(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
+            return super().accelerations(model, motion, bias, tau, memory, dt, taps)
+        rows = self._rows(model, motion, memory, dt)
+        mechanism = Mechanism(model, motion.kin, motion.inertia, bias, tau)
+        x, qdd = answer(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
         normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
         acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps)
         if self.reach or taps.is_active:
-            dv = dv + velocity_change(mechanism, rows.J[: 3 * nc], (acting - dt * force).reshape(-1))
+            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (acting / dt - force).reshape(-1))
         is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0)
         approach = jnp.where(is_met, jnp.maximum(-touch.velocity[:, 0], 0.0), 0.0)
-        return qdd + dv / dt, ImpulseMemory(x, approach)
+        return qdd, ImpulseMemory(x, approach)
 
-    def _rows(self, model: Model, motion: Motion, free: Qd, memory: ImpulseMemory, dt: Scalar) -> Rows:
+    def _rows(self, model: Model, motion: Motion, memory: ImpulseMemory, dt: Scalar) -> Rows:
         """The problem of one step."""
         pairs, geometry, touch = self.watched, model.geometry, motion.touch
         each = np.array(pairs.pair_of, dtype=int)
@@ -167,7 +166,8 @@ class ImpulseContact(AbstractContact):
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
         return Rows(
             J=J,
-            b=start + J @ free,
+            b=start + J @ (dt * carried_acceleration(model, motion.qd, np.zeros(model.nv))),
+            dt=dt,
             cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.rubbing))]) + TINY_COMPLIANCE,
             friction=friction[each],
             lower=joint.lower,
@@ -180,5 +180,6 @@ class ImpulseContact(AbstractContact):
         if not self.reach:
             return normal_force
         # were it closed, a contact would undo a change of its gap within the recovery time
-        inverse_mass = jnp.diagonal(response(*mechanism).delassus(rows.J[: 3 * self.watched.nc : 3])) + TINY_COMPLIANCE
+        u, k = jax.vmap(mechanism.response().halves)(rows.J[: 3 * self.watched.nc : 3])
+        inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
         return felt_from_distance(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

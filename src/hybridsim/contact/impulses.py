@@ -1,4 +1,4 @@
-"""Solving a contact problem for its impulses and what they do to the velocities, with one of two derivatives.
+"""Solving a contact problem for its impulses and the accelerations with them, with one of two derivatives.
 
 `unrolled`: the derivative of the sweeps that were made, exact for what was computed, however far they have come.
 
@@ -16,11 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.delassus import momentum, response
+from hybridsim.contact.delassus import Response, delassus, response
 from hybridsim.contact.elimination import eliminated
 from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected, projected_rows
-from hybridsim.core.types import AnyArray, Qd, Tau
+from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
+from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques, tree_torques
+from hybridsim.model.coordinates import expand_v, reduce_tau
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
@@ -28,11 +31,39 @@ GRADIENTS = ("unrolled", "implicit")
 
 
 class Mechanism(NamedTuple):
-    """What decides how velocities answer to impulses."""
+    """What decides how a mechanism accelerates."""
 
     model: Model
     kin: Kinematics
     inertia: RigidInertia
+    bias: Float[AnyArray, "nb 6"]
+    """Forces that the bodies' motion calls for, minus those from outside [N·m, N]."""
+    tau: Tau
+    """Joint torques or forces [N·m or N]."""
+
+    def response(self) -> Response:
+        """M⁻¹."""
+        return response(self.model, self.kin, self.inertia)
+
+    def torque(self) -> Tau:
+        """Joint torques minus what holds the bodies to their motion: M qdd without impulses."""
+        rest = tree_bias_torques(self.model, self.kin, self.inertia, self.bias)
+        return self.tau - reduce_tau(self.model, rest)
+
+    def imbalance(self, qdd: Qdd) -> Tau:
+        """Joint torques minus those that accelerations call for: zero without impulses."""
+        tree = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
+        return self.tau - reduce_tau(self.model, tree)
+
+    def divided(self, p: Tau) -> Qd:
+        """M⁻¹ times an impulse, as something linear that JAX can transpose."""
+        to_velocity = self.response()
+
+        def momentum(v: Qd) -> Tau:
+            tree = tree_inertia_torques(self.model, self.kin, self.inertia, expand_v(self.model, v))
+            return reduce_tau(self.model, tree)
+
+        return jax.lax.custom_linear_solve(momentum, p, lambda _, p: to_velocity.divided(p), symmetric=True)
 
 
 class Rows(eqx.Module):
@@ -41,6 +72,9 @@ class Rows(eqx.Module):
     J: Float[AnyArray, "n nv"]
     """Velocities of the rows by those of the mechanism."""
     b: Float[AnyArray, " n"]
+    """As in `Problem`, but without what the accelerations of the step add."""
+    dt: Scalar
+    """Time step [s]."""
     cfm: Float[AnyArray, " n"]
     """Constraint force mixing, which is added to each row's own entry of A [1/kg]."""
     friction: Float[AnyArray, " nc"]
@@ -48,21 +82,21 @@ class Rows(eqx.Module):
     upper: Float[AnyArray, " nj"]
     cone: str = eqx.field(static=True)
 
-    def problem(self, A: Float[AnyArray, "n n"]) -> Problem:
-        """The problem in the space of impulses, regularised."""
-        return Problem(A + jnp.diag(self.cfm), self.b, self.friction, self.lower, self.upper, self.cone)
+    def problem(self, A: Float[AnyArray, "n n"], accelerations: Float[AnyArray, " n"]) -> Problem:
+        """The problem in the space of impulses, for rows that accelerate like this without impulses [m/s²]."""
+        b = self.b + self.dt * accelerations
+        return Problem(A + jnp.diag(self.cfm), b, self.friction, self.lower, self.upper, self.cone)
 
 
 class Answer(NamedTuple):
-    """Impulses, and what they do."""
+    """Impulses, and the accelerations with them."""
 
     impulses: Float[AnyArray, " n"]
-    dv: Qd
-    """Change of the velocities."""
+    qdd: Qdd
 
 
 def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int, gradient: str) -> Answer:
-    """Impulses after some sweeps of projected Gauss–Seidel.
+    """Impulses after some sweeps of projected Gauss–Seidel, and the accelerations over the step that they lead to.
 
     Args:
         mechanism: that they act on.
@@ -73,64 +107,91 @@ def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweep
     """
     if gradient == "implicit":
         return _solution(mechanism, rows, jax.lax.stop_gradient(start), sweeps)
-    x = gauss_seidel(rows.problem(response(*mechanism).delassus(rows.J)), start, sweeps)
-    return Answer(x, velocity_change(mechanism, rows.J, x))
+    return _swept(mechanism, rows, start, sweeps)
+
+
+def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
+    """Impulses and accelerations by one pass up and one down the tree.
+
+    What a torque does to rows follows from the halves of both (see `delassus.py`), so that no acceleration is computed
+    before the impulses are known.
+    """
+    to_velocity = mechanism.response()
+    u, k = jax.vmap(to_velocity.halves)(rows.J)
+    _, free = to_velocity.halves(mechanism.torque())
+    x = gauss_seidel(rows.problem(delassus(u, k), u @ free), start, sweeps)
+    return Answer(x, to_velocity.finished(free + (x / rows.dt) @ k))
+
+
+@eqx.filter_custom_jvp
+def _swept(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
+    return _computed(mechanism, rows, start, sweeps)
+
+
+@_swept.def_jvp
+def _change_of_swept(primals, tangents):
+    def traced(mechanism: Mechanism, rows: Rows, start, sweeps: int) -> Answer:
+        """The same with derivatives of accelerations that go through inverse dynamics."""
+        model, kin, inertia, bias, tau = mechanism
+        free = articulated_body(model, kin, inertia, bias, tau)
+        u, k = jax.vmap(mechanism.response().halves)(rows.J)
+        x = gauss_seidel(rows.problem(delassus(u, k), rows.J @ free), start, sweeps)
+        return Answer(x, free + velocity_change(mechanism, rows.J, x) / rows.dt)
+
+    _, change = eqx.filter_jvp(traced, primals, tangents)
+    return _swept(*primals), change
 
 
 @eqx.filter_custom_jvp
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
     """M⁻¹ Jᵀ x; its derivative goes through M dv = Jᵀ x, as that of forward dynamics does."""
-    return response(*mechanism).combined(J, x)
+    return mechanism.response().divided(x @ J)
 
 
 @velocity_change.def_jvp
 def _change_of_velocity_change(primals, tangents):
     mechanism, J, x = primals
     dv = velocity_change(mechanism, J, x)
-    _, change = eqx.filter_jvp(lambda given, J, x: x @ J - momentum(*given, v=dv), primals, tangents)
-    return dv, _divided(mechanism, change)
 
+    def push(mechanism: Mechanism, J, x) -> Tau:
+        model, kin, inertia, *_ = mechanism
+        return x @ J - reduce_tau(model, tree_inertia_torques(model, kin, inertia, expand_v(model, dv)))
 
-def _divided(mechanism: Mechanism, p: Tau) -> Qd:
-    """M⁻¹ times an impulse, as something linear that JAX can transpose."""
-    to_velocity = response(*mechanism)
-    return jax.lax.custom_linear_solve(
-        lambda v: momentum(*mechanism, v=v), p, lambda _, p: to_velocity.divided(p), symmetric=True
-    )
+    _, change = eqx.filter_jvp(push, primals, tangents)
+    return dv, mechanism.divided(change)
 
 
 @eqx.filter_custom_jvp
 def _solution(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
-    to_velocity = response(*mechanism)
-    x = gauss_seidel(rows.problem(to_velocity.delassus(rows.J)), start, sweeps)
-    return Answer(x, to_velocity.combined(rows.J, x))
+    return _computed(mechanism, rows, start, sweeps)
 
 
 @_solution.def_jvp
 def _change_of_solution(primals, tangents):
     mechanism, rows, start, sweeps = primals
-    x, dv = _solution(mechanism, rows, start, sweeps)
-    J = rows.J
-    problem = rows.problem(response(*mechanism).delassus(J))
-
-    # changes at fixed impulses: of the velocities, then of what an update makes of the impulses
-    def push(mechanism: Mechanism, rows: Rows) -> Qd:
-        return x @ rows.J - momentum(*mechanism, v=dv)
-
-    _, d_push = eqx.filter_jvp(push, (mechanism, rows), (tangents[0], tangents[1]))
-    d_dv = _divided(mechanism, d_push)
-
+    x, qdd = _solution(mechanism, rows, start, sweeps)
+    J, dt = rows.J, rows.dt
+    problem = rows.problem(delassus(*jax.vmap(mechanism.response().halves)(J)), np.zeros(len(x)))
     steps = problem.steps
 
-    def updated(rows: Rows, moved: Qd) -> Float[AnyArray, " n"]:
-        # the steps that A sets do not matter at a solution
-        w = rows.J @ dv + J @ moved + rows.cfm * x + rows.b
-        like = Problem(problem.A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone)
-        return projected(like, x - steps * w)
+    # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses
+    def imbalance(mechanism: Mechanism, rows: Rows) -> Tau:
+        return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
-    _, change = eqx.filter_jvp(updated, (rows, jnp.zeros_like(dv)), (tangents[1], d_dv))
+    _, change = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
+    d_qdd = mechanism.divided(change)
+
+    def wanted(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
+        # the steps that A sets do not matter at a solution
+        return x - steps * (rows.b + rows.dt * (rows.J @ qdd + J @ moved) + rows.cfm * x)
+
+    def updated(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
+        like = Problem(problem.A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone)
+        return projected(like, wanted(rows, moved))
+
+    still = jnp.zeros_like(qdd)
+    _, change = eqx.filter_jvp(updated, (rows, still), (tangents[1], d_qdd))
     # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = change of N
-    wanted = x - steps * (problem.A @ x + rows.b)
-    G = np.eye(len(x)) - projected_rows(problem, wanted, np.eye(len(x)) - steps[:, None] * problem.A)
-    dx = eliminated(G, change)
-    return Answer(x, dv), Answer(dx, d_dv + _divided(mechanism, dx @ J))
+    own = np.eye(len(x))
+    dx = eliminated(own - projected_rows(problem, wanted(rows, still), own - steps[:, None] * problem.A), change)
+    return Answer(x, qdd), Answer(dx, d_qdd + mechanism.divided(dx @ J) / dt)

@@ -11,7 +11,6 @@ from jaxtyping import Float
 
 from hybridsim.contact.touch import Motion, touches
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
-from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.passive import passive_torques
@@ -63,9 +62,9 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     bias = taps("body.bias_force", bias_forces(inertia, kin))
     F_ext = F_ext + sim.contact.wrenches(model, touch, X_WB, sim.dt, taps)
 
-    qdd = articulated_body(model, kin, inertia, bias - F_ext, tau)
     motion = Motion(q, qd, kin, inertia, touch)
-    qdd, memory = sim.contact.after_impulses(model, motion, qdd, state.aux.get("contact"), sim.dt, taps)
+    memory = state.aux.get("contact")
+    qdd, memory = sim.contact.accelerations(model, motion, bias - F_ext, tau, memory, sim.dt, taps)
     return Evaluation(taps("joint.qdd", qdd), q, qd, u, memory)
 
 
