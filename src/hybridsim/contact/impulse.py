@@ -180,6 +180,6 @@ class ImpulseContact(AbstractContact):
         if not self.reach:
             return normal_force
         # were it closed, a contact would undo a change of its gap within the recovery time
-        u, k = jax.vmap(mechanism.response().halves)(rows.J[: 3 * self.watched.nc : 3])
+        u, k = jax.vmap(mechanism.factors().halves)(rows.J[: 3 * self.watched.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
         return felt_from_distance(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

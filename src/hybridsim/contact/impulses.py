@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.delassus import Response, delassus, response
 from hybridsim.contact.elimination import eliminated
 from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected, projected_rows
 from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
 from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.mass_factors import MassFactors, mass_factors
 from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques, tree_torques
 from hybridsim.model.coordinates import expand_v, reduce_tau
 from hybridsim.model.model import Model
@@ -41,9 +41,9 @@ class Mechanism(NamedTuple):
     tau: Tau
     """Joint torques or forces [N·m or N]."""
 
-    def response(self) -> Response:
-        """M⁻¹."""
-        return response(self.model, self.kin, self.inertia)
+    def factors(self) -> MassFactors:
+        """M, factored."""
+        return mass_factors(self.model, self.kin, self.inertia)
 
     def torque(self) -> Tau:
         """Joint torques minus what holds the bodies to their motion: M qdd without impulses."""
@@ -57,13 +57,13 @@ class Mechanism(NamedTuple):
 
     def divided(self, p: Tau) -> Qd:
         """M⁻¹ times an impulse, as something linear that JAX can transpose."""
-        to_velocity = self.response()
+        factors = self.factors()
 
         def momentum(v: Qd) -> Tau:
             tree = tree_inertia_torques(self.model, self.kin, self.inertia, expand_v(self.model, v))
             return reduce_tau(self.model, tree)
 
-        return jax.lax.custom_linear_solve(momentum, p, lambda _, p: to_velocity.divided(p), symmetric=True)
+        return jax.lax.custom_linear_solve(momentum, p, lambda _, p: factors.divided(p), symmetric=True)
 
 
 class Rows(eqx.Module):
@@ -86,6 +86,13 @@ class Rows(eqx.Module):
         """The problem in the space of impulses, for rows that accelerate like this without impulses [m/s²]."""
         b = self.b + self.dt * accelerations
         return Problem(A + jnp.diag(self.cfm), b, self.friction, self.lower, self.upper, self.cone)
+
+
+def delassus(u: Float[AnyArray, "n nv"], k: Float[AnyArray, "n nv"]) -> Float[AnyArray, "n n"]:
+    """J M⁻¹ Jᵀ, the velocities of rows after unit impulses along each of them, from the halves of the rows."""
+    upper = np.triu(np.ones((u.shape[0], u.shape[0]), dtype=bool))
+    A = u @ k.T
+    return jnp.where(upper, A, A.T)  # native code never computes the lower half
 
 
 class Answer(NamedTuple):
@@ -113,14 +120,14 @@ def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweep
 def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
     """Impulses and accelerations by one pass up and one down the tree.
 
-    What a torque does to rows follows from the halves of both (see `delassus.py`), so that no acceleration is computed
+    What a torque does to rows follows from the halves of both (see `mass_factors.py`), so that no acceleration is computed
     before the impulses are known.
     """
-    to_velocity = mechanism.response()
-    u, k = jax.vmap(to_velocity.halves)(rows.J)
-    _, free = to_velocity.halves(mechanism.torque())
+    factors = mechanism.factors()
+    u, k = jax.vmap(factors.halves)(rows.J)
+    _, free = factors.halves(mechanism.torque())
     x = gauss_seidel(rows.problem(delassus(u, k), u @ free), start, sweeps)
-    return Answer(x, to_velocity.finished(free + (x / rows.dt) @ k))
+    return Answer(x, factors.finished(free + (x / rows.dt) @ k))
 
 
 @eqx.filter_custom_jvp
@@ -134,7 +141,7 @@ def _change_of_swept(primals, tangents):
         """The same with derivatives of accelerations that go through inverse dynamics."""
         model, kin, inertia, bias, tau = mechanism
         free = articulated_body(model, kin, inertia, bias, tau)
-        u, k = jax.vmap(mechanism.response().halves)(rows.J)
+        u, k = jax.vmap(mechanism.factors().halves)(rows.J)
         x = gauss_seidel(rows.problem(delassus(u, k), rows.J @ free), start, sweeps)
         return Answer(x, free + velocity_change(mechanism, rows.J, x) / rows.dt)
 
@@ -145,7 +152,7 @@ def _change_of_swept(primals, tangents):
 @eqx.filter_custom_jvp
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
     """M⁻¹ Jᵀ x; its derivative goes through M dv = Jᵀ x, as that of forward dynamics does."""
-    return mechanism.response().divided(x @ J)
+    return mechanism.factors().divided(x @ J)
 
 
 @velocity_change.def_jvp
@@ -171,7 +178,7 @@ def _change_of_solution(primals, tangents):
     mechanism, rows, start, sweeps = primals
     x, qdd = _solution(mechanism, rows, start, sweeps)
     J, dt = rows.J, rows.dt
-    problem = rows.problem(delassus(*jax.vmap(mechanism.response().halves)(J)), np.zeros(len(x)))
+    problem = rows.problem(delassus(*jax.vmap(mechanism.factors().halves)(J)), np.zeros(len(x)))
     steps = problem.steps
 
     # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses

@@ -1,7 +1,7 @@
-"""Mass matrix by composite inertias (Featherstone 2008, table 6.2), vectorised over pairs of degrees of freedom.
+"""Mass matrix by composite inertias (Featherstone 2008, table 6.2).
 
-The composite inertia of everything above a joint times the joint's direction is a force; its projection on the
-directions of all ancestors is a column of the mass matrix. In world axes that is one matrix product and a mask.
+The composite inertia of everything above a joint times the joint's direction is a force; handed down to the root, its
+projections on the directions of the joints that it meets are a column of the mass matrix.
 """
 
 import jax
@@ -9,16 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.dynamics.inertias import body_inertias
-from hybridsim.dynamics.jacobian import world_directions
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.tree import ancestor_mask, leaves_to_root
+from hybridsim.dynamics.tree import leaves_to_root
 from hybridsim.model.coordinates import coupling
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
-from hybridsim.spatial.transform import Pose
 
 
 def mass_matrix(model: Model, q: Numbers) -> Float[AnyArray, "nv nv"]:
@@ -36,18 +33,12 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
     topology = model.topology
 
     def collect(total, X_PB, dofs):
-        return total.seen_from(X_PB), total, jnp.zeros(dofs.shape)
+        (I, F), (S, own) = total, dofs
+        F = F + own.T @ jax.vmap(lambda s: I * s)(S)
+        return (I.seen_from(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
 
-    composite, _ = leaves_to_root(topology, collect, inertia, kin.X_PB, jnp.zeros(topology.mv))
-    owner = topology.dof_owners
-    F_B = jax.vmap(lambda I, S: I * S)(take(composite, owner), kin.S)
-    # everything about the first body's origin: far from the world's origin nothing cancels
-    reference = kin.X_WB.p[0]
-    X_WB = take(kin.X_WB, owner)
-    F_W = jax.vmap(lambda X, F: Pose(X.R, X.p - reference).force(F))(X_WB, F_B)
-    S_W = world_directions(topology, kin, reference)
-    # entry (i, j) is given by the deeper of the two; i moves with j only if j is an ancestor
-    moves = np.asarray(ancestor_mask(topology), dtype=float)[list(owner)]
-    below = moves * np.tri(topology.mv)
-    lower = (F_W @ S_W.T) * below
-    return lower + (lower * (1.0 - np.eye(topology.mv))).T + jnp.diag(jnp.asarray(model.joint.armature))
+    forces = np.zeros((model.nb, topology.mv, 6))
+    own = (kin.S, np.eye(topology.mv))
+    M = leaves_to_root(topology, collect, (inertia, forces), kin.X_PB, own)[1]
+    upper = np.triu(np.ones(M.shape, dtype=bool))
+    return jnp.where(upper, M, M.T) + jnp.diag(jnp.asarray(model.joint.armature))
