@@ -70,13 +70,14 @@ def prepared(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
 class Motion:
     """Motions of a batch of a workload, ready to be bound to a rollout."""
 
-    def __init__(self, w: Workload, batch: int, steps: int):
+    def __init__(self, w: Workload, batch: int, steps: int, **options):
         from benchmarks.ours_models import step_of
 
-        self.w, self.steps = w, steps
-        self.step, self.examples = step_of(w)
+        self.w, self.steps, self.options = w, steps, options
+        self.step, self.examples = step_of(w, **options)
         forms = self.rollout().forms
-        state = np.hstack([starts(w, batch), np.zeros((batch, w.nv))])
+        # velocities, and whatever a step remembers, begin with zero
+        state = np.hstack([starts(w, batch), np.zeros((batch, forms.carry.size - w.nq))])
         self.parameters, self.torques = forms.free.pack(self.examples[1]), np.zeros((1, steps, forms.inputs.size))
         self.fixed, self.start = forms.fixed.pack(self.examples[0]), state
         self.ct_end, self.ct_loss = np.zeros((1, forms.carry.size)), np.ones((1, 1, 1))
@@ -84,7 +85,7 @@ class Motion:
     def rollout(self):
         from hybridsim.native.rollout import Rollout
 
-        return Rollout(self.step, *self.examples, outputs=np.zeros(()), key=self.w.title)
+        return Rollout(self.step, *self.examples, outputs=np.zeros(()), key=f"{self.w.title} {self.options}")
 
     def given(self) -> tuple:
         return self.fixed, self.parameters, self.start, self.torques
@@ -146,7 +147,7 @@ def checked(w: Workload, steps: int, method: str, result) -> str:
     loss = result.outputs[0].sum()
     if not method:
         return check_motion(w, steps, loss=loss)
-    q0, qd0 = np.split(result.start[0], [w.nq])
+    q0, qd0 = np.split(result.start[0], [w.nq])  # without contact a step remembers nothing else
     if w.is_free:  # angular velocity first
         qd0 = np.concatenate([qd0[3:6], qd0[:3], qd0[6:]])
     return check_motion(w, steps, loss=loss, parameters=result.free[0], q0=q0, qd0=qd0)

@@ -24,7 +24,11 @@ def simulator(w: Workload, **options) -> tuple[Simulator, Callable]:
         path.write_text(mjcf(w, motors=True))
         sim = Simulator(load_model(path), dt=w.dt, **options)
 
+    shapes = [i for i, info in enumerate(sim.model.geometry.infos) if "_shape" in info.name]
+
     def with_parameters(sim, parameters):
+        if not len(w.parameters):
+            return sim
         bodies = w.bodies([parameters[k] for k in range(len(w.parameters))])
 
         def all_of(quantity):
@@ -37,23 +41,29 @@ def simulator(w: Workload, **options) -> tuple[Simulator, Callable]:
             all_of("position"),
         )
         where = lambda s: (s.model.body.mass, s.model.body.com, s.model.body.inertia, s.model.joint.placement.p)  # noqa: E731
-        return eqx.tree_at(where, sim, changed)
+        sim = eqx.tree_at(where, sim, changed)
+        if not shapes:
+            return sim
+        places = [jnp.stack([jnp.asarray(x, float) for x in shape.position]) for b in bodies for shape in b.shapes]
+        moved = jnp.asarray(sim.model.geometry.placement.p).at[np.array(shapes)].set(jnp.stack(places))
+        return eqx.tree_at(lambda s: s.model.geometry.placement.p, sim, moved)
 
     return sim, with_parameters
 
 
-def step_of(w: Workload) -> tuple[Callable, tuple]:
+def step_of(w: Workload, **options) -> tuple[Callable, tuple]:
     """A step with its loss, and examples of its arguments: fixed, free, state, torques."""
-    sim, with_parameters = simulator(w)
+    sim, with_parameters = simulator(w, **options)
     start = sim.initial_state(w.q0)
     fixed, static = eqx.partition(sim, eqx.is_array_like)
 
     def step(fixed, free, carry, torques):
-        state = State(*carry, np.zeros(()), start.aux)
+        q, qd, memory = carry
+        state = State(q, qd, np.zeros(()), memory)
         new = next_state(with_parameters(eqx.combine(fixed, static), free), state, Inputs(torques))
-        return (new.q, new.qd), jnp.sum(new.q**2)
+        return (new.q, new.qd, new.aux), jnp.sum(new.q**2)
 
-    return step, (fixed, w.parameters, (start.q, start.qd), np.zeros(sim.model.nu))
+    return step, (fixed, w.parameters, (start.q, start.qd, start.aux), np.zeros(sim.model.nu))
 
 
 def dynamics_of(w: Workload) -> tuple[dict[str, Callable], tuple]:

@@ -62,7 +62,8 @@ def groups(rows: Sequence[Row]) -> Iterator[tuple[tuple, list[Row], Row | None]]
     for group, members in groupby(sorted(rows, key=key), key):
         ordered = sorted(members, key=lambda r: r.per_step_ns)
         ours = [r for r in ordered if r.peer == NATIVE and r.threads == 1]
-        yield group, ordered, next((r for r in ours if r.method in ("", "reverse")), ours[0] if ours else None)
+        default = (r for r in ours if r.method in ("", "reverse") or r.method.endswith("sweeps"))
+        yield group, ordered, next(default, ours[0] if ours else None)
 
 
 def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -> None:

@@ -26,6 +26,18 @@ Number = Any
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What of a body can touch the ground."""
+
+    kind: str
+    """"sphere" or "box"."""
+    size: Sequence[Number]
+    """Radius, or half lengths [m]."""
+    position: Sequence[Number]
+    """In the body frame [m]."""
+
+
+@dataclass(frozen=True)
 class Body:
     """A rigid body on its joint; at q = 0 its axes are those of its parent."""
 
@@ -41,6 +53,7 @@ class Body:
     """Centre of mass in the body frame [m]."""
     inertia: Sequence[Number]
     """Moments about the centre of mass along the body's axes [kg·m²]."""
+    shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,8 @@ class Workload:
     """Of the spring that pulls every hinge to zero [N·m/rad]."""
     damping: float = 0.0
     """Of every hinge [N·m·s/rad]."""
+    friction: float | None = None
+    """Coulomb's μ of the shapes on the ground, z = 0; without ground None."""
 
     @property
     def is_free(self) -> bool:
@@ -204,8 +219,11 @@ def random_states(workload: Workload, count: int, seed: int = 0) -> tuple[np.nda
 def starts(workload: Workload, batch: int) -> np.ndarray:
     """Starting coordinates of a batch: the workload's own first, then ones a little away, so that no two are equal."""
     q = np.tile(workload.q0, (batch, 1))
+    draw = np.random.default_rng(0)
     first_hinge = 7 if workload.is_free else 0
-    q[1:, first_hinge:] += np.random.default_rng(0).uniform(-0.1, 0.1, (batch - 1, workload.nq - first_hinge))
+    q[1:, first_hinge:] += draw.uniform(-0.1, 0.1, (batch - 1, workload.nq - first_hinge))
+    if first_hinge == workload.nq:
+        q[1:, 2] += draw.uniform(0.0, 0.01, batch - 1)
     return q
 
 
@@ -234,12 +252,23 @@ def network(parameters, x, tanh) -> list[Number]:
     return values
 
 
-def mjcf(workload: Workload, motors: bool = False) -> str:
-    """The workload as MJCF text, without shapes or contact; `motors` adds one to every hinge."""
+def mjcf(workload: Workload, motors: bool = False, solver: str = "") -> str:
+    """The workload as MJCF text.
+
+    Args:
+        workload: which.
+        motors: add one to every hinge.
+        solver: further options of MuJoCo's contact solver.
+    """
     bodies = workload.numbers()
 
     def text(numbers) -> str:
         return " ".join(repr(float(x)) for x in numbers)
+
+    def geom(name: str, shape: Shape) -> str:
+        touches_ground = f'contype="1" conaffinity="0" friction="{workload.friction}" mass="0"'
+        where = f'pos="{text(shape.position)}" size="{text(shape.size)}"'
+        return f'<geom name="{name}" type="{shape.kind}" {where} {touches_ground}/>'
 
     def element(i: int) -> str:
         b = bodies[i]
@@ -250,15 +279,20 @@ def mjcf(workload: Workload, motors: bool = False) -> str:
         return (
             f'<body name="{b.name}" pos="{text(b.position)}">{"<freejoint/>" if b.joint == "free" else joint}'
             f'<inertial pos="{text(b.centre)}" mass="{text([b.mass])}" diaginertia="{text(b.inertia)}"/>'
-            f"{children}</body>\n"
+            f"{''.join(geom(f'{b.name}_shape{k}', shape) for k, shape in enumerate(b.shapes))}{children}</body>\n"
         )
 
     roots = "".join(element(i) for i, b in enumerate(bodies) if b.parent < 0)
     hinges = [b.name for b in bodies if b.joint != "free"]
     actuators = "".join(f'<motor joint="{name}_joint"/>' for name in hinges) if motors else ""
+    contact, floor = 'contact="disable"', ""
+    if workload.friction is not None:
+        contact = ""
+        touched = f'contype="0" conaffinity="1" friction="{workload.friction}"'
+        floor = f'<geom name="floor" type="plane" size="10 10 1" {touched}/>\n'
     return (
         f'<mujoco model="{workload.title}">'
-        f'<option timestep="{workload.dt}" gravity="0 0 {-GRAVITY}" integrator="Euler">'
-        '<flag contact="disable" eulerdamp="disable"/></option>\n'
-        f"<worldbody>\n{roots}</worldbody><actuator>{actuators}</actuator></mujoco>\n"
+        f'<option timestep="{workload.dt}" gravity="0 0 {-GRAVITY}" integrator="Euler" {solver}>'
+        f'<flag {contact} eulerdamp="disable"/></option>\n'
+        f"<worldbody>\n{floor}{roots}</worldbody><actuator>{actuators}</actuator></mujoco>\n"
     )

@@ -6,14 +6,16 @@ from benchmarks.measure import check
 from benchmarks.workloads import Workload, mjcf
 
 
-def model_of(w: Workload, parameters: np.ndarray):
-    """A compiled model with these parameters."""
+def model_of(w: Workload, parameters: np.ndarray, solver: str = ""):
+    """A compiled model with these parameters; `solver` are options of MuJoCo's contact solver."""
     import mujoco
 
-    model = mujoco.MjModel.from_xml_string(mjcf(w))
+    model = mujoco.MjModel.from_xml_string(mjcf(w, solver=solver))
     for i, body in enumerate(w.bodies(parameters)):
         model.body_mass[i + 1], model.body_inertia[i + 1] = body.mass, body.inertia
         model.body_pos[i + 1], model.body_ipos[i + 1] = body.position, body.centre
+        for k, shape in enumerate(body.shapes):
+            model.geom(f"{body.name}_shape{k}").pos[:] = shape.position
     return model
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from benchmarks.workloads import BATCH, W1, network, network_parameters
 
-from benchmarks import figure, gradients, measure, ours, targets
+from benchmarks import figure, measure, ours, running, targets
 
+OURS = ("native",)
 ROOT = Path(__file__).parents[2]
 
 
@@ -89,36 +90,35 @@ for part in sys.argv[1:]:
 def test_a_peer_that_fails_keeps_what_it_had(tmp_path, monkeypatch, last, message):
     (tmp_path / "some_peer.py").write_text(PEER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setitem(gradients.PEERS, "some", "some_peer")
     finished = []
     with pytest.raises(RuntimeError, match=message):
-        for part, _ in gradients.results("some", ["W1", last], seconds=0.1):
+        for part, _ in running.results("some_peer", ["W1", last], seconds=0.1):
             finished.append(part)
     assert finished == ["W1"]
 
 
 def test_the_record_is_whole_after_every_part(tmp_path):
-    record = gradients.Record(tmp_path / "new" / "out.json", resume=False)
+    record = running.Record(tmp_path / "new" / "out.json", OURS, resume=False)
     record.add("native", "W1", [asdict(made(targets.NATIVE))])
     record.fail("mjx", "not installed")
     found = json.loads(record.path.read_text())
     assert found["failed"] == {"mjx": "not installed"}
-    assert gradients.Record(record.path, resume=True).rows() == [made(targets.NATIVE)]
+    assert running.Record(record.path, OURS, resume=True).rows() == [made(targets.NATIVE)]
     assert [p.name for p in record.path.parent.iterdir()] == ["out.json"]
 
 
 def test_of_several_rounds_the_fastest_counts_and_the_slowest_is_kept():
     rounds = [[asdict(made(targets.NATIVE, ns=ns))] for ns in (26.0, 19.0, 22.0)]
-    (found,) = gradients.merged(gradients.merged(rounds[0], rounds[1]), rounds[2])
+    (found,) = running.merged(running.merged(rounds[0], rounds[1]), rounds[2])
     assert (found["per_step_ns"], found["slowest_ns"]) == pytest.approx((19.0, 26.0))
 
 
 def test_what_was_measured_with_other_code_is_forgotten(tmp_path, monkeypatch):
-    record = gradients.Record(tmp_path / "out.json", resume=False)
+    record = running.Record(tmp_path / "out.json", OURS, resume=False)
     for peer in ("native", "casadi"):
         record.add(peer, "W1", [])
-    monkeypatch.setattr(gradients, "source", lambda: "changed")
-    assert list(gradients.Record(record.path, resume=True).measured) == ["casadi"]
+    monkeypatch.setattr(running, "source", lambda: "changed")
+    assert list(running.Record(record.path, OURS, resume=True).measured) == ["casadi"]
 
 
 def test_the_figure_takes_whatever_was_measured(tmp_path):

@@ -118,10 +118,10 @@ def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweep
 
 
 def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
-    """Impulses and accelerations by one pass up and one down the tree.
+    """Impulses, and accelerations with them.
 
-    What a torque does to rows follows from the halves of both (see `mass_factors.py`), so that no acceleration is computed
-    before the impulses are known.
+    What a torque does to rows follows from the halves of both (see `mass_factors.py`), so that no acceleration is
+    computed before the impulses are known.
     """
     factors = mechanism.factors()
     u, k = jax.vmap(factors.halves)(rows.J)

@@ -1,0 +1,56 @@
+"""hybridsim's native code on mechanisms that touch the ground, one thread, arrays ready.
+
+A reverse sweep gives the gradient with respect to the workload's parameters, the starting state and the torque at every
+step. Impulse contact with its default number of sweeps, which stacks of boxes and a standing quadruped are tested with,
+and with one; compliant contact beside it.
+"""
+
+import numpy as np
+
+from benchmarks.contact_workloads import BATCHES, WORKLOADS, check_end, steps_of, wanted
+from benchmarks.measure import Row, best, command_line, needs, one_thread, row
+from benchmarks.ours import PEER, Motion, prepared
+from benchmarks.workloads import Workload
+
+MANY = 8
+"""Contacts from which on only the default model and its implicit derivative are measured."""
+
+
+def models(w: Workload) -> dict[str, dict]:
+    """Contact models for motions and for gradients, by their names in the table."""
+    from hybridsim import CompliantContact, ImpulseContact
+
+    one, default = ImpulseContact(gradient="implicit", sweeps=1), ImpulseContact(gradient="implicit")
+    forward = {f"impulse, {default.sweeps} sweeps": default, "impulse, 1 sweep": one}
+    gradient = {f"implicit, {default.sweeps} sweeps": default, "implicit, 1 sweep": one}
+    if sum(len(b.shapes) for b in w.numbers()) < MANY:
+        forward["compliant"] = gradient["compliant"] = CompliantContact()
+        gradient[f"unrolled, {default.sweeps} sweeps"] = ImpulseContact()
+    return {"forward": forward, "gradient": gradient}
+
+
+def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
+    """Motions and gradients of one trajectory and of batches."""
+    version = needs("hybridsim", "jax", "llvmlite")
+    rows = []
+    for what, contacts in models(w).items():
+        for method, contact in contacts.items():
+            for batch in batches:
+                steps = steps_of(w, batch)
+                motion = Motion(w, batch, steps, contact=contact)
+                bind = motion.reverse if what == "gradient" else motion.forward
+                call, compile_s, cached_s = prepared(motion.rollout, bind)
+                result = call()
+                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else wanted(w)
+                if what == "gradient" and not all(np.isfinite(x).all() for x in (result.start, result.inputs)):
+                    raise ValueError(f"{w.title}, {method}: the gradient is not finite")
+                about = {"batch": batch, "steps": steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}
+                rows.append(row(PEER, version, w.name, what, best(call), method=method, **about))
+    return rows
+
+
+PARTS = {w.name: lambda w=w: measure(w) for w in WORKLOADS.values()}
+
+if __name__ == "__main__":
+    one_thread()
+    command_line(__doc__, "benchmarks.ours_contact", PARTS)

@@ -1,0 +1,80 @@
+"""The contact benchmark's own arithmetic, and hybridsim on the cube; no peer is needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.contact_workloads import CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17, check_end, penetration
+
+from benchmarks import contact_figure, contact_targets, measure, ours, report, targets
+
+ROOT = Path(__file__).parents[2]
+
+
+def made(peer, workload, what, ns, *, method="", batch=1, **more):
+    timing = measure.Timing(1e-9 * ns * batch, 1e-9 * ns * batch)
+    return measure.row(peer, "1.0", workload.name, what, timing, method=method, batch=batch, **more)
+
+
+ROWS = [
+    made(targets.NATIVE, QUADRUPED, "forward", 2000.0, method="impulse, 2 sweeps"),
+    made(targets.NATIVE, QUADRUPED, "forward", 1500.0, method="impulse, 1 sweep"),
+    made(targets.NATIVE, QUADRUPED, "forward", 500.0, method="compliant"),
+    made("MuJoCo", QUADRUPED, "forward", 9000.0),
+    made("MuJoCo", QUADRUPED, "forward", 8000.0, method="1 iteration"),
+    made(targets.NATIVE, FIVE_LINKS, "gradient", 1000.0, method="implicit, 2 sweeps"),
+]
+
+
+def test_targets_compare_the_default_sweeps_with_the_fastest_of_a_peer():
+    found = {t["target"]: t for t in contact_targets.evaluated(ROWS)}
+    mujoco = found["quadruped on four feet, forward ×1: faster than MuJoCo"]
+    assert mujoco["measured"] == pytest.approx(4.0) and mujoco["met"] is True
+    assert found["five links on the ground, gradient: faster than TDS's code"]["measured"] == pytest.approx(6.6)
+    assert found["five links on the ground, forward: faster than TDS's code"]["met"] is None
+    assert {t["met"] for t in contact_targets.evaluated([])} == {None}
+
+
+def test_ratios_are_to_the_default_sweeps():
+    reference = {group: ours for group, _, ours in report.groups(ROWS)}
+    assert reference["quadruped 4", "forward", 1].method == "impulse, 2 sweeps"
+
+
+def test_how_deep_shapes_lie_below_the_ground():
+    assert penetration(QUADRUPED, QUADRUPED.q0) == pytest.approx(0.0, abs=1e-12)
+    assert penetration(FIVE_LINKS, np.zeros(5)) == pytest.approx(1.5 + 0.15)
+    flat = np.array([0.0, 0.0, 0.04, 1.0, 0.0, 0.0, 0.0])
+    assert penetration(CUBE, flat) == pytest.approx(0.01)
+    on_edge = [0.0, 0.0, 0.05 * np.sqrt(2.0), np.cos(np.pi / 8), np.sin(np.pi / 8), 0.0, 0.0]
+    assert penetration(CUBE, np.array(on_edge)) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(ValueError, match="below the ground"):
+        check_end(FIVE_LINKS, np.zeros(5))
+    with pytest.raises(ValueError, match="not finite"):
+        check_end(CUBE, np.full(7, np.nan))
+
+
+def test_a_quadruped_has_4_and_17_shapes():
+    assert [sum(len(b.shapes) for b in w.numbers()) for w in (QUADRUPED, QUADRUPED_17)] == [4, 17]
+
+
+@pytest.mark.parametrize("contact", ["impulse", "compliant"])
+def test_the_cube_comes_to_rest_on_the_ground(contact):
+    motion = ours.Motion(CUBE, 1, CUBE.steps, contact=contact)
+    end = motion.forward(motion.rollout())().end[0]
+    assert check_end(CUBE, end[: CUBE.nq]).startswith("ended")
+    assert end[2] == pytest.approx(0.05, abs=2e-3)
+
+
+def test_help_names_the_options():
+    command = [sys.executable, "-m", "benchmarks.contact", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for word in ("--quick", "--resume", "--json", "--figure", "--only", "brax"):
+        assert word in done.stdout
+
+
+def test_the_figure_takes_whatever_was_measured(tmp_path):
+    contact_figure.draw(ROWS, tmp_path / "some.svg")
+    contact_figure.draw([], tmp_path / "none.svg")
+    assert (tmp_path / "some.svg").stat().st_size > (tmp_path / "none.svg").stat().st_size > 0
