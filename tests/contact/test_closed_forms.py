@@ -166,10 +166,12 @@ def test_a_top_on_a_smooth_floor_keeps_what_it_must():
 
 
 @pytest.mark.slow
-@IMPULSE
-def test_a_stack_of_five_boxes_rests(contact):
+@pytest.mark.parametrize("sweeps", [2, PYRAMID.sweeps])
+@pytest.mark.parametrize("cone", ["pyramid", "cone"])
+def test_a_stack_of_five_boxes_rests(cone, sweeps):
+    """Two sweeps do, with a drift of 0.25 mm, as with four; after one, the stack shakes and moves by 8 mm."""
     model = stack(5, friction=0.5)
-    sim = Simulator(model, contact=contact, dt=DT)
+    sim = Simulator(model, contact=ImpulseContact(cone=cone, sweeps=sweeps), dt=DT)
     motion = simulate(sim, steps=10_000)
     q = motion.q.reshape(len(motion.q), 5, 7)
     drift = np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2)
