@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray
+from hybridsim.core.types import AnyArray, Scalar
 
 PerContact = Float[AnyArray, " nc"]
 
 
 @jax.custom_jvp
-def felt_from_distance(force: PerContact, gap: PerContact, stiffness: PerContact, reach: float) -> PerContact:
+def felt_from_distance(force: PerContact, gap: PerContact, stiffness: PerContact, reach: Scalar | float) -> PerContact:
     """Normal forces; their derivative has −stiffness · exp(−gap/reach) by the gap where the force is zero.
 
     Args:

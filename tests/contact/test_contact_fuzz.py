@@ -1,0 +1,169 @@
+"""Random contact states, the awkward ones among them: no step and no gradient of one is ever NaN or infinite.
+
+Coordinates and velocities are drawn over many orders of magnitude, zero included, so that bodies lie deep inside each
+other, have the same centre, nearly the same one, parallel axes or edges, and stand still or arrive fast.
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.core.result import Status
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.joints import JointType
+from hybridsim.model.model import Model
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import State
+from support.contact_scenes import inertia_of, on_plane
+
+SCALES = np.array([0.0, 1e-13, 1e-11, 1e-7, 1e-4, 0.01, 0.1, 0.5])
+"""Distances from coincidence [m]; times ten, angular velocities and velocities; in radians, angles from alignment."""
+RIGHT_ANGLES = Rotation.create_group("O")
+"""Attitudes in which edges and axes are parallel."""
+
+
+def against(shape: str, size: tuple[float, ...], other: str, other_size: tuple[float, ...], **surface) -> Model:
+    """A free body and a shape of the world."""
+    scene = ModelBuilder("body and world").passive()
+    scene.add_body("body", kind="free", mass=1.0, inertia=inertia_of(shape, size, 1.0))
+    return scene.add_geom("body", shape, size).add_geom("world", other, other_size, **surface).build()
+
+
+def two_boxes() -> Model:
+    scene = ModelBuilder("boxes").passive()
+    for k, size in enumerate([(0.1, 0.1, 0.1), (0.1, 0.2, 0.1)]):
+        scene.add_body(f"box{k}", kind="free", mass=1.0, inertia=inertia_of("box", size, 1.0))
+        scene.add_geom(f"box{k}", "box", size)
+    return scene.build()
+
+
+def five_links() -> Model:
+    scene = ModelBuilder("pendulum")
+    for k in range(5):
+        carried = {"parent": f"link{k - 1}", "at": (0, 0, -0.5)} if k else {"at": (0, 0, 1)}
+        scene.add_body(
+            f"link{k}",
+            axis=(0, 1, 0),
+            mass=1.0,
+            com=(0, 0, -0.5),
+            inertia=inertia_of("sphere", (0.15,), 1.0),
+            **carried,
+        )
+        scene.add_geom(f"link{k}", "sphere", (0.15,), at=(0, 0, -0.5), group=1, mask=2)
+    return scene.add_geom("world", "plane", (), group=2, mask=1).build()
+
+
+HILLS = np.random.default_rng(0).normal(scale=0.2, size=(5, 4))
+SCENES = {
+    "cube on plane": partial(on_plane, "box", (0.1, 0.1, 0.1)),
+    "spheres": partial(against, "sphere", (0.1,), "sphere", (0.2,)),
+    "sphere and capsule": partial(against, "sphere", (0.1,), "capsule", (0.1, 0.2)),
+    "capsules": partial(against, "capsule", (0.1, 0.2), "capsule", (0.1, 0.3)),
+    "capsule and box": partial(against, "capsule", (0.1, 0.2), "box", (0.1, 0.2, 0.3)),
+    "sphere and box": partial(against, "sphere", (0.1,), "box", (0.1, 0.2, 0.3)),
+    "boxes": two_boxes,
+    "pendulum on ground": five_links,
+    "sphere on terrain": partial(against, "sphere", (0.1,), "heightfield", (0.4, 0.3), data=HILLS),
+    "capsule on terrain": partial(against, "capsule", (0.1, 0.2), "heightfield", (0.4, 0.3), data=HILLS),
+}
+
+IMPULSE = {"friction": 0.5, "softness": 0.2, "cfm": 0.01}
+CONTACTS = {
+    "unrolled": ImpulseContact(**IMPULSE, restitution=0.3),
+    "implicit": ImpulseContact(**IMPULSE, restitution=0.3, gradient="implicit"),
+    "cone": ImpulseContact(**IMPULSE, cone="cone"),
+    "implicit cone": ImpulseContact(**IMPULSE, cone="cone", gradient="implicit"),
+    "from distance": ImpulseContact(**IMPULSE, reach=0.1),
+    "compliant": CompliantContact(friction=0.5),
+    "brown": CompliantContact(friction=0.5, law="brown", reach=0.1),
+}
+
+
+def scattered(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Numbers of many sizes; those along the last axis have one size, and now and then only one that is not zero."""
+    sizes = rng.choice(SCALES, size=(*shape[:-1], 1))
+    only = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
+    return sizes * rng.normal(size=shape) * np.where(rng.random((*shape[:-1], 1)) < 0.3, only, 1.0)
+
+
+def attitudes(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Quaternions: parallel to the world's axes up to a rotation of any size."""
+    aligned = RIGHT_ANGLES[rng.integers(len(RIGHT_ANGLES), size=count)]
+    return (Rotation.from_rotvec(scattered(rng, count, 3)) * aligned).as_quat()[:, [3, 0, 1, 2]]
+
+
+def fuzzed(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
+    """States and commands."""
+    rng, model = np.random.default_rng(seed), sim.model
+    q = np.zeros((count, model.nq))
+    for kind, (first, last) in zip(model.topology.joint_types, model.topology.q_slices, strict=True):
+        if kind is JointType.FREE:
+            q[:, first : first + 3] = scattered(rng, count, 3)
+            q[:, first + 3 : last] = attitudes(rng, count)
+        else:
+            right = 0.5 * np.pi * rng.integers(-2, 3, size=(count, last - first))
+            q[:, first:last] = right + scattered(rng, count, last - first)
+    qd = 10.0 * np.concatenate([scattered(rng, count, 1) for _ in range(model.nv)], axis=1)
+    qd *= rng.random((count, 1)) < 0.8  # the others stand still
+    memory = jax.tree.map(lambda x: np.abs(scattered(rng, count, len(x))) if x.size else x, sim.initial_state().aux)
+    return State(q, qd, np.zeros(count), memory), scattered(rng, count, model.nu) if model.nu else np.zeros((count, 0))
+
+
+def check_finite(model: Model, contact, count: int, backend: str = "native") -> None:
+    """A step from each of many states, and its gradient by states, commands and everything that contact goes by."""
+    sim = Simulator(model, contact=contact, dt=1e-3, backend=backend)
+    states, commands = fuzzed(sim, count, seed=1)
+
+    def parts(sim: Simulator):
+        return sim.contact, sim.model.geometry.size, sim.model.geometry.recovery_time
+
+    numbers, rest = eqx.partition(parts(sim), eqx.is_inexact_array)
+
+    def after_a_step(numbers, states, commands):
+        changed = eqx.tree_at(parts, sim, eqx.combine(numbers, rest))
+        motion = jax.vmap(lambda state, u: rollout(changed, state, u[None]))(states, commands)
+        return motion.final, motion.status
+
+    @jax.jit
+    def step_and_gradient(numbers, states, commands):
+        final, pull, status = jax.vjp(after_a_step, numbers, states, commands, has_aux=True)
+        return final, status, pull(jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape), final))
+
+    final, status, gradient = step_and_gradient(numbers, states, commands)
+    lost = np.flatnonzero(np.asarray(status) != Status.OK)
+    assert not len(lost), f"{len(lost)} steps diverge, from q = {states.q[lost[0]]} and qd = {states.qd[lost[0]]}"
+    for what, found in (("state", final), ("gradient", gradient)):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(found):
+            bad = np.argwhere(~np.isfinite(leaf))
+            assert not len(bad), f"{what} {jax.tree_util.keystr(path)} is not finite in {len(bad)} places: {bad[:3]}"
+
+
+QUICK = {
+    ("cube on plane", "compliant"),
+    ("capsules", "unrolled"),
+    ("spheres", "implicit"),
+    ("pendulum on ground", "compliant"),
+    ("sphere on terrain", "implicit cone"),
+}
+"""What is quick to compile, and has every kind of derivative once."""
+
+
+@pytest.mark.parametrize(("scene", "contact"), sorted(QUICK))
+def test_steps_and_gradients_of_random_states_are_finite(scene, contact):
+    check_finite(SCENES[scene](), CONTACTS[contact], 2_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("contact", CONTACTS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_steps_and_gradients_of_100_000_random_states_are_finite(scene, contact):
+    """So many for every model of contact, over all scenes."""
+    check_finite(SCENES[scene](), CONTACTS[contact], 100_000 // len(SCENES))
