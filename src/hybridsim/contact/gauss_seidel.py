@@ -127,8 +127,8 @@ def _contact_turn(cone: str, rest: Float[AnyArray, " nj"], x: Float[AnyArray, "n
     wanted = wanted[1:] + own[1:, 0] * normal
     if cone == "pyramid":
         limit = row.friction * normal
-        first = clamp(wanted[0] + own[1, 2] * x[0, 2], -limit[0], limit[0])
-        second = clamp(wanted[1] + own[2, 1] * first, -limit[1], limit[1])
+        first = _bounded(wanted[0] + own[1, 2] * x[0, 2], -limit[0], limit[0])
+        second = _bounded(wanted[1] + own[2, 1] * first, -limit[1], limit[1])
         new = jnp.stack([normal, first, second])
     else:
         wanted = wanted + own[1:, 1:] @ x[0, 1:]
@@ -136,7 +136,20 @@ def _contact_turn(cone: str, rest: Float[AnyArray, " nj"], x: Float[AnyArray, "n
     return jnp.concatenate([x[1:], new[None]]), None
 
 
+def _bounded(wanted: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
+    """What is wanted, kept between two bounds; where these leave no room, it has no derivative.
+
+    Without that, a contact that does not touch would have the derivative of one that sticks while its slip is zero.
+    """
+    return clamp(_felt_if(lower < upper, wanted), lower, upper)
+
+
+def _felt_if(condition: AnyArray, wanted: AnyArray) -> AnyArray:
+    return jnp.where(condition, wanted, jax.lax.stop_gradient(wanted))
+
+
 def _within_circle(wanted: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
+    wanted = _felt_if(limit > 0.0, wanted)
     squared = wanted @ wanted
     slides = squared > limit * limit
     return jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0) * wanted
@@ -160,7 +173,7 @@ def _single_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray,
 
 def _single_turn(contacts: Float[AnyArray, " k"], x: Float[AnyArray, " nj"], row: _SingleRow):
     wanted = -(row.b + row.contacts @ contacts + row.others @ x[1:])
-    return jnp.concatenate([x[1:], clamp(wanted, row.lower, row.upper)[None]]), None
+    return jnp.concatenate([x[1:], _bounded(wanted, row.lower, row.upper)[None]]), None
 
 
 def projected(problem: Problem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
@@ -171,7 +184,7 @@ def projected(problem: Problem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray
     """
     nc = problem.nc
     touching = jax.vmap(partial(_projected_contact, problem.cone))(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
-    rest = clamp(wanted[3 * nc :], problem.lower, problem.upper)
+    rest = _bounded(wanted[3 * nc :], problem.lower, problem.upper)
     return jnp.concatenate([touching.reshape(-1), rest])
 
 
@@ -179,7 +192,7 @@ def _projected_contact(cone: str, wanted: Float[AnyArray, "3"], friction: Float[
     normal = jnp.maximum(wanted[0], 0.0)
     limit = friction * normal
     if cone == "pyramid":
-        return jnp.concatenate([normal[None], clamp(wanted[1:], -limit, limit)])
+        return jnp.concatenate([normal[None], _bounded(wanted[1:], -limit, limit)])
     return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
 
 
@@ -192,5 +205,5 @@ def projected_rows(
     blocks = slopes(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
     touching = jnp.einsum("cij,cjk->cik", blocks, rows[: 3 * nc].reshape(nc, 3, -1)).reshape(3 * nc, -1)
     rest = wanted[3 * nc :]
-    is_free = (rest >= problem.lower) & (rest <= problem.upper)
+    is_free = (rest >= problem.lower) & (rest <= problem.upper) & (problem.lower < problem.upper)
     return jnp.concatenate([touching, jnp.where(is_free[:, None], rows[3 * nc :], 0.0)])
