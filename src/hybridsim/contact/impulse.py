@@ -137,8 +137,12 @@ class ImpulseContact(AbstractContact):
         force = x[: 3 * nc].reshape(nc, 3) / dt
         normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
         acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps)
-        if self.reach or taps.is_active:
-            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (acting / dt - force).reshape(-1))
+        # both differences are exactly zero, whatever the rounding, where only derivatives or nothing was changed
+        if self.reach:
+            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
+        if taps.is_active:
+            untouched = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
+            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (acting - untouched).reshape(-1)) / dt
         is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0)
         approach = jnp.where(is_met, jnp.maximum(-touch.velocity[:, 0], 0.0), 0.0)
         return qdd, ImpulseMemory(x, approach)
