@@ -1,0 +1,192 @@
+"""Quantities of contact at the taps: what is read there, and what networks do to motion through them.
+
+A dumb-bell with its mass off the middle lies on a plane: two contacts with different loads, which share one network.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim.contact.compliant import CompliantContact, hunt_crossley
+from hybridsim.contact.friction_laws import Coulomb
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
+from hybridsim.sim.rollout import rollout, simulate
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import State
+from hybridsim.sim.step import observe
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.networks import MLP
+from support.contact_scenes import GRAVITY
+
+DT, MASS, RADIUS, FRICTION, TRANSITION = 1e-3, 2.0, 0.1, 0.3, 0.02
+STIFFNESS, DAMPING, SOFTNESS = 3e5, 1e6, 0.2
+SHARES = np.array([0.75, 0.25])
+"""Of the weight on each ball, from the lever of the centre of mass."""
+CONTACTS = {
+    "impulse": ImpulseContact(friction=FRICTION, softness=SOFTNESS),
+    "compliant": CompliantContact(friction=FRICTION, stiffness=STIFFNESS, damping=DAMPING, law=Coulomb(TRANSITION)),
+}
+BOTH = pytest.mark.parametrize("kind", CONTACTS)
+
+
+@pytest.fixture(scope="module")
+def dumbbell():
+    robot = ModelBuilder("dumb-bell").passive()
+    robot.add_body(
+        "bar", joint="root", kind="free", mass=MASS, com=(0.1, 0, 0), inertia=(0.01, 0.04, 0.04),
+        home=(0, 0, RADIUS, 1, 0, 0, 0),
+    )  # fmt: skip
+    for x in (0.2, -0.2):
+        robot.add_geom("bar", "sphere", (RADIUS,), at=(x, 0, 0))
+    return robot.add_geom("world", "plane", (), name="floor").build()
+
+
+@pytest.fixture(scope="module")
+def at_rest(dumbbell) -> dict[str, State]:
+    """Where it lies after it has settled, by kind of contact."""
+    return {
+        kind: simulate(Simulator(dumbbell, contact=contact), steps=3000).final for kind, contact in CONTACTS.items()
+    }
+
+
+def simulator(dumbbell, kind: str, *grafts: Graft) -> Simulator:
+    return Simulator(dumbbell, contact=CONTACTS[kind], dt=DT, blueprint=Blueprint(*grafts), backend="native")
+
+
+def pushed(state: State, v: float) -> State:
+    """The same state, moving along x and y [m/s]."""
+    return eqx.tree_at(lambda s: s.qd, state, state.qd + np.array([0, 0, 0, v, 0.5 * v, 0]))
+
+
+def constant(*values):
+    return eqx.Partial(lambda c, x: c + 0.0 * jnp.sum(x), jnp.asarray(values, dtype=float))
+
+
+seen = eqx.filter_jit(observe)
+
+
+@BOTH
+def test_what_is_read_at_rest_is_the_closed_form(dumbbell, at_rest, kind):
+    sim = simulator(dumbbell, kind)
+    read = {name: np.asarray(value) for name, value in seen(sim, at_rest[kind]).items() if name.startswith("contact.")}
+    loads = SHARES * MASS * GRAVITY
+    np.testing.assert_allclose(read["contact.normal_force"], loads, rtol=2e-3)
+    assert read["contact.normal_force"].sum() == pytest.approx(MASS * GRAVITY, rel=1e-6)
+    if kind == "impulse":
+        # what the row gives way for the impulse of the load is what the recovery aims at
+        depth = SOFTNESS * sim.contact.inverse_mass.pairs * loads * DT * DEFAULT_RECOVERY_TIME
+    else:
+        depth = (loads / STIFFNESS) ** (2.0 / 3.0)
+    np.testing.assert_allclose(read["contact.gap"], -depth, rtol=2e-3)
+    np.testing.assert_allclose(read["contact.normal"], [[0, 0, 1]] * 2, atol=1e-12)
+    x = at_rest[kind].q[0] + np.array([0.2, -0.2])
+    points = np.stack([x, np.zeros(2), -0.5 * depth], axis=1)
+    np.testing.assert_allclose(read["contact.point"], points, atol=1e-5)
+    for name in ("contact.gap_velocity", "contact.slip_velocity"):
+        assert np.abs(read[name]).max() < 1e-6
+    # friction that sticks may hold the balls against each other, but not more
+    rubbing = read["contact.friction_force"]
+    assert np.abs(rubbing.sum(axis=0)).max() < 1e-4 * MASS * GRAVITY
+    assert np.all(np.abs(rubbing) <= FRICTION * loads[:, None])
+    acting = np.concatenate([read["contact.normal_force"][:, None], read["contact.friction_force"]], axis=1)
+    np.testing.assert_allclose(read["contact.impulse"], DT * acting, rtol=1e-12)
+
+
+@BOTH
+def test_what_is_read_in_sliding_is_coulombs_law(dumbbell, at_rest, kind):
+    read = seen(simulator(dumbbell, kind), pushed(at_rest[kind], 0.4))
+    slip, normal, friction = (
+        np.asarray(read[f"contact.{name}"]) for name in ("slip_velocity", "normal_force", "friction_force")
+    )
+    np.testing.assert_allclose(slip, [[0.4, 0.2]] * 2, atol=1e-5)
+    # a pyramid bounds each component by itself, the smooth law their length
+    direction = np.sign(slip) if kind == "impulse" else slip / np.linalg.norm(slip, axis=1, keepdims=True)
+    np.testing.assert_allclose(friction, -FRICTION * normal[:, None] * direction, rtol=1e-9)
+
+
+@BOTH
+def test_one_force_for_every_contact_lifts_the_body(dumbbell, at_rest, kind):
+    """Three newtons more at each of two contacts for one step, in which nothing else happens."""
+    graft = Graft("contact.normal_force", ["contact.gap"], constant(3.0), per="element")
+    plain, lifted = (simulate(simulator(dumbbell, kind, *g), at_rest[kind], steps=1).final.qd for g in ((), (graft,)))
+    change = lifted - plain
+    assert change[5] - 0.1 * change[1] == pytest.approx(2.0 * 3.0 * DT / MASS, rel=1e-5)
+
+
+@BOTH
+def test_a_grafted_friction_law_brakes_as_it_says(dumbbell, at_rest, kind):
+    """Viscous in place of dry friction, −c N v at each contact: v falls as exp(−c g t)."""
+    rate = 0.5
+    viscous = eqx.Partial(lambda c, x: -c * x[0] * x[1:], jnp.asarray(rate))
+    inputs = ["contact.normal_force", "contact.slip_velocity"]
+    graft = Graft("contact.friction_force", inputs, viscous, mode="replace", per="element")
+    v = [
+        simulate(simulator(dumbbell, kind, *grafts), pushed(at_rest[kind], 0.2), steps=200).qd[-1, 3]
+        for grafts in ((), (graft,))
+    ]
+    assert v[0] < 0.01, "dry friction has stopped it by now"
+    assert v[1] == pytest.approx(0.2 * np.exp(-rate * GRAVITY * 0.2), rel=0.02)
+
+
+def analytic(kind: str) -> list[Graft]:
+    """Networks that compute what they replace."""
+    if kind == "impulse":
+        same = eqx.Partial(lambda c, x: c * x, jnp.ones(()))
+        quantities = ("contact.normal_force", "contact.friction_force", "contact.impulse")
+        return [Graft(name, [name], same, mode="replace", per="element") for name in quantities]
+
+    def spring(numbers, x):
+        return hunt_crossley(-x[0], -x[1], *numbers)
+
+    def coulomb(numbers, x):
+        mu, transition = numbers
+        speed = jnp.sqrt(x[1:] @ x[1:] + 1e-30)
+        return -mu * x[0] * jnp.tanh(speed / transition) / speed * x[1:]
+
+    normal = eqx.Partial(spring, tuple(jnp.asarray(x) for x in (STIFFNESS, DAMPING, 1.5)))
+    rubbing = eqx.Partial(coulomb, (jnp.asarray(FRICTION), jnp.asarray(TRANSITION)))
+    inputs = ["contact.normal_force", "contact.slip_velocity"]
+    return [
+        Graft("contact.normal_force", ["contact.gap", "contact.gap_velocity"], normal, mode="replace", per="element"),
+        Graft("contact.friction_force", inputs, rubbing, mode="replace", per="element"),
+    ]
+
+
+@BOTH
+def test_networks_that_compute_what_they_replace_leave_the_motion_as_it_is(dumbbell, at_rest, kind):
+    start = pushed(at_rest[kind], 0.3)
+    plain = simulate(simulator(dumbbell, kind), start, steps=200)
+    grafted = simulate(simulator(dumbbell, kind, *analytic(kind)), start, steps=200)
+    assert plain.q[-1, 0] > plain.q[0, 0] + 0.005, "it is to slide"
+    # they round differently
+    np.testing.assert_allclose(grafted.q, plain.q, rtol=0, atol=1e-11)
+
+
+@BOTH
+def test_weights_of_a_shared_network_have_the_right_gradient(dumbbell, at_rest, kind):
+    """One network gives both forces of every contact from its gap and slip."""
+    net = MLP(3, 3, hidden=(4,), seed=1, input_scale=[1e-3, 0.1, 0.1])
+    net = eqx.tree_at(lambda n: n.weights[-1], net, np.random.default_rng(0).normal(size=(3, 4)))
+    outputs = ["contact.normal_force", "contact.friction_force"]
+    graft = Graft(outputs, ["contact.gap", "contact.slip_velocity"], net, per="element")
+    sim, start = simulator(dumbbell, kind, graft), pushed(at_rest[kind], 0.3)
+
+    def loss(weights):
+        changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights, sim, weights)
+        return jnp.sum(rollout(changed, start, steps=20).qd ** 2)
+
+    gradient = jax.grad(loss)(net.weights)
+    for layer, entry in ((0, (2, 1)), (0, (1, 0)), (1, (0, 3)), (1, (2, 1))):
+
+        def moved(h, layer=layer, entry=entry):
+            weights = [w.copy() for w in net.weights]
+            weights[layer][entry] += h
+            return float(loss(tuple(weights)))
+
+        expected = (moved(1e-5) - moved(-1e-5)) / 2e-5
+        assert float(gradient[layer][entry]) == pytest.approx(expected, rel=1e-5)
+        assert abs(expected) > 1e-6
