@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from benchmarks.contact_workloads import BATCHES, CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17
+from benchmarks.contact_workloads import BATCHES, CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17, TESTED_SWEEPS
 from benchmarks.figure import GREY, OURS, OURS_XLA
 from benchmarks.measure import Row
 from benchmarks.report import duration
@@ -21,16 +21,16 @@ TITLES = {
     QUADRUPED_17.name: "quadruped, 17 contacts",
 }
 STYLES = {
-    (NATIVE, "impulse"): ("hybridsim, impulse", OURS, "o", "-"),
-    (NATIVE, "implicit"): ("hybridsim, impulse", OURS, "o", "-"),
-    (NATIVE, "unrolled"): ("hybridsim, impulse, unrolled", OURS, "o", ":"),
+    (NATIVE, f"impulse, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse", OURS, "o", "-"),
+    (NATIVE, f"implicit, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse", OURS, "o", "-"),
+    (NATIVE, f"unrolled, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse, unrolled", OURS, "o", ":"),
     (NATIVE, "compliant"): ("hybridsim, compliant", OURS_XLA, "o", "-"),
     ("MuJoCo", ""): ("MuJoCo", "#3c4650", "s", "-"),
     ("MuJoCo", "differences"): ("MuJoCo, differences", "#3c4650", "s", ":"),
     ("MJX", "1 iteration"): ("MJX, 1 iteration", "#6f7b87", "^", "-"),
     ("Brax", ""): ("Brax", GREY, "v", "-"),
 }
-"""Name, colour, marker and line by peer and the beginning of the method."""
+"""Name, colour, marker and line by peer and method."""
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -40,7 +40,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     names: dict[str, object] = {}
     for row, what in enumerate(("forward", "gradient")):
         for column, (workload, title) in enumerate(TITLES.items()):
-            found = [r for r in rows if r.workload == workload and r.what == what and "1 sweep" not in r.method]
+            found = [r for r in rows if r.workload == workload and r.what == what]
             names |= _panel(axes[row, column], found)
             if row == 0:
                 axes[row, column].set_title(title, loc="left", fontsize=11)
@@ -61,7 +61,7 @@ def _panel(axes: Axes, rows: list[Row]) -> dict[str, object]:
     """One line for each peer and method; returns the lines by their names."""
     lines = {}
     for (peer, method), (name, colour, marker, line) in STYLES.items():
-        members = [r for r in rows if r.peer == peer and (r.method.startswith(method) if method else not r.method)]
+        members = [r for r in rows if r.peer == peer and r.method == method]
         points = {r.batch: r.per_step_ns for r in members}
         if points:
             x = sorted(points)

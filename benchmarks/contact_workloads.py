@@ -11,6 +11,8 @@ NOTHING = np.zeros(0)
 BATCHES = (1, 64, 1024)
 ONE_ITERATION = 'iterations="1" ls_iterations="4"'
 """MuJoCo's solver with one iteration; MJX can be differentiated backwards only so."""
+TESTED_SWEEPS = 2
+"""Sweeps of projected Gauss–Seidel with which a stack of boxes and a standing quadruped are tested to stay at rest."""
 DEEPEST = 0.02
 """Penetration that a peer may have in the end [m]: more, and it computes something else."""
 

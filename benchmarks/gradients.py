@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks import figure as drawing
 from benchmarks import report, targets
+from benchmarks.contact_workloads import FIVE_LINKS
 from benchmarks.running import Record, measure, parts_of
 
 PEERS = {
@@ -28,12 +29,18 @@ PEERS = {
     "xla": "benchmarks.ours_xla",
     "mjx": "benchmarks.peers.mjx_peer",
     "brax": "benchmarks.peers.brax_peer",
+    "native-contact": "benchmarks.ours_contact",
+    "mujoco-contact": "benchmarks.peers.mujoco_contact",
+    "mjx-contact": "benchmarks.peers.mjx_contact",
+    "brax-contact": "benchmarks.peers.brax_contact",
 }
 """Who takes part, in the order of measuring."""
-OURS = ("native", "first-call", "scaling", "layers", "xla")
+OURS = ("native", "first-call", "scaling", "layers", "xla", "native-contact")
 ROUNDS = ("native", "casadi", "casadi-by-hand", "scaling")
 """Who is measured in several processes, by turns, because what else the machine does shows in close comparisons."""
 ROUND_PARTS = ("W1", "W2", "W3", "W4-32", "threads")
+CONTACT_PART = FIVE_LINKS.name
+"""What is measured here of the contact benchmark's workloads."""
 QUICK = ("native", "first-call", "casadi", "casadi-by-hand", "mujoco")
 
 
@@ -55,7 +62,8 @@ def main() -> None:
     try:
         for peer in arguments.only or (QUICK if arguments.quick else PEERS):
             known = record.measured.get(peer, {})
-            wanted = [p for p in parts_of(PEERS[peer]) if p not in known and (not parts or p in parts)]
+            offered = [CONTACT_PART] if peer.endswith("-contact") else parts_of(PEERS[peer])
+            wanted = [p for p in offered if p not in known and (not parts or p in parts)]
             if wanted:
                 measure(record, peer, PEERS[peer], wanted, seconds)
         for _ in range(1, 1 if arguments.quick else arguments.rounds):

@@ -1,31 +1,32 @@
 """hybridsim's native code on mechanisms that touch the ground, one thread, arrays ready.
 
 A reverse sweep gives the gradient with respect to the workload's parameters, the starting state and the torque at every
-step. Impulse contact with its default number of sweeps, which stacks of boxes and a standing quadruped are tested with,
+step. Impulse contact with its default number of sweeps, with those that the tests of stacks and of standing pass with,
 and with one; compliant contact beside it.
 """
 
 import numpy as np
 
-from benchmarks.contact_workloads import BATCHES, WORKLOADS, check_end, steps_of, wanted
+from benchmarks.contact_workloads import BATCHES, TESTED_SWEEPS, WORKLOADS, check_end, steps_of, wanted
 from benchmarks.measure import Row, best, command_line, needs, one_thread, row
 from benchmarks.ours import PEER, Motion, prepared
 from benchmarks.workloads import Workload
 
 MANY = 8
-"""Contacts from which on only the default model and its implicit derivative are measured."""
+"""Contacts from which on only impulses with their implicit derivative are measured."""
 
 
 def models(w: Workload) -> dict[str, dict]:
     """Contact models for motions and for gradients, by their names in the table."""
     from hybridsim import CompliantContact, ImpulseContact
 
-    one, default = ImpulseContact(gradient="implicit", sweeps=1), ImpulseContact(gradient="implicit")
-    forward = {f"impulse, {default.sweeps} sweeps": default, "impulse, 1 sweep": one}
-    gradient = {f"implicit, {default.sweeps} sweeps": default, "implicit, 1 sweep": one}
+    names = {TESTED_SWEEPS: f"{TESTED_SWEEPS} sweeps", ImpulseContact().sweeps: "default sweeps", 1: "1 sweep"}
+    implicit = {name: ImpulseContact(gradient="implicit", sweeps=sweeps) for sweeps, name in names.items()}
+    forward = {f"impulse, {name}": contact for name, contact in implicit.items()}
+    gradient = {f"implicit, {name}": contact for name, contact in implicit.items()}
     if sum(len(b.shapes) for b in w.numbers()) < MANY:
         forward["compliant"] = gradient["compliant"] = CompliantContact()
-        gradient[f"unrolled, {default.sweeps} sweeps"] = ImpulseContact()
+        gradient[f"unrolled, {names[TESTED_SWEEPS]}"] = ImpulseContact(sweeps=TESTED_SWEEPS)
     return {"forward": forward, "gradient": gradient}
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.contact_workloads import TESTED_SWEEPS
 from benchmarks.measure import Row
 from benchmarks.targets import NATIVE
 
@@ -18,6 +19,7 @@ TITLES = {
     "W1": "double pendulum",
     "W2": "five-link pendulum",
     "W3": "quadruped",
+    "five links": "five-link pendulum on the ground",
     "network": "network 41–192–192–12",
     "W1 threads": "double pendulum, wall time by threads",
     "W2 threads": "five-link pendulum, wall time by threads",
@@ -62,7 +64,7 @@ def groups(rows: Sequence[Row]) -> Iterator[tuple[tuple, list[Row], Row | None]]
     for group, members in groupby(sorted(rows, key=key), key):
         ordered = sorted(members, key=lambda r: r.per_step_ns)
         ours = [r for r in ordered if r.peer == NATIVE and r.threads == 1]
-        default = (r for r in ours if r.method in ("", "reverse") or r.method.endswith("sweeps"))
+        default = (r for r in ours if r.method in ("", "reverse") or r.method.endswith(f"{TESTED_SWEEPS} sweeps"))
         yield group, ordered, next(default, ours[0] if ours else None)
 
 

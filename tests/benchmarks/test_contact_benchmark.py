@@ -28,7 +28,7 @@ ROWS = [
 ]
 
 
-def test_targets_compare_the_default_sweeps_with_the_fastest_of_a_peer():
+def test_targets_compare_the_tested_sweeps_with_the_fastest_of_a_peer():
     found = {t["target"]: t for t in contact_targets.evaluated(ROWS)}
     mujoco = found["quadruped on four feet, forward ×1: faster than MuJoCo"]
     assert mujoco["measured"] == pytest.approx(4.0) and mujoco["met"] is True
@@ -37,7 +37,7 @@ def test_targets_compare_the_default_sweeps_with_the_fastest_of_a_peer():
     assert {t["met"] for t in contact_targets.evaluated([])} == {None}
 
 
-def test_ratios_are_to_the_default_sweeps():
+def test_ratios_are_to_the_tested_sweeps():
     reference = {group: ours for group, _, ours in report.groups(ROWS)}
     assert reference["quadruped 4", "forward", 1].method == "impulse, 2 sweeps"
 
