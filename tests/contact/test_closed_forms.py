@@ -100,6 +100,23 @@ def test_a_ball_bounces_to_the_height_of_its_restitution(contact, restitution):
     assert z[touched:].max() == pytest.approx(restitution**2 * height, abs=0.005)
 
 
+@IMPULSE
+def test_a_cube_that_lands_on_an_edge_bounces_alike_at_every_tilt(contact):
+    """Also where it tips over the edge, so that another face is the lowest one, between touching and parting."""
+    half, spin, speed = 0.05, 3.0, 1.0
+    model = on_plane("box", (half,) * 3, height=0.0, restitution=0.5, friction=0.0)
+    sim = Simulator(model, contact=contact, dt=DT)
+    spins = []
+    for tilt in np.pi / 4 + np.linspace(-0.01, 0.01, 21):
+        reach = half * (np.cos(tilt) + np.sin(tilt))
+        q = np.array([0.0, 0.0, reach + 1.5 * DT * speed, np.cos(tilt / 2), 0.0, np.sin(tilt / 2), 0.0])
+        qd = np.array([0.0, spin, 0.0, speed * np.sin(tilt), 0.0, -speed * np.cos(tilt)])
+        state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+        spins.append(simulate(sim, state, steps=10).qd[-1, 1])
+    change = np.diff(spins)
+    np.testing.assert_allclose(change, np.mean(change), rtol=0.1)
+
+
 def test_a_compliant_ball_bounces_as_hunt_and_crossley_say():
     """With r = d/k, speeds u before and v after an impact obey r u − ln(1 + r u) = −r v − ln(1 − r v), whatever n."""
     ratio, height = 0.5, 0.05

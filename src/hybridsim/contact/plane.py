@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned, unit_rows
+from hybridsim.contact.points import FAR, Placed, Points, from_first, pick, unit_rows
 from hybridsim.contact.spread import spread
 from hybridsim.core.types import AnyArray, Scalar
 
@@ -28,15 +28,19 @@ def capsule_plane(capsule: Placed, plane: Placed) -> Points:
     return _above(plane, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
 
 
+DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
+"""From the centre of a box to four corners, one of each pair of opposite ones, by half edges."""
+
+
 def box_plane(box: Placed, plane: Placed) -> Points:
-    """Four points: the corners of the face that reaches lowest."""
-    edges = box.size[:, None] * box.X_WG.R.T  # half edges as rows
-    heights = edges @ plane.X_WG.R[:, 2]
-    # by height and not by slope, so that of a tilted plate no corner is left out that is lower than one of these
-    down, first, second = turned(edges, jnp.argmax(jnp.abs(heights)))
-    down = jnp.where(down @ plane.X_WG.R[:, 2] > 0.0, -down, down)
-    corners = (box.X_WG.p + down)[None] + SIGNS_2 @ jnp.stack([first, second])
-    return _above(plane, corners)
+    """Four points: the lower end of each diagonal, which are the four lowest corners.
+
+    A corner keeps its number for as long as it is below the centre. Numbered by faces, corners would change theirs when
+    the box tips over an edge, and what a contact remembers of its last step would go to another corner.
+    """
+    ends = DIAGONALS @ (box.size[:, None] * box.X_WG.R.T)
+    ends = jnp.where((ends @ plane.X_WG.R[:, 2] > 0.0)[:, None], -ends, ends)
+    return _above(plane, box.X_WG.p[None] + ends)
 
 
 UPRIGHT = 1e-4
