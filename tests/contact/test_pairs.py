@@ -22,7 +22,7 @@ from support.contact_pairs import (
 SLOW = [
     *((kind, Shape.HEIGHTFIELD) for kind in (Shape.CAPSULE, Shape.POINTS, Shape.MESH)),
     *((kind, Shape.PLANE) for kind in (Shape.CAPSULE, Shape.POINTS)),
-    (Shape.MESH, Shape.BOX),
+    *((Shape.MESH, kind) for kind in (Shape.SPHERE, Shape.BOX)),
 ]
 """Near relatives of others, since all that stands on terrain or a plane does so by its points; and what takes long."""
 KINDS = [pytest.param(k, id="_".join(k), marks=[pytest.mark.slow] if k in SLOW else []) for k in ROUTINES]
