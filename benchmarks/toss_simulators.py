@@ -1,0 +1,172 @@
+"""Who simulates the tosses: hybridsim's two contact models and MuJoCo, all with the same cube, table and time step.
+
+Each comes in the forms that it has to offer (shapes of the friction cone, integrators); every form is fitted, and the
+one that is best on the training tosses is the simulator's. What is fitted is friction and two numbers of how hard and
+bouncy the contact is, or one where the model has no more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from benchmarks.toss_data import TABLE_HEIGHT, Motion, Tosses
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.contact import AbstractContact
+from hybridsim.contact.friction_laws import Coulomb
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.model import Model
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.simulator import Simulator
+
+IMPULSE, COMPLIANT, MUJOCO = "hybridsim impulse", "hybridsim compliant", "MuJoCo"
+SIMULATORS = (IMPULSE, COMPLIANT, MUJOCO)
+STEPS_PER_FRAME = 8
+"""Steps of 0.84 ms: with 2, 4 or 16 of them per frame MuJoCo's own best fit is worse."""
+CREEP = 0.02
+"""Velocity [m/s] over which the compliant model's friction rises: a fiftieth of the speed of a toss."""
+Parameters = Float[np.ndarray, " k"]
+Simulated = Callable[[Parameters, Sequence[int]], list[Motion]]
+"""Motions of tosses with these parameters."""
+
+FRICTION = (0.1, 0.3)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A simulator in one of its forms."""
+
+    simulator: str
+    form: str
+    ranges: dict[str, tuple[float, float]]
+    """What is fitted, and between which numbers the search begins."""
+    ready: Callable[[Tosses], Simulated]
+    fitted: tuple[float, ...] = ()
+    """The best parameters known, where this is the simulator's best form."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.simulator}, {self.form}"
+
+
+def cube(tosses: Tosses, dt: float) -> Model:
+    """The cube above the table."""
+    builder = ModelBuilder("cube", timestep=dt).passive()
+    builder.add_body("cube", joint="root", kind="free", mass=tosses.mass, inertia=(tosses.inertia,) * 3)
+    builder.add_geom("cube", "box", (tosses.half_width,) * 3)
+    builder.add_geom("world", "plane", (), name="table", at=(0.0, 0.0, TABLE_HEIGHT))
+    return builder.build()
+
+
+def by_hybridsim(
+    contact: AbstractContact, places: Callable, values: Callable[[Parameters], tuple[float, ...]] = tuple
+) -> Callable[[Tosses], Simulated]:
+    """Tosses with a contact model.
+
+    Args:
+        contact: the model.
+        places: where in it the fitted numbers go.
+        values: these numbers from the parameters.
+    """
+
+    def ready(tosses: Tosses) -> Simulated:
+        dt = tosses.frame_time / STEPS_PER_FRAME
+        sim = Simulator(cube(tosses, dt), contact=contact, dt=dt)
+
+        @eqx.filter_jit
+        def positions(sim: Simulator, q, qd, steps: int):
+            def one(q, qd):
+                state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+                return rollout(sim, state, steps=steps).q
+
+            return jax.vmap(one)(q, qd)
+
+        def simulated(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
+            fitted = eqx.tree_at(lambda s: places(s.contact), sim, tuple(np.array([x]) for x in values(parameters)))
+            frames = tosses.frames(numbers)
+            with jax.enable_x64(True):
+                q, qd = (jnp.asarray(x) for x in in_cube_frame(tosses.starts(numbers)))
+                found = np.asarray(positions(fitted, q, qd, (max(frames) - 1) * STEPS_PER_FRAME))
+            return [q[: n * STEPS_PER_FRAME : STEPS_PER_FRAME] for q, n in zip(found, frames, strict=True)]
+
+        return simulated
+
+    return ready
+
+
+def in_cube_frame(states: Float[np.ndarray, "n 13"]) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and velocities of a free joint from recorded states: `[ω; v]`, both in the cube's frame."""
+    w, xyz, v = states[:, 3:4], states[:, 4:7], states[:, 7:10]
+    # v turned by the inverse of the quaternion
+    twice = 2.0 * np.cross(v, xyz)
+    return states[:, :7], np.concatenate([states[:, 10:13], v + w * twice + np.cross(twice, xyz)], axis=1)
+
+
+def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
+    """Tosses in MuJoCo; parameters are the friction and the two numbers of `solref`."""
+
+    def ready(tosses: Tosses) -> Simulated:
+        import mujoco
+        from mujoco import rollout as mujoco_rollout
+
+        side, inertia = tosses.half_width, tosses.inertia
+        model = mujoco.MjModel.from_xml_string(f"""
+            <mujoco>
+              <option timestep="{tosses.frame_time / STEPS_PER_FRAME}" cone="{cone}" integrator="{integrator}"/>
+              <worldbody>
+                <geom type="plane" size="5 5 1" pos="0 0 {TABLE_HEIGHT}"/>
+                <body>
+                  <freejoint/>
+                  <inertial pos="0 0 0" mass="{tosses.mass}" diaginertia="{inertia} {inertia} {inertia}"/>
+                  <geom type="box" size="{side} {side} {side}"/>
+                </body>
+              </worldbody>
+            </mujoco>""")
+        data = mujoco.MjData(model)
+
+        def simulated(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
+            model.geom_friction[:, 0] = parameters[0]
+            model.geom_solref[:] = parameters[1:]
+            starts = tosses.starts(numbers)
+            # time, position, velocity: as recorded, linear velocities in the world and angular ones in the cube's frame
+            starts = np.concatenate([np.zeros((len(starts), 1)), starts], axis=1)
+            motions = []
+            for start, frames in zip(starts, tosses.frames(numbers), strict=True):
+                states, _ = mujoco_rollout.rollout(model, data, start[None], nstep=(frames - 1) * STEPS_PER_FRAME)
+                motions.append(np.concatenate([start[None], states[0, STEPS_PER_FRAME - 1 :: STEPS_PER_FRAME]])[:, 1:8])
+            return motions
+
+        return simulated
+
+    return ready
+
+
+def forms() -> list[Form]:
+    """Everybody, in the order of fitting."""
+    impulse = {"friction": FRICTION, "restitution": (0.01, 0.5)}
+    compliant = {"friction": FRICTION, "stiffness [N/m^1.5]": (1e4, 1e6), "damping / stiffness [s/m]": (0.3, 30.0)}
+    solref = {"friction": FRICTION, "solref time [s]": (0.002, 0.05), "solref damping ratio": (0.3, 5.0)}
+
+    def with_cone(cone: str) -> Callable[[Tosses], Simulated]:
+        contact = ImpulseContact(friction=0.2, restitution=0.1, cone=cone)
+        return by_hybridsim(contact, lambda c: (c.friction, c.restitution))
+
+    spring = CompliantContact(friction=0.2, stiffness=1e5, damping=1e5, law=Coulomb(transition=np.array([CREEP])))
+    with_spring = by_hybridsim(
+        spring, lambda c: (c.friction, c.stiffness, c.damping), lambda p: (p[0], p[1], p[1] * p[2])
+    )
+    return [
+        Form(IMPULSE, "circular cone", impulse, with_cone("cone")),
+        Form(IMPULSE, "pyramid", impulse, with_cone("pyramid")),
+        Form(COMPLIANT, "Coulomb", compliant, with_spring),
+        *(
+            Form(MUJOCO, f"{cone}, {integrator}", solref, by_mujoco(cone, integrator))
+            for cone in ("elliptic", "pyramidal")
+            for integrator in ("implicitfast", "Euler")
+        ),
+    ]
