@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from benchmarks.toss_data import TEST, TRAINING, Errors, Tosses, errors
+from benchmarks.toss_data import Errors, Round, Tosses, errors
 from benchmarks.toss_simulators import Form, Simulated
 
 STUCK = 1e3
@@ -34,13 +34,13 @@ class Effort:
     """Of each simplex."""
 
 
-FULL = Effort(samples=128, searches=6, evaluations=60)
-QUICK = Effort(samples=16, searches=1, evaluations=30)
+FULL = Effort(samples=32, searches=4, evaluations=50)
+QUICK = Effort(samples=8, searches=1, evaluations=20)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found for a simulator."""
+    """What was found for a simulator in a round."""
 
     simulator: str
     form: str
@@ -56,12 +56,12 @@ class Fit:
 class Loss:
     """A form's loss on the training tosses, as a function of its parameters' logarithms."""
 
-    def __init__(self, form: Form, tosses: Tosses, told: Callable[[], None]):
-        self.form, self.tosses, self.told = form, tosses, told
+    def __init__(self, form: Form, tosses: Tosses, numbers: Sequence[int], told: Callable[[], None]):
+        self.form, self.tosses, self.numbers, self.told = form, tosses, numbers, told
         self.simulated: Simulated = form.ready(tosses)
 
     def __call__(self, logarithms: np.ndarray) -> float:
-        found = self.errors(np.exp(logarithms), TRAINING).loss
+        found = self.errors(np.exp(logarithms), self.numbers).loss
         self.told()
         return found if np.isfinite(found) else STUCK
 
@@ -84,6 +84,7 @@ class Loss:
 def fit(
     forms: Sequence[Form],
     tosses: Tosses,
+    chosen: Round,
     effort: Effort,
     told: Callable[[], None] = lambda: None,
     starts: Sequence[Sequence[float]] | None = None,
@@ -93,6 +94,7 @@ def fit(
     Args:
         forms: the simulator's, of which the best is taken.
         tosses: the recordings.
+        chosen: which of them are fitted and tested.
         effort: how much is tried.
         told: called after every evaluation, to show progress.
         starts: parameters of each form to begin with instead of samples.
@@ -104,7 +106,7 @@ def fit(
         evaluations += 1
         told()
 
-    losses = [Loss(form, tosses, counted) for form in forms]
+    losses = [Loss(form, tosses, chosen.training, counted) for form in forms]
     tried = []
     for k, loss in enumerate(losses):
         places = loss.samples(effort.samples) if starts is None else [np.log(starts[k])]
@@ -121,8 +123,8 @@ def fit(
         loss=value,
         evaluations=evaluations,
         seconds=time.perf_counter() - began,
-        training=best.errors(parameters, TRAINING),
-        test=best.errors(parameters, TEST),
+        training=best.errors(parameters, chosen.training),
+        test=best.errors(parameters, chosen.test),
     )
 
 

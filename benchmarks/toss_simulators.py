@@ -46,8 +46,6 @@ class Form:
     ranges: dict[str, tuple[float, float]]
     """What is fitted, and between which numbers the search begins."""
     ready: Callable[[Tosses], Simulated]
-    fitted: tuple[float, ...] = ()
-    """The best parameters known, where this is the simulator's best form."""
 
     @property
     def name(self) -> str:
@@ -138,7 +136,8 @@ def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
             motions = []
             for start, frames in zip(starts, tosses.frames(numbers), strict=True):
                 states, _ = mujoco_rollout.rollout(model, data, start[None], nstep=(frames - 1) * STEPS_PER_FRAME)
-                motions.append(np.concatenate([start[None], states[0, STEPS_PER_FRAME - 1 :: STEPS_PER_FRAME]])[:, 1:8])
+                after = np.asarray(states)[0, STEPS_PER_FRAME - 1 :: STEPS_PER_FRAME]
+                motions.append(np.concatenate([start[None], after])[:, 1:8])
             return motions
 
         return simulated
