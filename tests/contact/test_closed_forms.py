@@ -101,6 +101,14 @@ def test_a_ball_bounces_to_the_height_of_its_restitution(contact, restitution):
 
 
 @IMPULSE
+def test_what_bounces_comes_to_rest(contact):
+    """Falling within one step is no impact: otherwise a body at rest would bounce by micrometres for ever."""
+    motion = run(on_plane("box", (0.05, 0.05, 0.05), height=0.02, restitution=0.5), contact, 2.0)
+    assert motion.q[100:300, 2].max() > 0.053
+    assert np.abs(motion.qd[-500:]).max() < 1e-9
+
+
+@IMPULSE
 def test_a_cube_that_lands_on_an_edge_bounces_alike_at_every_tilt(contact):
     """Also where it tips over the edge, so that another face is the lowest one, between touching and parting."""
     half, spin, speed = 0.05, 3.0, 1.0

@@ -112,7 +112,12 @@ def check(sim: Simulator, states: dict) -> None:
         outside = np.maximum(np.minimum(left, right) - forward, forward - np.maximum(left, right)) - slack
         for name, off, l, f, r in zip(states, outside, left, forward, right, strict=True):
             assert off.max() <= 0.0, f"{name}, direction {k}:\nleft {l}\nbut  {f}\nright {r}"
-        np.testing.assert_allclose(reverse[:, k], np.sum(w * forward, axis=1), rtol=1e-9, atol=1e-9)
+        # on a kink rounding chooses the side, and forward and reverse mode are two programs, which round on their own
+        is_kink = np.abs(left - right).max(axis=1) > slack[:, 0]
+        expected = np.array([np.sum(w * side, axis=1) for side in (forward, left, right)])
+        allowed = np.where(is_kink, slack[:, 0], 1e-9 * (1.0 + np.abs(expected[0])))
+        assert (reverse[:, k] >= np.where(is_kink, expected.min(axis=0), expected[0]) - allowed).all()
+        assert (reverse[:, k] <= np.where(is_kink, expected.max(axis=0), expected[0]) + allowed).all()
 
 
 def slow(*values):

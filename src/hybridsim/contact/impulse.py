@@ -40,6 +40,10 @@ from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
 
+STEPS_OF_FALL = 2.0
+"""Contacts that are met more slowly than by falling for so many time steps do not bounce."""
+
+
 class ImpulseMemory(eqx.Module):
     """What the next step wants to know of this one."""
 
@@ -143,9 +147,10 @@ class ImpulseContact(AbstractContact):
         if taps.is_active:
             untouched = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
             qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (acting - untouched).reshape(-1)) / dt
-        is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0)
-        approach = jnp.where(is_met, jnp.maximum(-touch.velocity[:, 0], 0.0), 0.0)
-        return qdd, ImpulseMemory(x, approach)
+        # what lies still falls within a step and is caught in the next: that is no impact
+        falls = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
+        is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0) & (-touch.velocity[:, 0] > STEPS_OF_FALL * falls)
+        return qdd, ImpulseMemory(x, jnp.where(is_met, -touch.velocity[:, 0], 0.0))
 
     def _rows(self, model: Model, motion: Motion, memory: ImpulseMemory, dt: Scalar) -> Rows:
         """The problem of one step."""
