@@ -39,7 +39,6 @@ from hybridsim.model.coordinates import carried_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
-
 STEPS_OF_FALL = 2.0
 """Contacts that are met more slowly than by falling for so many time steps do not bounce."""
 
