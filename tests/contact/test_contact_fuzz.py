@@ -146,13 +146,7 @@ def check_finite(model: Model, contact, count: int, backend: str = "native") -> 
             assert not len(bad), f"{what} {jax.tree_util.keystr(path)} is not finite in {len(bad)} places: {bad[:3]}"
 
 
-QUICK = {
-    ("cube on plane", "compliant"),
-    ("capsules", "unrolled"),
-    ("spheres", "implicit"),
-    ("pendulum on ground", "compliant"),
-    ("sphere on terrain", "implicit cone"),
-}
+QUICK = {("spheres", "unrolled"), ("capsules", "implicit"), ("cube on plane", "compliant")}
 """What is quick to compile, and has every kind of derivative once."""
 
 
