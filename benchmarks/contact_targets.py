@@ -10,7 +10,7 @@ TDS_FORWARD = 320.0
 """Five links on the ground by the C code that the Tiny Differentiable Simulator generates, per step [ns]: 1.6 ms for
 5000 steps with one iteration, measured on the same kind of machine; it is not part of the run."""
 TDS_GRADIENT = 6600.0
-"""The same of its gradient [ns]: 33 ms."""
+"""The same of its gradient [ns]: the faster of 33 and 53 ms."""
 
 
 def ours(
@@ -18,10 +18,10 @@ def ours(
     workload: str,
     what: str,
     batch: int = 1,
-    gradient: str = "implicit",
+    gradient: str = "unrolled",
     sweeps: str = f"{TESTED_SWEEPS} sweeps",
 ) -> Row | None:
-    """Impulse contact."""
+    """Impulse contact; its unrolled gradient is exact, the implicit one is off with few sweeps."""
     model = "impulse" if what == "forward" else gradient
     return fastest(rows, NATIVE, workload, what, batch, f"{model}, {sweeps}")
 
@@ -32,9 +32,11 @@ def evaluated(rows: Sequence[Row]) -> list[dict]:
     name = "five links on the ground"
     forward, gradient = ours(rows, FIVE_LINKS.name, "forward"), ours(rows, FIVE_LINKS.name, "gradient")
     judge.at_least(f"{name}, forward: faster than TDS's code", forward and TDS_FORWARD / forward.per_step_ns, 1)
-    judge.at_least(f"{name}, gradient: faster than TDS's code", gradient and TDS_GRADIENT / gradient.per_step_ns, 5)
     slower = ours(rows, FIVE_LINKS.name, "forward", sweeps="default sweeps")
     judge.told(f"{name}, default sweeps, forward: the same", slower and TDS_FORWARD / slower.per_step_ns)
+    judge.at_least(f"{name}, gradient: faster than TDS's code", gradient and TDS_GRADIENT / gradient.per_step_ns, 5)
+    implicit = ours(rows, FIVE_LINKS.name, "gradient", gradient="implicit")
+    judge.told(f"{name}, implicit gradient: the same", implicit and TDS_GRADIENT / implicit.per_step_ns)
     name = "quadruped on four feet"
     for what, peer, batch, bound in (
         ("forward", "MuJoCo", 1, 3),
@@ -48,9 +50,9 @@ def evaluated(rows: Sequence[Row]) -> list[dict]:
         ratio = mine and theirs and theirs.per_step_ns / mine.per_step_ns
         judge.at_least(f"{name}, {what} ×{batch}: faster than {peer}", ratio, bound)
         if what == "gradient":
-            mine = ours(rows, QUADRUPED.name, what, batch, "unrolled")
+            mine = ours(rows, QUADRUPED.name, what, batch, "implicit")
             ratio = mine and theirs and theirs.per_step_ns / mine.per_step_ns
-            judge.told(f"{name}, unrolled gradient ×{batch}: faster than {peer}", ratio)
+            judge.told(f"{name}, implicit gradient ×{batch}: faster than {peer}", ratio)
     gradient = ours(rows, QUADRUPED.name, "gradient")
     judge.below(f"{name}, gradient: compile", gradient and gradient.compile_s, 15, "s")
     return judge.found

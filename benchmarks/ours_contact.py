@@ -12,6 +12,10 @@ from benchmarks.measure import Row, best, command_line, needs, one_thread, row
 from benchmarks.ours import PEER, Motion, prepared
 from benchmarks.workloads import Workload
 
+CHECKED_STEPS = {"five links": 500, "cube": 200}
+"""Steps after which gradients are compared with differences, so that all have been in contact; else all of them."""
+SMALL = 1e-7
+"""Of differences, by velocities [m/s, rad/s]."""
 MANY = 8
 """Contacts from which on only impulses with their implicit derivative are measured."""
 
@@ -30,19 +34,37 @@ def models(w: Workload) -> dict[str, dict]:
     return {"forward": forward, "gradient": gradient}
 
 
+def error(w: Workload, contact) -> float:
+    """Of the gradient with respect to the starting velocities, by central differences, relative to the largest entry.
+
+    The mechanism starts in motion, so that contacts slip.
+    """
+    motion = Motion(w, 1, CHECKED_STEPS.get(w.name, w.steps), contact=contact)
+    velocities = slice(w.nq, w.nq + w.nv)
+    motion.start[:, velocities] = np.random.default_rng(0).normal(0.0, 0.3, w.nv)
+    rollout = motion.rollout()
+    found = motion.reverse(rollout)().start[0, velocities]
+    motion.start = np.repeat(motion.start, 2 * w.nv, axis=0)
+    motion.start[:, velocities] += SMALL * np.concatenate([np.eye(w.nv), -np.eye(w.nv)])
+    plus, minus = np.split(motion.forward(rollout)().outputs.sum(axis=(1, 2)), 2)
+    expected = (plus - minus) / (2.0 * SMALL)
+    return float(np.max(np.abs(found - expected)) / np.max(np.abs(expected)))
+
+
 def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
     """Motions and gradients of one trajectory and of batches."""
     version = needs("hybridsim", "jax", "llvmlite")
     rows = []
     for what, contacts in models(w).items():
         for method, contact in contacts.items():
+            off = f"; off by {error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
             for batch in batches:
                 steps = steps_of(w, batch)
                 motion = Motion(w, batch, steps, contact=contact)
                 bind = motion.reverse if what == "gradient" else motion.forward
                 call, compile_s, cached_s = prepared(motion.rollout, bind)
                 result = call()
-                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else wanted(w)
+                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else wanted(w) + off
                 if what == "gradient" and not all(np.isfinite(x).all() for x in (result.start, result.inputs)):
                     raise ValueError(f"{w.title}, {method}: the gradient is not finite")
                 about = {"batch": batch, "steps": steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}

@@ -45,14 +45,17 @@ def on_plane(
     return builder.build()
 
 
-def stack(boxes: int = 5, half: float = 0.05, mass: float = 1.0, offset: float = 1e-3, **surface) -> Model:
-    """Boxes on each other, a little out of line."""
+def stack(
+    boxes: int = 5, half: float = 0.05, mass: float = 1.0, offset: float = 1e-3, turn: float = 0.0, **surface
+) -> Model:
+    """Boxes on each other, out of line by about an offset [m] and turned against each other by up to an angle [rad]."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("stack").passive()
     builder.add_geom("world", "plane", (), name="floor", **surface)
     for k in range(boxes):
         x, y = offset * rng.normal(size=2)
-        home = (x, y, half * (2 * k + 1), 1, 0, 0, 0)
+        yaw = rng.uniform(-turn, turn) if turn else 0.0
+        home = (x, y, half * (2 * k + 1), np.cos(0.5 * yaw), 0, 0, np.sin(0.5 * yaw))
         inertia = inertia_of("box", (half,) * 3, mass)
         builder.add_body(f"box{k}", joint=f"free{k}", kind="free", mass=mass, inertia=inertia, home=home)
         builder.add_geom(f"box{k}", "box", (half,) * 3, name=f"box{k}", **surface)

@@ -26,9 +26,9 @@ EDGE_ADVANTAGE = 1e-3
 """How much more two edges must separate than any face, by the smaller box's size, to count: faces bear better."""
 PARALLEL = 1e-6
 """Squared sine of the angle below which two edges count as parallel."""
-FIRST_FACE = 1e-9
-"""How much more [m] a face of the second box must separate than one of the first to count: of stacked boxes, rounding
-would choose now one and now the other."""
+FIRST_FACE = 1e-3
+"""How much more a face of the second box must separate than one of the first to count, by the smaller box's half edges:
+otherwise the ripples of stacked boxes would choose now one and now the other, and with it other points."""
 
 
 ROUND = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
@@ -57,19 +57,20 @@ def box_box(a: Placed, b: Placed) -> Points:
         reach = jnp.abs(axes @ first.axes.T) @ first.half + jnp.abs(axes @ second.axes.T) @ second.half
         return jnp.abs(axes @ d) - reach
 
-    face_gaps = gaps(jnp.concatenate([first.axes, second.axes])) + np.repeat([FIRST_FACE, 0.0], 3)
+    size = jnp.minimum(first.half.sum(), second.half.sum())
+    face_gaps = gaps(jnp.concatenate([first.axes, second.axes]))
     pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
     squared = jnp.sum(pairs * pairs, axis=1)
     is_parallel = squared < PARALLEL
     pairs = jnp.where(is_parallel[:, None], 0.0, pairs) / jnp.sqrt(jnp.where(is_parallel, 1.0, squared))[:, None]
     edge_gaps = jnp.where(is_parallel, -FAR, gaps(pairs))
 
-    best_face, best_edges = jnp.argmax(face_gaps), jnp.argmax(edge_gaps)
+    best_face = jnp.argmax(face_gaps + size * np.repeat([FIRST_FACE, 0.0], 3))
+    best_edges = jnp.argmax(edge_gaps)
     face_gap, edge_gap = pick(face_gaps, best_face), pick(edge_gaps, best_edges)
     by_face = _by_face(first, second, best_face)
     by_edges = _by_edges(first, second, best_edges, pick(pairs, best_edges), edge_gap)
-    margin = EDGE_ADVANTAGE * jnp.minimum(first.half.sum(), second.half.sum())
-    return jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
+    return jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + EDGE_ADVANTAGE * size, x, y), by_edges, by_face)
 
 
 def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""]) -> Points:

@@ -89,8 +89,12 @@ def candidates(
         self_collision: can bodies of one tree touch each other?
 
     Raises:
+        TypeError: patterns that are not a sequence of texts.
         ValueError: a pattern matches no pair, or a shape lacks the points or heights that it consists of.
     """
+    for what, patterns in (("only", only), ("exclude", exclude)):
+        if isinstance(patterns, str):
+            raise TypeError(f"{what} takes a tuple of patterns: {what}=({patterns!r},)")
     geometry, topology = model.geometry, model.topology
     explicit = {frozenset(pair) for pair in geometry.explicit_pairs}
     found, unmatched, impossible = [], {*only, *exclude}, Counter()
@@ -129,7 +133,7 @@ def _may_touch(
         return True
     if not (a.group & b.mask or b.group & a.mask):
         return False
-    if any({a.link, b.link} == set(pair) for pair in geometry.excluded_pairs):
+    if any({a.link, b.link} == set(pair) for pair in (*geometry.excluded_pairs, *geometry.carried_pairs)):
         return False
     if WORLD in (a.body, b.body):
         return True

@@ -26,16 +26,17 @@ from hybridsim.contact.pair_numbers import PairNumbers, larger, per_pair
 from hybridsim.contact.touch import Touch, body_wrenches
 from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.model import Model
+from hybridsim.model.topology import WORLD
 from hybridsim.taps.taps import Taps
 
 WEIGHT_DEPTH = 0.002
-"""Least depth [m] at which one contact of default stiffness bears the weight of the whole model."""
+"""Least depth [m] at which one contact of default stiffness bears the weight of the two mechanisms that touch."""
 STABLE_STEP = 3.0
 """That depth by what the weight would move the contact's apparent mass in a step; half of it is where steps diverge."""
 DAMPING_PER_STIFFNESS = 1.0
 """Default damping by stiffness [s/m]."""
 LEAST_TRANSITION = 0.01
-"""Least default velocity [m/s] over which friction rises; otherwise a step under the whole weight just stops a slip."""
+"""Least default velocity [m/s] over which friction rises; otherwise a step under that weight just stops a slip."""
 
 
 class CompliantContact(AbstractContact):
@@ -44,7 +45,7 @@ class CompliantContact(AbstractContact):
     friction: PairNumbers = None
     """Coulomb's μ per pair; by default the larger one of the two surfaces."""
     stiffness: PairNumbers = None
-    """k [N/mⁿ] per pair; by default one contact bears the whole model at 2 mm, or at more if the time step wants it."""
+    """k [N/mⁿ] per pair; by default a contact bears its mechanisms at 2 mm, or at more if the time step wants it."""
     damping: PairNumbers = None
     """d [N·s/mⁿ⁺¹] per pair; by default 1 s/m times the stiffness."""
     exponent: PairNumbers = 1.5
@@ -65,7 +66,7 @@ class CompliantContact(AbstractContact):
     def __check_init__(self):
         if isinstance(self.law, str) and self.law not in LAWS:
             raise ValueError(f"unknown friction law {self.law!r}; choose one of {', '.join(LAWS)}")
-        if self.reach < 0.0:
+        if not self.reach >= 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
     def bound(self, model: Model, dt: Scalar) -> "CompliantContact":
@@ -76,11 +77,12 @@ class CompliantContact(AbstractContact):
         if stiffness is None or law.wants_transition:
             # what one step of the whole weight would change a contact's velocity by
             of_shapes, _ = inverse_masses(model)
+            weight = _weights(model, pairs)
             jump = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
-            jump = jump * _weight(model) * float(dt)
+            jump = jump * weight * float(dt)
             if stiffness is None:
                 depth = np.maximum(WEIGHT_DEPTH, STABLE_STEP * jump * float(dt))
-                stiffness = _weight(model) / depth ** np.asarray(exponent)
+                stiffness = weight / depth ** np.asarray(exponent)
             mu = larger(model.geometry.friction, pairs) if self.friction is None else self.friction
             mu = per_pair("friction", np.asarray(mu) if self.friction is None else mu, pairs)
             law = law.with_transition(np.maximum(LEAST_TRANSITION, mu * jump))
@@ -122,6 +124,15 @@ def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping
     return jnp.maximum((stiffness + damping * speed) * power, 0.0)
 
 
-def _weight(model: Model) -> float:
-    """[N]; 9.81 m/s² where there is no gravity."""
-    return float(np.sum(np.asarray(model.body.mass))) * (float(np.linalg.norm(np.asarray(model.gravity))) or 9.81)
+def _weights(model: Model, pairs: Candidates) -> np.ndarray:
+    """Of the mechanisms that each pair's shapes belong to, together [N]; by 9.81 m/s² where there is no gravity."""
+    mass = np.asarray(model.body.mass)
+    roots = [chain[0] for chain in model.topology.ancestors]
+    of_tree = {root: sum(mass[k] for k, own in enumerate(roots) if own == root) for root in set(roots)}
+    gravity = float(np.linalg.norm(np.asarray(model.gravity))) or 9.81
+
+    def trees(pair) -> set[int]:
+        bodies = (pairs.infos[shape].body for shape in (pair.first, pair.second))
+        return {roots[body] for body in bodies if body != WORLD}
+
+    return gravity * np.array([sum(of_tree[root] for root in trees(pair)) for pair in pairs.pairs])

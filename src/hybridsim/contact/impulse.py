@@ -101,20 +101,23 @@ class ImpulseContact(AbstractContact):
         for what, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
             if value not in choices:
                 raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(choices)}")
-        if self.sweeps < 1:
-            raise ValueError(f"projected Gauss–Seidel needs at least one sweep, not {self.sweeps}")
-        if self.reach < 0.0:
+        if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
+            raise ValueError(f"projected Gauss–Seidel needs a whole number of sweeps, at least one, not {self.sweeps}")
+        if not isinstance(self.stabilisation, Stabilisation):
+            raise TypeError(f"stabilisation is Recovery(), Erp() or Baumgarte(), not {self.stabilisation!r}")
+        if not self.reach >= 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
     def bound(self, model: Model, dt: Scalar) -> "ImpulseContact":
         del dt
         pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
 
-        def numbers(what: str) -> AnyArray | None:
+        def numbers(what: str, **bounds) -> AnyArray | None:
             given = getattr(self, what)
-            return None if given is None else per_pair(what, given, pairs)
+            return None if given is None else per_pair(what, given, pairs, **bounds)
 
-        given = {what: numbers(what) for what in ("friction", "restitution", "softness", "cfm")}
+        given = {what: numbers(what) for what in ("friction", "softness", "cfm")}
+        given["restitution"] = numbers("restitution", most=1.0)
         joints, (of_shapes, of_joints) = joint_rows(model), inverse_masses(model)
         of_pairs = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
         return replace(

@@ -15,25 +15,28 @@ PairNumbers = AnyArray | float | Mapping[str, float] | None
 """One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*|floor": 0.8}`, where the last match counts."""
 
 
-def per_pair(what: str, given: PairNumbers, candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Given numbers as one per pair; raises `ValueError` for numbers that do not fit."""
+def per_pair(
+    what: str, given: PairNumbers, candidates: Candidates, most: float = np.finfo(float).max
+) -> Float[AnyArray, " npairs"]:
+    """Given numbers as one per pair; raises `ValueError` for numbers that do not fit, or are more than the `most`."""
     names = [pair.name for pair in candidates.pairs]
     if isinstance(given, Mapping):
-        values = np.full(len(names), np.nan)
+        values, told = np.zeros(len(names)), np.zeros(len(names), dtype=bool)
         for pattern, value in given.items():
             found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
             if not found:
                 raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; there are {_listed(names)}")
-            values[found] = value
-        if np.isnan(values).any():
-            missing = [name for name, value in zip(names, values, strict=True) if np.isnan(value)]
+            values[found], told[found] = value, True
+        if not told.all():
+            missing = [name for name, is_told in zip(names, told, strict=True) if not is_told]
             raise ValueError(f"{what} is not told for {_listed(missing)}; add '*' for all others")
-        return values
-    values = as_floats(given)
+    else:
+        values = as_floats(given)
     if values.shape not in ((), (len(names),)):
         raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {_listed(names)}")
-    if not isinstance(values, Tracer) and not ((values >= 0.0) & np.isfinite(values)).all():
-        raise ValueError(f"{what} must be finite and not negative, not {values.tolist()}")
+    if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= most)).all():
+        bounds = f"between 0 and {most:g}" if most < np.finfo(float).max else "finite and not negative"
+        raise ValueError(f"{what} must be {bounds}, not {values.tolist()}")
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
 
 

@@ -12,14 +12,22 @@ LOW_BEFORE_FAR = 10.0
 """How much farther out a point must be, by how much higher it lies, to be chosen instead of a lower one."""
 SAME_PLACE = 1e-6
 """Points nearer to each other than this [m] are one."""
-_ORDER = 1e-9 * np.array([0.8, 0.6])
-"""Which of equally low points comes first; without it, rounding would choose now one and now the other."""
+LOW_BEFORE_FIRST = 1000.0
+"""The same for the first point, which has to be the lowest one wherever that matters."""
+_FIRST = np.array([0.8, 0.6])
+"""The direction in which the first point lies farthest out among equally low ones.
+
+Were it simply the lowest, the ripples of bodies at rest would choose now one and now another, and what contacts
+remember of the last step would go to other points.
+"""
+_LEAN = 1e-5 * _FIRST
+"""What is added to distances for the same reason: of points that lie equally far out, always the same is chosen."""
 
 
 def spread(
     flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], there: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
-    """Four of some points: the lowest, the farthest from it, from the line through both, and from the triangle.
+    """Four of some points: one of the lowest, the farthest from it, from the line through both, and from the triangle.
 
     Of a convex quadrilateral these are always the four corners. The lower a point, the less far out it must be; where
     nothing but a corner or an edge is near the surface, fewer than four points are left.
@@ -38,9 +46,10 @@ def spread(
     def best(score: Float[AnyArray, " n"]) -> Int[AnyArray, ""]:
         return jnp.argmax(jnp.where(there, score, -np.inf))
 
-    lowest = best(flat @ _ORDER - heights)
-    away = flat - pick(flat, lowest)[None]
-    cost = LOW_BEFORE_FAR * (heights - pick(heights, lowest))
+    above = heights - jnp.min(jnp.where(there, heights, np.inf))
+    first = best(flat @ _FIRST - LOW_BEFORE_FIRST * above)
+    away = flat - pick(flat, first)[None]
+    cost = LOW_BEFORE_FAR * above - flat @ _LEAN
     farthest = best(_length(away) - cost)
     line = pick(away, farthest)
     length = _length(line)
@@ -52,7 +61,7 @@ def spread(
     corner = pick(x, third), pick(y, third)
     # how far a point is beyond the sides of the triangle (0, 0), (length, 0), corner
     right, left = _beyond(x - length, y, corner[0] - length, corner[1]), -_beyond(x, y, *corner)
-    chosen = jnp.stack([lowest, farthest, third, best(jnp.maximum(jnp.maximum(right, left), -y) - cost)])
+    chosen = jnp.stack([first, farthest, third, best(jnp.maximum(jnp.maximum(right, left), -y) - cost)])
 
     places = [pick(flat, chosen[k]) for k in range(4)]
     is_new = [

@@ -62,7 +62,7 @@ class Erp(Stabilisation):
     """Error reduction parameter, per pair."""
 
     def bound(self, candidates: Candidates) -> "Erp":
-        return Erp(per_pair("erp", self.erp, candidates))
+        return Erp(per_pair("erp", self.erp, candidates, most=1.0))
 
     def opening(self, gap, velocity, dt, geometry, candidates):
         return -_each(self.erp, candidates) * gap / dt

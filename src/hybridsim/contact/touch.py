@@ -52,7 +52,7 @@ class Motion(eqx.Module):
 def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps) -> Touch:
     """All contacts of bodies at these poses and with these velocities."""
     if not candidates.nc:
-        return Touch(np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)), np.zeros((0, 3)))
+        return Touch(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
     points = detect(model.geometry, X_WB, candidates)
     gap = taps("contact.gap", points.gap)
     point = taps("contact.point", 0.5 * (points.on_first + points.on_second))

@@ -209,6 +209,7 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
         data=tuple(np.asarray(g.data, dtype=float) for g in geoms if g.data is not None),
         excluded_pairs=tuple(spec.excluded_pairs),
         explicit_pairs=tuple(spec.explicit_pairs),
+        carried_pairs=tuple(spec.carried_pairs),
     )
 
 

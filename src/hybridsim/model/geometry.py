@@ -92,6 +92,8 @@ class Geometry(eqx.Module):
     """Pairs of links (see `GeomInfo.link`) whose shapes never collide."""
     explicit_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of shapes that collide whatever their groups say."""
+    carried_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    """Pairs of a link that is part of the world and one that hangs on it by a joint, which do not collide."""
 
 
 def no_geometry() -> Geometry:

@@ -166,3 +166,5 @@ class ModelSpec:
     """Pairs of links (bodies, merged ones included) whose shapes never collide."""
     explicit_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of shapes that collide whatever their groups say."""
+    carried_pairs: list[tuple[str, str]] = field(default_factory=list)
+    """Links at rest, and links on a joint that hangs on them; found when the former are merged into the world."""

@@ -22,6 +22,9 @@ import numpy as np
 LIBRARIES = ("builtins", "collections", "functools", "types", "hybridsim", "jax", "jaxlib", "equinox", "numpy")
 """Packages whose code stays the same as long as their version does (hybridsim's own is told by its hash)."""
 
+A_NUMBER, NOTHING = jax.tree.structure(0), jax.tree.structure(None)
+"""What JAX calls a leaf is either of them, and one is not the other: what is left out is computed from the model."""
+
 
 class _Nameless(Exception):
     """Something of which a name would not tell what it does."""
@@ -42,12 +45,11 @@ def program_name(structure: Any, parts: Iterable[Any]) -> str | None:
 
 
 def _tree(structure: Any) -> str:
-    if jax.tree_util.treedef_is_leaf(structure):
+    if structure == A_NUMBER:
         return "*"
-    node = structure.node_data()
-    if node is None:
+    if structure == NOTHING:
         return "None"
-    kind, about = node
+    kind, about = structure.node_data()
     return f"{_value(kind)}[{_value(about)}]({', '.join(_tree(child) for child in structure.children())})"
 
 

@@ -1,0 +1,80 @@
+"""What users may ask of contact, what is refused, and what the simulator finds by itself."""
+
+import numpy as np
+import pytest
+
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.stabilisation import Erp
+from hybridsim.io.load import load_model
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.sim.rollout import simulate
+from hybridsim.sim.simulator import Simulator
+from support.contact_scenes import on_plane
+
+BASE_AND_LINK = """<robot name="arm">
+<link name="base"><collision><geometry><box size="0.4 0.4 0.4"/></geometry></collision></link>
+<link name="foot"><collision><geometry><box size="0.5 0.5 0.1"/></geometry></collision></link>
+<link name="arm"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+  <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+  <collision><origin xyz="0.2 0 0"/><geometry><box size="0.4 0.1 0.1"/></geometry></collision></link>
+<link name="hand"><collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+<joint name="to_foot" type="fixed"><parent link="base"/><child link="foot"/></joint>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+<joint name="to_hand" type="fixed"><parent link="arm"/><child link="hand"/></joint>
+</robot>"""
+
+
+def test_an_arm_does_not_collide_with_the_base_that_carries_it(tmp_path):
+    """Nor do links that are fixed to the one with links that are fixed to the other."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(BASE_AND_LINK)
+    sim = Simulator(load_model(path), contact="impulse")
+    assert sim.contact.watched.names == ()
+    motion = simulate(sim, sim.initial_state(q=[0.5]), steps=100)
+    assert abs(motion.qd[-1, 0]) > 0.1
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_joint_limits_need_no_shapes(backend):
+    arm = ModelBuilder("arm").passive()
+    arm.add_body(
+        "link", joint="hinge", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01), upper=0.3
+    )
+    motion = simulate(Simulator(arm.build(), contact="impulse", backend=backend), steps=1000)
+    assert motion.q[-1, 0] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_default_compliance_is_that_of_the_mechanisms_that_touch():
+    """A heavy body far away changes nothing."""
+
+    def contact(other: float):
+        scene = ModelBuilder("two").passive()
+        for name, mass, x in (("block", 1.0, 0.0), ("other", other, 3.0)):
+            home = (x, 0, 0.1, 1, 0, 0, 0)
+            scene.add_body(name, joint=f"{name}_root", kind="free", mass=mass, inertia=(0.01, 0.01, 0.01), home=home)
+            scene.add_geom(name, "sphere", (0.1,), name=name)
+        scene.add_geom("world", "plane", (), name="floor")
+        return Simulator(scene.build(), contact=CompliantContact(only=("block|floor",))).contact
+
+    light, heavy = contact(1.0), contact(500.0)
+    np.testing.assert_array_equal(light.stiffness, heavy.stiffness)
+    np.testing.assert_array_equal(light.law.transition, heavy.law.transition)
+
+
+WRONG = {
+    "negative": (lambda: ImpulseContact(friction=-0.5), "finite and not negative"),
+    "negative by name": (lambda: ImpulseContact(friction={"*": -0.5}), "finite and not negative"),
+    "infinite by name": (lambda: ImpulseContact(friction={"*": np.inf}), "finite and not negative"),
+    "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and not negative"),
+    "too bouncy": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
+    "more than the whole penetration": (lambda: ImpulseContact(stabilisation=Erp(3.0)), "between 0 and 1"),
+    "reach": (lambda: ImpulseContact(reach=float("nan")), "must not be negative"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_named(case):
+    make, message = WRONG[case]
+    with pytest.raises(ValueError, match=message):
+        Simulator(on_plane("sphere", (0.1,)), contact=make())
