@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hybridsim.io.hulls import with_hulls as with_hulls
     from hybridsim.io.load import load_model as load_model
     from hybridsim.model.builder import ModelBuilder as ModelBuilder
+    from hybridsim.model.floor import with_floor as with_floor
     from hybridsim.model.model import Model as Model
     from hybridsim.sim.export_c import export_c as export_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
@@ -53,6 +54,7 @@ _HOME = {
     "load_model": "io.load",
     "convert": "io.convert",
     "export": "io.export",
+    "with_floor": "model.floor",
     "with_hulls": "io.hulls",
     "kinematics": "dynamics.kinematics",
     "forward_dynamics": "dynamics.aba",
@@ -110,6 +112,7 @@ __all__ = [
     "rollout",
     "simulate",
     "step",
+    "with_floor",
     "with_hulls",
 ]
 __version__ = "0.1.0"

@@ -6,8 +6,10 @@ import pytest
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.contact.stabilisation import Erp
+from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.floor import with_floor
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import on_plane
@@ -29,10 +31,26 @@ def test_an_arm_does_not_collide_with_the_base_that_carries_it(tmp_path):
     """Nor do links that are fixed to the one with links that are fixed to the other."""
     path = tmp_path / "arm.urdf"
     path.write_text(BASE_AND_LINK)
-    sim = Simulator(load_model(path), contact="impulse")
+    with pytest.warns(ModelWarning, match="with_floor"):
+        sim = Simulator(load_model(path), contact="impulse")
     assert sim.contact.watched.names == ()
     motion = simulate(sim, sim.initial_state(q=[0.5]), steps=100)
     assert abs(motion.qd[-1, 0]) > 0.1
+
+
+def test_a_model_without_a_floor_is_given_one():
+    ball = ModelBuilder("ball").passive()
+    ball.add_body("ball", joint="root", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01), home=(0, 0, 1, 1, 0, 0, 0))
+    ball.add_geom("ball", "sphere", (0.1,), name="ball", group=4, mask=4)
+    model = with_floor(ball.build(), 0.5, friction=0.3, restitution=0.2)
+    sim = Simulator(model, contact="impulse")
+    assert sim.contact.watched.names == ("ball|floor",)
+    assert simulate(sim, steps=2000).q[-1, 2] == pytest.approx(0.6, abs=1e-4)
+    assert model.geometry.friction[-1] == 0.3 and model.geometry.restitution[-1] == 0.2
+    with pytest.raises(ValueError, match="already has"):
+        with_floor(model)
+    with pytest.raises(ValueError, match="restitution between"):
+        with_floor(model, friction=-1.0, name="other")
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
@@ -78,3 +96,11 @@ def test_mistakes_are_named(case):
     make, message = WRONG[case]
     with pytest.raises(ValueError, match=message):
         Simulator(on_plane("sphere", (0.1,)), contact=make())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"friction": -0.5}, {"friction": np.nan}, {"restitution": 5.0}, {"softness": np.inf}]
+)
+def test_surfaces_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ModelError, match=next(iter(wrong))):
+        on_plane("sphere", (0.1,), **wrong)

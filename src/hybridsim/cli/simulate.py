@@ -31,6 +31,7 @@ def simulate(
     dt: float | None = None,
     integrator: Literal["euler", "rk4", "implicit"] = "euler",
     contact: Literal["none", "impulse", "compliant"] = "none",
+    floor: float | None = None,
     start: dict[str, float] = {},  # noqa: B006 - never changed
     velocity: dict[str, float] = {},  # noqa: B006
     command: dict[str, float] = {},  # noqa: B006
@@ -48,6 +49,7 @@ def simulate(
       hybridsim simulate cartpole --start hinge 0.1 --command slider 1.5
       hybridsim simulate robot.urdf --base free --integrator implicit --dt 0.002
       hybridsim simulate cube --contact impulse --velocity root.wx 5
+      hybridsim simulate robot.urdf --base free --contact impulse --floor 0 --start root.z 0.5
 
     Args:
         model: file or built-in mechanism.
@@ -57,6 +59,7 @@ def simulate(
         dt: time step [s]; the model's own by default.
         integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
         contact: whether bodies touch, by impulses (needs the integrator euler) or by compliant forces.
+        floor: height of a floor to put under the mechanism [m].
         start: coordinates to start from, by name, where they differ from home.
         velocity: velocities to start with, by name [rad/s, m/s].
         command: constant commands of actuators, by name; zero for the others.
@@ -75,6 +78,15 @@ def simulate(
         raise HybridsimError(f"--every {every}: every step is 1, every second one is 2, and so on")
     for path in (out, plot):
         refuse_to_overwrite(model, path)
+    if floor is not None:
+        from hybridsim.model.floor import with_floor
+
+        if contact == "none":
+            raise HybridsimError("--floor: nothing touches it without --contact impulse or --contact compliant")
+        try:
+            mechanism = with_floor(mechanism, floor)
+        except ValueError as error:
+            raise HybridsimError(str(error)) from None
     if contact != "none":
         from hybridsim.io.hulls import with_hulls
 

@@ -25,6 +25,7 @@ def settings_problems(spec: ModelSpec) -> Iterator[Problem]:
     """Settings that the engine could not use or would use wrongly."""
     for body in spec.bodies:
         yield from _joint_settings(body.joint)
+    yield from _surface_problems(spec)
     yield from _home_problems(spec)
     yield from _part_names(spec)
     if not np.isfinite(spec.gravity).all():
@@ -59,6 +60,24 @@ def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
         value = getattr(joint, field)
         if value is not None and not (np.isfinite(value) and value >= 0.0):
             yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must not be negative")
+
+
+def _surface_problems(spec: ModelSpec) -> Iterator[Problem]:
+    for geom in spec.geoms:
+        for field, most in (
+            ("friction", np.inf),
+            ("restitution", 1.0),
+            ("recovery_time", np.inf),
+            ("softness", np.inf),
+        ):
+            value = getattr(geom, field)
+            if not (np.isfinite(value) and 0.0 <= value <= most):
+                yield problem_at(
+                    geom.source,
+                    "geom.surface",
+                    f"{field.replace('_', ' ')} of shape {geom.name!r} is {value:g}",
+                    "it must not be negative" if most > 1.0 else "it must be between 0 and 1",
+                )
 
 
 def _home_problems(spec: ModelSpec) -> Iterator[Problem]:

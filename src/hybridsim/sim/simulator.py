@@ -1,5 +1,6 @@
 """Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
 
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +11,7 @@ from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
 from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.core.errors import ModelWarning
 from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import JointType
@@ -132,7 +134,11 @@ def _bound_contact(given: AbstractContact | str | None, model: Model, dt: Scalar
             f"{type(contact).__name__} corrects the velocities of a step once, which the integrator {integrator!r} "
             "does not allow: use 'euler', or compliant contact"
         )
-    return contact.bound(model, dt)
+    contact = contact.bound(model, dt)
+    if model.geometry.infos and not (contact.watched.nc or isinstance(contact, NoContact)):
+        message = f"no two shapes of model {model.name!r} can touch; `hybridsim.with_floor(model)` adds a floor"
+        warnings.warn(message, ModelWarning, stacklevel=3)
+    return contact
 
 
 def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
