@@ -22,8 +22,8 @@ from rich.progress import Progress
 
 from benchmarks import toss_figure
 from benchmarks import toss_report as report
-from benchmarks.gradients import source
 from benchmarks.report import console
+from benchmarks.running import source
 from benchmarks.toss_data import ROUNDS, TABLE_HEIGHT, Errors, MissingData, Round, load
 from benchmarks.toss_fit import FULL, QUICK, Effort, Fit, fit, planned
 from benchmarks.toss_simulators import MUJOCO, SIMULATORS, STEPS_PER_FRAME, forms

@@ -103,6 +103,7 @@ def test_terrain_that_many_stand_on_is_not_copied(crowd):
     assert "f64[2,4,5]" not in program and "f64[4,5]" in program
 
 
+@pytest.mark.slow
 def test_derivatives_reach_sizes_placements_and_data(crowd):
     model, _ = crowd
     listed = candidates(model, only=["points*|deck", "mesh*|floor", "sphere*|hills"])

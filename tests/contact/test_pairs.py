@@ -19,13 +19,17 @@ from support.contact_pairs import (
     random_scene,
 )
 
-SLOW = [
-    *((kind, Shape.HEIGHTFIELD) for kind in (Shape.CAPSULE, Shape.POINTS, Shape.MESH)),
-    *((kind, Shape.PLANE) for kind in (Shape.CAPSULE, Shape.POINTS)),
-    *((Shape.MESH, kind) for kind in (Shape.SPHERE, Shape.BOX)),
+QUICK = [
+    (Shape.SPHERE, Shape.CAPSULE),
+    (Shape.CAPSULE, Shape.BOX),
+    (Shape.BOX, Shape.BOX),
+    (Shape.BOX, Shape.PLANE),
+    (Shape.MESH, Shape.PLANE),
+    (Shape.SPHERE, Shape.HEIGHTFIELD),
+    (Shape.POLYGON, Shape.CYLINDER),
 ]
-"""Near relatives of others, since all that stands on terrain or a plane does so by its points; and what takes long."""
-KINDS = [pytest.param(k, id="_".join(k), marks=[pytest.mark.slow] if k in SLOW else []) for k in ROUTINES]
+"""One of every kind of routine; compiling the checks of all takes minutes."""
+KINDS = [pytest.param(k, id="_".join(k), marks=[] if k in QUICK else [pytest.mark.slow]) for k in ROUTINES]
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -64,14 +68,20 @@ def _check_motion(kinds):
 
 
 def _check_exchange(kinds):
-    """Exchanged shapes have the opposite contacts, in whatever order."""
+    """Exchanged shapes have the opposite contacts, in whatever order.
+
+    Not so boxes of which a face of either separates them almost equally well: there the first box's counts.
+    """
     scene = random_scene(kinds, 3)
     one, other = _contacts(kinds, scene), _contacts(kinds, scene.swapped())
     order = np.lexsort(np.moveaxis(np.round(one.on_first, 7), -1, 0), axis=-1)
     other_order = np.lexsort(np.moveaxis(np.round(other.on_second, 7), -1, 0), axis=-1)
     take = np.arange(BATCH)[:, None]
     there = present(one)[take, order]
-    assert (there == present(other)[take, other_order]).all()
+    alike = (there == present(other)[take, other_order]).all(axis=1)
+    alike &= (np.abs(one.gap[take, order] - other.gap[take, other_order]) < 1e-7).all(axis=1, where=there)
+    assert alike.mean() > (0.97 if kinds == (Shape.BOX, Shape.BOX) else 1.0 - 1e-9)
+    there &= alike[:, None]
     for mine, theirs, sign in (("gap", "gap", 1.0), ("normal", "normal", -1.0), ("on_first", "on_second", 1.0)):
         difference = getattr(one, mine)[take, order] - sign * getattr(other, theirs)[take, other_order]
         assert np.abs(difference[there]).max() < 1e-7
