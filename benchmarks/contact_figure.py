@@ -22,8 +22,8 @@ TITLES = {
 }
 STYLES = {
     (NATIVE, f"impulse, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse", OURS, "o", "-"),
-    (NATIVE, f"implicit, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse", OURS, "o", "-"),
-    (NATIVE, f"unrolled, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse, unrolled", OURS, "o", ":"),
+    (NATIVE, f"unrolled, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse", OURS, "o", "-"),
+    (NATIVE, f"implicit, {TESTED_SWEEPS} sweeps"): ("hybridsim, impulse, implicit gradient", OURS, "o", ":"),
     (NATIVE, "compliant"): ("hybridsim, compliant", OURS_XLA, "o", "-"),
     ("MuJoCo", ""): ("MuJoCo", "#3c4650", "s", "-"),
     ("MuJoCo", "differences"): ("MuJoCo, differences", "#3c4650", "s", ":"),

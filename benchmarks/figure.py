@@ -30,12 +30,8 @@ NAMES = {
     "Brax, forward mode": "Brax forward",
     "CasADi C, reverse": "CasADi C",
     "CasADi C by hand, reverse": "CasADi C by hand",
-    f"hybridsim native, implicit, {TESTED_SWEEPS} sweeps": "native implicit",
-    f"hybridsim native, unrolled, {TESTED_SWEEPS} sweeps": "native unrolled",
-    "hybridsim native, implicit, default sweeps": "native implicit, default",
-    "hybridsim native, implicit, 1 sweep": "native implicit, 1 sweep",
-    "hybridsim native, compliant": "native compliant",
-    "MJX, 1 iteration": "MJX, 1 iteration",
+    f"hybridsim native, unrolled, {TESTED_SWEEPS} sweeps": "native, impulse",
+    "hybridsim native, compliant": "native, compliant",
 }
 
 
@@ -45,8 +41,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     axes = figure.subplots(2, 3, gridspec_kw={"height_ratios": (1.35, 1.0)})
     _bars(axes[0, 0], "a  Network of 175 parameters", _gradients(rows, "5a", "value and gradient"), 1)
     _bars(axes[0, 1], "b  Double pendulum, 500 steps", _gradients(rows, "W1", "gradient"), W1.steps)
-    on_ground = _gradients(rows, FIVE_LINKS.name, "gradient")
-    _bars(axes[0, 2], "c  Five-link pendulum on the ground, 5000 steps", on_ground, FIVE_LINKS.steps)
+    # the implicit gradient is not exact with few sweeps
+    on_ground = [r for r in _gradients(rows, FIVE_LINKS.name, "gradient") if not r.method.startswith("implicit")]
+    _bars(axes[0, 2], "c  Five links on the ground, 5000 steps", on_ground, FIVE_LINKS.steps)
     _links(axes[1, 0], rows)
     _batches(axes[1, 1], rows)
     _threads(axes[1, 2], rows)
