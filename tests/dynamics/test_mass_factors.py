@@ -18,7 +18,12 @@ SPECS = {"every kind of joint": EVERY_KIND, "mimics": WITH_MIMICS}
 
 def factors_of(model) -> tuple[MassFactors, jax.Array, np.ndarray]:
     q, qd, torque = random_state(model, seed=2)
-    return mass_factors(model, kinematics(model, q, qd), body_inertias(model)), mass_matrix(model, q), torque
+
+    @jax.jit
+    def both(model, q, qd):
+        return mass_factors(model, kinematics(model, q, qd), body_inertias(model)), mass_matrix(model, q)
+
+    return *both(model, q, qd), torque
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())

@@ -162,7 +162,13 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+# forward dynamics contain kinematics and inverse dynamics
+CONTAINED = ("kinematics and energies", "inverse dynamics", "regressor")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in CONTAINED else []) for name in ALGORITHMS]
+)
 def test_algorithm(model, name):
     check_derivatives(lambda p: ALGORITHMS[name](*_at(model, p)), _parameters(model, MODEL_PARAMETERS))
 

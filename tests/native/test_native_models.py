@@ -22,7 +22,7 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.networks import MLP
 from support.real_models import URDF, bullet_file, suite_file
 
-QUICK = (("cartpole", True),)
+QUICK = (("pendulum", True),)
 """Mechanisms of the default run, and whether with a graft; XLA takes long to compile the others."""
 IMPORTED = ("laikago", "a1", "panda", "humanoid")
 DENSE = ("cartpole", "ball", "arm")

@@ -47,9 +47,9 @@ MJCF |= {f"bullet_{name}": partial(bullet_file, f"mjcf/{name}.xml") for name in 
 
 # large mechanisms, or near relatives of others: compiled only in the slow run
 SLOW = {"humanoid_CMU", "manipulator", "stacker", "ball_in_cup", "point_mass"}
-SLOW |= {f"bullet_{name}" for name in BULLET_MJCF} - {"bullet_ant", "bullet_striker", "bullet_capsule"}
-SLOW |= {"hopper", "reacher", "finger", "swimmer"}
-SLOW |= {"aliengo", "mini_cheetah", "racecar", "r2d2", "kuka", "xarm"}
+SLOW |= {f"bullet_{name}" for name in BULLET_MJCF} - {"bullet_ant", "bullet_capsule"}
+SLOW |= {"hopper", "reacher", "finger", "swimmer", "cheetah", "fish"}
+SLOW |= {"a1", "aliengo", "mini_cheetah", "racecar", "r2d2", "kuka", "xarm"}
 
 
 def _cases(names):
