@@ -5,7 +5,7 @@ import pytest
 
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.stabilisation import Erp
+from hybridsim.contact.stabilisation import Baumgarte, Erp
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
@@ -51,6 +51,15 @@ def test_a_model_without_a_floor_is_given_one():
         with_floor(model)
     with pytest.raises(ValueError, match="restitution between"):
         with_floor(model, friction=-1.0, name="other")
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-2])
+@pytest.mark.parametrize("stabilisation", [Erp(), Baumgarte()], ids=["erp", "baumgarte"])
+def test_defaults_of_stabilisations_fit_every_time_step(stabilisation, dt):
+    model = on_plane("box", (0.05, 0.05, 0.05), height=0.1)
+    sim = Simulator(model, contact=ImpulseContact(stabilisation=stabilisation), dt=dt)
+    motion = simulate(sim, steps=round(1.0 / dt))
+    assert motion.q[:, 2].max() < 0.1501 and motion.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])

@@ -21,6 +21,8 @@ from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.geometry import Geometry
 
 PerContact = Float[AnyArray, " nc"]
+DEFAULT_ERP = 0.05
+"""Share of a penetration that is undone in a step."""
 
 
 class Stabilisation(eqx.Module):
@@ -58,7 +60,7 @@ class Recovery(Stabilisation):
 class Erp(Stabilisation):
     """A share of the penetration is undone in every step."""
 
-    erp: PairNumbers = 0.05
+    erp: PairNumbers = DEFAULT_ERP
     """Error reduction parameter, per pair."""
 
     def bound(self, candidates: Candidates) -> "Erp":
@@ -71,14 +73,19 @@ class Erp(Stabilisation):
 class Baumgarte(Stabilisation):
     """Penetrations decay like a damped oscillator."""
 
-    alpha: PairNumbers = 500.0
-    """α [1/s] per pair; 1/(2 dt) stops the penetration at once, less lets it go on."""
-    beta: PairNumbers = 224.0
-    """β [1/s] per pair."""
+    alpha: PairNumbers = None
+    """α [1/s] per pair; by default 1/(2 dt), which stops the penetration at once; less lets it go on."""
+    beta: PairNumbers = None
+    """β [1/s] per pair; by default as much as undoes a twentieth of the penetration in every step."""
 
     def bound(self, candidates: Candidates) -> "Baumgarte":
-        return Baumgarte(per_pair("alpha", self.alpha, candidates), per_pair("beta", self.beta, candidates))
+        alpha, beta = (
+            None if given is None else per_pair(what, given, candidates)
+            for what, given in (("alpha", self.alpha), ("beta", self.beta))
+        )
+        return Baumgarte(alpha, beta)
 
     def opening(self, gap, velocity, dt, geometry, candidates):
-        alpha, beta = _each(self.alpha, candidates), _each(self.beta, candidates)
-        return (1.0 - 2.0 * alpha * dt) * velocity - beta * beta * dt * gap
+        left = 0.0 if self.alpha is None else 1.0 - 2.0 * _each(self.alpha, candidates) * dt
+        undone = DEFAULT_ERP / dt if self.beta is None else _each(self.beta, candidates) ** 2 * dt
+        return left * velocity - undone * gap
