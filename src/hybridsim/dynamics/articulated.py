@@ -62,24 +62,19 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
 
 def divided(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]) -> Qdd:
     """M⁻¹ times a torque."""
-    return accelerations(model, kin, factors, joint_forces(model, kin, factors, torque)[1])
+    return accelerations(model, kin, factors, driven(model, kin, factors, torque))
 
 
-def joint_forces(
-    model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]
-) -> tuple[Float[AnyArray, " mv"], Float[AnyArray, " mv"]]:
-    """From the leaves to the root: what of a torque is left for each joint, u, and what that accelerates, D⁻¹ u.
-
-    For two torques, u of the one times D⁻¹ u of the other is the one times M⁻¹ times the other.
-    """
+def driven(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+    """From the leaves to the root: D⁻¹ u, what the rest u of a torque that is left for each joint accelerates it by."""
 
     def gather(pA, body, dofs):
         (X_PB, IA), (S, torque, U, D) = body, dofs
         u, n = torque - S @ pA, S.shape[0]
         if n == 6:
-            return pA, None, (u, IA.solve(u))
+            return pA, None, IA.solve(u)
         k = D[:, 0] * u if n == 1 else symmetric_solve_3(D, u) if n == 3 else u
-        return X_PB.force(pA + k @ U), None, (u, k)
+        return X_PB.force(pA + k @ U), None, k
 
     forces = np.zeros((model.nb, 6))
     dofs = (kin.S, torque, factors.U, factors.D)
