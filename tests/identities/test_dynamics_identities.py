@@ -129,11 +129,17 @@ def test_mass_matrix_rate_minus_twice_christoffel_matrix_is_skew():
     """With the Christoffel choice of C the whole matrix Ṁ − 2C is skew-symmetric (mechanisms without quaternions)."""
     model = random_model(8, 3, kinds=("revolute", "prismatic", "universal"), floating=False)
     q, qd, _ = random_state(model, seed=7)
-    # C_ij = ½ ∂h_i/∂qd_j for a bias that is quadratic in qd, which gives the Christoffel matrix
-    C = 0.5 * jax.jacfwd(lambda v: bias_torques(model, q, v))(qd)
-    M_dot = jax.jvp(lambda q: mass_matrix(model, q), (q,), (qd,))[1]
+
+    @jax.jit
+    def matrices(model, q, qd):
+        # C_ij = ½ ∂h_i/∂qd_j for a bias that is quadratic in qd, which gives the Christoffel matrix
+        C = 0.5 * jax.jacfwd(lambda v: bias_torques(model, q, v))(qd)
+        M_dot = jax.jvp(lambda q: mass_matrix(model, q), (q,), (qd,))[1]
+        return C, M_dot, bias_torques(model, q, qd) - gravity_torques(model, q)
+
+    C, M_dot, velocity_products = matrices(model, q, qd)
     skew = M_dot - 2.0 * C
-    assert_relative(C @ qd, bias_torques(model, q, qd) - gravity_torques(model, q), 1e-10, "C qd")
+    assert_relative(C @ qd, velocity_products, 1e-10, "C qd")
     assert_relative(skew, -skew.T, 1e-10, "Ṁ − 2C")
 
 
@@ -143,11 +149,16 @@ def test_momentum_of_a_free_mechanism_changes_only_by_gravity_and_wrenches():
     tau = np.where([name.startswith("j0.") for name in model.topology.dof_names], 0.0, tau)
     rooted = [i for i, parent in enumerate(model.topology.parents) if parent == -1]
     assert rooted == [0], "the model must hang on nothing but its free joint"
-    qdd = forward_dynamics(model, q, qd, tau)
 
-    def of_state(q, qd):
-        return momentum(model, kinematics(model, q, qd))
+    @jax.jit
+    def rate_of_momentum(q, qd, tau):
+        qdd = forward_dynamics(model, q, qd, tau)
 
-    rate = jax.jvp(of_state, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
+        def of_state(q, qd):
+            return momentum(model, kinematics(model, q, qd))
+
+        return jax.jvp(of_state, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
+
+    rate = rate_of_momentum(q, qd, tau)
     weight = total_mass(model) * model.gravity
     assert_relative(rate, np.r_[np.zeros(3), weight], 1e-9, "rate of momentum")

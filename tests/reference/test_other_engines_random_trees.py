@@ -1,5 +1,6 @@
 """Every intermediate of the dynamics against MuJoCo and Pinocchio, on random trees of every joint type."""
 
+import jax
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -17,25 +18,45 @@ from support.pinocchio_twin import PinocchioTwin
 from support.random_models import EVERY_KIND, random_model, random_state, tree_specs, without_free_armature
 
 
+@jax.jit
+def everything(model, q, qd, tau):
+    """All that is compared, in one compilation; the torques also serve as the accelerations of inverse dynamics."""
+    kin, bodies = kinematics(model, q, qd), range(model.nb)
+    return {
+        "kin": kin,
+        "mass matrix": mass_matrix(model, q),
+        "bias": bias_torques(model, q, qd),
+        "gravity": gravity_torques(model, q),
+        "RNEA": inverse_dynamics(model, q, qd, tau),
+        "qdd": forward_dynamics(model, q, qd, tau),
+        "body J": [body_jacobian(model, kin, body) for body in bodies],
+        "J": [frame_jacobian(model, kin, body, np.zeros(3)) for body in bodies],
+        "potential energy": gravity_energy(model, kin),
+        "kinetic energy": kinetic_energy(model, kin, qd),
+        "centre of mass": centre_of_mass(model, kin),
+        "momentum": momentum(model, kin),
+    }
+
+
 def agrees_with_pinocchio(model):
     # its armature of a free joint acts in the turning body frame, ours and MuJoCo's in the world
     model = without_free_armature(model)
     q, qd, tau = random_state(model, seed=1)
-    twin = PinocchioTwin(model)
+    ours, twin = everything(model, q, qd, tau), PinocchioTwin(model)
+    kin = ours["kin"]
     pq, pv = twin.q(q), twin.v(qd)
     data, pm = twin.data, twin.pin
 
     M = pin.crba(pm, data, pq)
     M = np.triu(M) + np.triu(M, 1).T
-    assert_relative(mass_matrix(model, q), twin.ours(twin.ours(M, 0), 1), what="mass matrix")
-    assert_relative(bias_torques(model, q, qd), twin.ours(pin.nonLinearEffects(pm, data, pq, pv)), what="bias")
-    assert_relative(gravity_torques(model, q), twin.ours(pin.computeGeneralizedGravity(pm, data, pq)), what="gravity")
+    assert_relative(ours["mass matrix"], twin.ours(twin.ours(M, 0), 1), what="mass matrix")
+    assert_relative(ours["bias"], twin.ours(pin.nonLinearEffects(pm, data, pq, pv)), what="bias")
+    assert_relative(ours["gravity"], twin.ours(pin.computeGeneralizedGravity(pm, data, pq)), what="gravity")
     rnea = pin.rnea(pm, data, pq, pv, twin.v(tau))
-    assert_relative(inverse_dynamics(model, q, qd, tau), twin.ours(rnea), what="RNEA")
+    assert_relative(ours["RNEA"], twin.ours(rnea), what="RNEA")
     qdd = pin.aba(pm, data, pq, pv, twin.v(tau))
-    assert_relative(forward_dynamics(model, q, qd, tau), twin.ours(qdd), what="ABA")
+    assert_relative(ours["qdd"], twin.ours(qdd), what="ABA")
 
-    kin = kinematics(model, q, qd)
     pin.forwardKinematics(pm, data, pq, pv)
     pin.computeJointJacobians(pm, data, pq)
     pin.updateFramePlacements(pm, data)
@@ -45,22 +66,22 @@ def agrees_with_pinocchio(model):
         V = pin.getFrameVelocity(pm, data, frame, pin.LOCAL)
         assert_relative(kin.V_WB_B[body], np.r_[V.angular, V.linear], what="velocity")
         J = twin.ours(pin.getFrameJacobian(pm, data, frame, pin.LOCAL).reshape(6, -1), axis=1)
-        assert_relative(body_jacobian(model, kin, body), np.r_[J[3:], J[:3]], what="Jacobian")
-    assert_relative(gravity_energy(model, kin), pin.computePotentialEnergy(pm, data, pq), what="potential energy")
+        assert_relative(ours["body J"][body], np.r_[J[3:], J[:3]], what="Jacobian")
+    assert_relative(ours["potential energy"], pin.computePotentialEnergy(pm, data, pq), what="potential energy")
     # from its mass matrix: its energy function counts the rotors in some models and leaves them out in others
-    assert_relative(kinetic_energy(model, kin, qd), 0.5 * pv @ M @ pv, what="kinetic energy")
-    assert_relative(centre_of_mass(model, kin), pin.centerOfMass(pm, data, pq), what="centre of mass")
+    assert_relative(ours["kinetic energy"], 0.5 * pv @ M @ pv, what="kinetic energy")
+    assert_relative(ours["centre of mass"], pin.centerOfMass(pm, data, pq), what="centre of mass")
     h = pin.computeCentroidalMomentum(pm, data, pq, pv)
-    assert_relative(momentum(model, kin), np.r_[h.angular, h.linear], what="momentum")
+    assert_relative(ours["momentum"], np.r_[h.angular, h.linear], what="momentum")
 
 
 def agrees_with_mujoco(model):
     q, qd, tau = random_state(model, seed=2)
-    state = MujocoState(model, mujoco_twin(model), q, qd)
-    assert_relative(mass_matrix(model, q), state.mass_matrix(), what="mass matrix")
-    assert_relative(bias_torques(model, q, qd), state.bias_torques(), what="bias")
-    assert_relative(forward_dynamics(model, q, qd, tau), state.accelerations(tau), what="qdd")
-    kin = kinematics(model, q, qd)
+    ours, state = everything(model, q, qd, tau), MujocoState(model, mujoco_twin(model), q, qd)
+    kin = ours["kin"]
+    assert_relative(ours["mass matrix"], state.mass_matrix(), what="mass matrix")
+    assert_relative(ours["bias"], state.bias_torques(), what="bias")
+    assert_relative(ours["qdd"], state.accelerations(tau), what="qdd")
     for body, name in enumerate(model.topology.body_names):
         if model.body.mass[body] == 0.0:
             continue  # a massless body of a compound joint is not a body in MuJoCo
@@ -68,11 +89,10 @@ def agrees_with_mujoco(model):
         assert_relative(kin.X_WB.R[body], R, what="rotation")
         assert_relative(kin.X_WB.p[body], p, what="position")
         assert_relative(kin.V_WB_B[body], state.twist(name), what="velocity")
-        J = frame_jacobian(model, kin, body, np.zeros(3))
-        assert_relative(J, state.point_jacobian(name), what="Jacobian")
+        assert_relative(ours["J"][body], state.point_jacobian(name), what="Jacobian")
     potential, kinetic = state.energies()
-    assert_relative(gravity_energy(model, kin), potential, what="potential energy")
-    assert_relative(kinetic_energy(model, kin, qd), kinetic, what="kinetic energy")
+    assert_relative(ours["potential energy"], potential, what="potential energy")
+    assert_relative(ours["kinetic energy"], kinetic, what="kinetic energy")
 
 
 @settings(max_examples=1)

@@ -19,10 +19,9 @@ from jaxtyping import Float
 from hybridsim.contact.elimination import eliminated
 from hybridsim.contact.gauss_seidel import Problem, gauss_seidel, projected, projected_rows
 from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
-from hybridsim.dynamics.aba import articulated_body
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.mass_factors import MassFactors, mass_factors
-from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques, tree_torques
+from hybridsim.dynamics.rnea import tree_bias_torques, tree_torques
 from hybridsim.model.coordinates import expand_v, reduce_tau
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
@@ -54,16 +53,6 @@ class Mechanism(NamedTuple):
         """Joint torques minus those that accelerations call for: zero without impulses."""
         tree = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
         return self.tau - reduce_tau(self.model, tree)
-
-    def divided(self, p: Tau) -> Qd:
-        """M⁻¹ times an impulse, as something linear that JAX can transpose."""
-        factors = self.factors()
-
-        def momentum(v: Qd) -> Tau:
-            tree = tree_inertia_torques(self.model, self.kin, self.inertia, expand_v(self.model, v))
-            return reduce_tau(self.model, tree)
-
-        return jax.lax.custom_linear_solve(momentum, p, lambda _, p: factors.divided(p), symmetric=True)
 
 
 class Rows(eqx.Module):
@@ -114,7 +103,7 @@ def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweep
     """
     if gradient == "implicit":
         return _solution(mechanism, rows, jax.lax.stop_gradient(start), sweeps)
-    return _swept(mechanism, rows, start, sweeps)
+    return _computed(mechanism, rows, start, sweeps)
 
 
 def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
@@ -130,42 +119,9 @@ def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sw
     return Answer(x, factors.finished(free + (x / rows.dt) @ k))
 
 
-@eqx.filter_custom_jvp
-def _swept(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
-    return _computed(mechanism, rows, start, sweeps)
-
-
-@_swept.def_jvp
-def _change_of_swept(primals, tangents):
-    def traced(mechanism: Mechanism, rows: Rows, start, sweeps: int) -> Answer:
-        """The same with derivatives of accelerations that go through inverse dynamics."""
-        model, kin, inertia, bias, tau = mechanism
-        free = articulated_body(model, kin, inertia, bias, tau)
-        u, k = jax.vmap(mechanism.factors().halves)(rows.J)
-        x = gauss_seidel(rows.problem(delassus(u, k), rows.J @ free), start, sweeps)
-        return Answer(x, free + velocity_change(mechanism, rows.J, x) / rows.dt)
-
-    _, change = eqx.filter_jvp(traced, primals, tangents)
-    return _swept(*primals), change
-
-
-@eqx.filter_custom_jvp
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
-    """M⁻¹ Jᵀ x; its derivative goes through M dv = Jᵀ x, as that of forward dynamics does."""
+    """M⁻¹ Jᵀ x."""
     return mechanism.factors().divided(x @ J)
-
-
-@velocity_change.def_jvp
-def _change_of_velocity_change(primals, tangents):
-    mechanism, J, x = primals
-    dv = velocity_change(mechanism, J, x)
-
-    def push(mechanism: Mechanism, J, x) -> Tau:
-        model, kin, inertia, *_ = mechanism
-        return x @ J - reduce_tau(model, tree_inertia_torques(model, kin, inertia, expand_v(model, dv)))
-
-    _, change = eqx.filter_jvp(push, primals, tangents)
-    return dv, mechanism.divided(change)
 
 
 @eqx.filter_custom_jvp
@@ -178,7 +134,8 @@ def _change_of_solution(primals, tangents):
     mechanism, rows, start, sweeps = primals
     x, qdd = _solution(mechanism, rows, start, sweeps)
     J, dt = rows.J, rows.dt
-    problem = rows.problem(delassus(*jax.vmap(mechanism.factors().halves)(J)), np.zeros(len(x)))
+    factors = mechanism.factors()
+    problem = rows.problem(delassus(*jax.vmap(factors.halves)(J)), np.zeros(len(x)))
     steps = problem.steps
 
     # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses
@@ -186,7 +143,7 @@ def _change_of_solution(primals, tangents):
         return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
     _, change = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
-    d_qdd = mechanism.divided(change)
+    d_qdd = factors.divided(change)
 
     def wanted(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
         # the steps that A sets do not matter at a solution
@@ -201,4 +158,4 @@ def _change_of_solution(primals, tangents):
     # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = change of N
     own = np.eye(len(x))
     dx = eliminated(own - projected_rows(problem, wanted(rows, still), own - steps[:, None] * problem.A), change)
-    return Answer(x, qdd), Answer(dx, d_qdd + mechanism.divided(dx @ J) / dt)
+    return Answer(x, qdd), Answer(dx, d_qdd + factors.divided(dx @ J) / dt)
