@@ -121,6 +121,24 @@ def test_recovery_time_in_mjcf(tmp_path, attributes, before, part):
 
 
 @pytest.mark.parametrize(
+    ("attributes", "before"),
+    [('condim="1" friction=".7 .1"', ""), ('friction=".7 .1"', '<default><geom condim="1"/></default>')],
+)
+def test_friction_of_a_shape_without_it_in_mjcf(tmp_path, attributes, before):
+    path = mjcf(tmp_path, attributes, before)
+    assert load(path).geometry.friction[1] == 0.0
+    _, *lines = through_mjcf(path, resurfaced(load(path), 1, friction=0.4), 0.0)
+    _, after = only_difference(*lines)
+    assert 'condim="3"' in after and 'friction="0.4 .1"' in after
+
+
+def test_friction_that_becomes_none_stays_a_number_in_mjcf(tmp_path):
+    path = mjcf(tmp_path, 'friction=".7"')
+    _, *lines = through_mjcf(path, resurfaced(load(path), 1, friction=0.0), 0.0)
+    assert 'friction="0.0"' in only_difference(*lines)[1] and "condim" not in only_difference(*lines)[1]
+
+
+@pytest.mark.parametrize(
     ("attributes", "before", "end"),
     [
         ("", "", '"'),

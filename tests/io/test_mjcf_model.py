@@ -145,6 +145,7 @@ def test_what_is_not_modelled_is_listed_by_name_and_line(tmp_path):
         ("unsupported.option.solver", 2),
         ("unsupported.flag.contact", 2),
         ("unsupported.geom.contact", 3),
+        ("unsupported.geom.condim", 8),
         ("unsupported.body.gravcomp", 6),
         ("unsupported.joint.contact", 7),
         ("unsupported.joint.polynomial", 7),

@@ -62,12 +62,29 @@ def test_softness_keeps_within_what_makes_sense(tmp_path):
     assert surface(tmp_path, 'solimp="1 1"')[1] == HARDEST
 
 
+def friction(folder, attributes: str, before: str = "") -> tuple[float, list[str]]:
+    model, problems = load(write(folder, world(BALL.format(attributes), before)))
+    return model.geometry.friction[0], [p.message for p in problems]
+
+
+def test_a_condim_of_one_is_without_friction(tmp_path):
+    assert friction(tmp_path, 'condim="1" friction=".7"') == (0.0, [])
+    assert friction(tmp_path, 'friction=".7"', '<default><geom condim="1"/></default>') == (0.0, [])
+    assert friction(tmp_path, 'condim="3" friction=".7"', '<default><geom condim="1"/></default>') == (0.7, [])
+
+
+@pytest.mark.parametrize("condim", [4, 6])
+def test_friction_against_turning_is_reported(tmp_path, condim):
+    mu, (message,) = friction(tmp_path, f'condim="{condim}" friction=".7"')
+    assert mu == 0.7 and f"condim='{condim}'" in message and "torsional and rolling friction are not mod" in message
+
+
 def test_other_elements_and_condim_are_still_reported(tmp_path):
     ball = BALL.format('condim="4"') + '<geom name="f" type="plane" size="1 1 1"/>'
     pair = '<contact><pair geom1="g" geom2="f" solref=".1 1" solimp=".9 .9"/></contact>'
     _, problems = load(write(tmp_path, world(ball, '<default><joint solreflimit=".1 1"/></default>', pair)))
     codes = [p.code for p in problems]
-    assert codes == ["unsupported.joint.contact", "unsupported.geom.contact", "unsupported.pair.contact"]
+    assert codes == ["unsupported.joint.contact", "unsupported.geom.condim", "unsupported.pair.contact"]
     assert "condim" in problems[1].message and "solimp" in problems[2].message
 
 

@@ -17,7 +17,7 @@ UNSUPPORTED = """<mujoco>
 <light/><camera name="eye"/>
 <body name="a" gravcomp="1">
 <joint name="j" margin=".1" damping="1 2"/>
-<geom size=".1" condim="1"/>
+<geom size=".1" condim="4" gap=".01"/>
 </body>
 <body name="b" pos="1 0 0">
 <joint name="ball" type="ball" range="0 30"/>

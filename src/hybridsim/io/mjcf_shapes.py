@@ -1,6 +1,6 @@
 """Shapes of a compiled MuJoCo model: their extents, and what their surfaces are like."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ _SHAPES = (
     Shape.MESH,
 )
 """Shapes in the order of MuJoCo's `mjtGeom`; signed distance fields have none."""
+
+FRICTIONLESS, SLIDING = 1, 3
+"""Values of `condim`: dimensions of contact forces without friction, and with sliding friction."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,22 @@ def extent_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> Extent
     return None if shape is None else Extent(shape, m.geom_size[g].copy(), placement)
 
 
+def sliding_friction(condim: int, friction: Sequence[float]) -> float:
+    """Coulomb's μ of a shape or pair: the first number of `friction`, and none with a `condim` of 1.
+
+    Where two shapes touch, MuJoCo takes the larger `condim` and the larger friction, each by itself, and we the larger
+    μ. The two differ for a slippery shape with a large `friction` on one with a `condim` of 3 and a smaller one: MuJoCo
+    then uses the number of the slippery shape, which it has no use for otherwise, and we use that of the other. Where
+    priorities differ, both take all from the one shape, and agree.
+    """
+    return 0.0 if condim == FRICTIONLESS else float(friction[0])
+
+
 def surface_of(m: Any, g: int) -> dict[str, Any]:
     """Fields of `GeomSpec` that say what a compiled shape's surface is like."""
     time = recovery_time(m.geom_solref[g])
     return {
-        "friction": float(m.geom_friction[g, 0]),
+        "friction": sliding_friction(m.geom_condim[g], m.geom_friction[g]),
         "recovery_time": DEFAULT_RECOVERY_TIME if time is None else time,
         "softness": softness(m.geom_solimp[g]),
         "priority": int(m.geom_priority[g]),

@@ -62,7 +62,7 @@ _NEUTRAL: dict[str, tuple[str, ...]] = {
     "margin": ("0",),
     "gap": ("0",),
     "gravcomp": ("0",),
-    "condim": ("3",),
+    "condim": ("1", "3"),
     "solmix": ("1",),
     "density": ("0",),
     "viscosity": ("0",),
@@ -84,7 +84,7 @@ _NEUTRAL: dict[str, tuple[str, ...]] = {
     "qvel": ("0",),
     "time": ("0",),
 }
-"""Values that ask for nothing; vectors of zeros count as zero."""
+"""Values that ask for nothing more than is modelled; vectors of zeros count as zero."""
 
 _REASONS = {
     "connect": "loops are not modelled",
@@ -105,11 +105,12 @@ _FIXES = {
 }
 _TOPICS = {
     "contact": (
-        "condim margin gap solmix solref solimp solreffriction solimpfriction solreflimit "
+        "margin gap solmix solref solimp solreffriction solimpfriction solreflimit "
         "solimplimit o_margin o_solref o_solimp o_friction friction adhesion surfacevel filterparent "
         "override ipc",
         "contacts, limits and friction follow laws of their own here",
     ),
+    "condim": ("condim", "torsional and rolling friction are not modelled, sliding friction is"),
     "solver": (
         "cone jacobian solver iterations tolerance ls_iterations ls_tolerance noslip_iterations "
         "noslip_tolerance ccd_iterations ccd_tolerance impratio integrator",

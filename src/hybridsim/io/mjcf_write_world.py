@@ -6,7 +6,9 @@ import numpy as np
 
 from hybridsim.io.edit import numbers_text
 from hybridsim.io.mjcf_pen import Pen
+from hybridsim.io.mjcf_shapes import FRICTIONLESS, SLIDING
 from hybridsim.io.mjcf_surface import HARDEST, SOFTEST, solimp, solref
+from hybridsim.io.xml import Element
 from hybridsim.model.model import Model
 
 _SURFACE = (
@@ -54,7 +56,15 @@ def write_surfaces(pen: Pen, before: Model, after: Model) -> None:
                 pen.refuse(node, message, fix)
                 continue
             pen.set_first(node.element, attribute, *numbers)
+            if attribute == "friction" and old == 0.0:
+                let_rub(pen, node.element, pen.imported.compiled.geom_condim[pen.imported.ids["geom", info.name]])
             pen.note(node.element, info.name, title, old, new)
+
+
+def let_rub(pen: Pen, element: Element, condim: int) -> None:
+    """Let the friction of a shape or pair count, if its `condim` says that it has none."""
+    if condim == FRICTIONLESS:
+        pen.edits.set_attribute(element, "condim", str(SLIDING))
 
 
 def _numbers(attribute: str, new: float, compiled: Any, geom: int) -> tuple[float, ...] | None:
