@@ -9,6 +9,7 @@ from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.friction_laws import LAWS
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.contact.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract
 from hybridsim.sim.rollout import rollout
@@ -148,6 +149,19 @@ def test_compliant_contact(hopper, law, backend):
     made = LAWS[law](transition=np.array(0.05), **({} if law == "coulomb" else {"static": np.array(1.3)}))
     contact = CompliantContact(friction=0.4, stiffness=1e5, damping=2e5, law=made)
     check(Simulator(hopper, contact=contact, backend=backend), where)
+
+
+def test_surfaces_do_not_change_accelerations_without_contact():
+    """Nor do their derivatives fail, though of all that changes nothing reaches them."""
+    model = on_plane("sphere", (RADIUS,))
+
+    def accelerations(friction):
+        changed = eqx.tree_at(lambda m: m.geometry.friction, model, friction)
+        return forward_dynamics(changed, model.home, np.ones(model.nv), np.zeros(model.nv))
+
+    with jax.enable_x64(True):
+        for jacobian in (jax.jacfwd, jax.jacrev):
+            np.testing.assert_array_equal(jax.jit(jacobian(accelerations))(model.geometry.friction), 0.0)
 
 
 @BACKENDS

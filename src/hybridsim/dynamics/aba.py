@@ -71,6 +71,8 @@ def _change_of_accelerations(primals, tangents):
     _, change = eqx.filter_jvp(
         lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd), primals, tangents
     )
+    if change is None:  # what changes is a number of the model that accelerations do not depend on
+        return (qdd, factors), jax.tree.map(jnp.zeros_like, (qdd, factors))
     d_qdd = jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
         change,
