@@ -60,7 +60,8 @@ def test_groups_pairs_and_friction(tmp_path):
     builder.add_frame("origin", "world", at=(1, 2, 3))
     model = builder.build()
     read, notes = round_trip(model, tmp_path / "m.xml")
-    assert notes == []
+    assert notes == ["pairs are given the friction of their shapes, which MuJoCo does not look at: 'g and h'"]
+    assert read.geometry.friction_pairs == (("g", "h"),) and read.geometry.pair_friction == 1.0
     order = [[i.name for i in read.geometry.infos].index(i.name) for i in model.geometry.infos]
     assert [read.geometry.infos[k] for k in order] == list(model.geometry.infos)
     assert np.array_equal(read.geometry.friction[order], model.geometry.friction)

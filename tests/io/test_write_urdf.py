@@ -278,6 +278,7 @@ class TestJoints:
         builder.add_geom("ball", "sphere", (0.1,), name="marble").add_frame("ball", "box")
         builder.spec.geoms[2].mask = 0
         builder.spec.excluded_pairs, builder.spec.explicit_pairs = [("box", "ball")], [("pill", "marble")]
+        builder.spec.pair_friction = {("pill", "marble"): 0.2}
         builder.spec.gravity, builder.spec.timestep = np.array([0.0, 0.0, -1.62]), 0.005
         builder.add_actuator("hinge", name="servo", gain=2.0)
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
@@ -290,6 +291,7 @@ class TestJoints:
             "collision groups are not part of URDF: 'marble'",
             "excluded collision pairs are not part of URDF: 'box and ball'",
             "explicit collision pairs are not part of URDF: 'pill and marble'",
+            "friction of pairs of shapes is not part of URDF: 'pill and marble'",
             "gravity is not part of URDF; it was 0 0 -1.62 m/s²",
             "the time step is not part of URDF; it was 0.005 s",
             "the starting configuration is not part of URDF; it is not zero for joints: 'hinge'",

@@ -22,7 +22,7 @@ from hybridsim.contact.contact import NOTHING, AbstractContact
 from hybridsim.contact.forces import tapped_impulses
 from hybridsim.contact.friction_laws import LAWS, Coulomb, FrictionLaw, friction_forces
 from hybridsim.contact.from_distance import felt_from_distance
-from hybridsim.contact.pair_numbers import PairNumbers, larger, per_pair
+from hybridsim.contact.pair_numbers import PairNumbers, friction_of, per_pair
 from hybridsim.contact.touch import Touch, body_wrenches
 from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.model import Model
@@ -43,7 +43,7 @@ class CompliantContact(AbstractContact):
     """Contact by forces. Numbers per pair may be one for all, one each, or by name: `{"*": 1e5, "foot|mat": 1e4}`."""
 
     friction: PairNumbers = None
-    """Coulomb's μ per pair; by default the larger one of the two surfaces."""
+    """Coulomb's μ per pair; by default the model's for the pair, or the larger one of the two surfaces."""
     stiffness: PairNumbers = None
     """k [N/mⁿ] per pair; by default a contact bears its mechanisms at 2 mm, or at more if the time step wants it."""
     damping: PairNumbers = None
@@ -83,7 +83,7 @@ class CompliantContact(AbstractContact):
             if stiffness is None:
                 depth = np.maximum(WEIGHT_DEPTH, STABLE_STEP * jump * float(dt))
                 stiffness = weight / depth ** np.asarray(exponent)
-            mu = larger(model.geometry.friction, pairs) if self.friction is None else self.friction
+            mu = friction_of(model.geometry, pairs) if self.friction is None else self.friction
             mu = per_pair("friction", np.asarray(mu) if self.friction is None else mu, pairs)
             law = law.with_transition(np.maximum(LEAST_TRANSITION, mu * jump))
         stiffness = per_pair("stiffness", stiffness, pairs)
@@ -105,7 +105,7 @@ class CompliantContact(AbstractContact):
         """Force on the first body of every contact, in the contact's frame [N]."""
         pairs, each = self.watched, np.array(self.watched.pair_of, dtype=int)
         k, d, n = (jnp.asarray(x)[each] for x in (self.stiffness, self.damping, self.exponent))
-        mu = larger(model.geometry.friction, pairs) if self.friction is None else jnp.asarray(self.friction)
+        mu = friction_of(model.geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
         normal = hunt_crossley(-touch.gap, -touch.velocity[:, 0], k, d, n)
         if self.reach:
             normal = felt_from_distance(normal, touch.gap, k * n * self.reach ** (n - 1.0), self.reach)

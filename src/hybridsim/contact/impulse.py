@@ -30,7 +30,7 @@ from hybridsim.contact.from_distance import felt_from_distance
 from hybridsim.contact.gauss_seidel import CONES
 from hybridsim.contact.impulses import GRADIENTS, Mechanism, Rows, answer, velocity_change
 from hybridsim.contact.joint_rows import JointRows, joint_rows, rows_at
-from hybridsim.contact.pair_numbers import PairNumbers, larger, mean, per_pair
+from hybridsim.contact.pair_numbers import PairNumbers, friction_of, larger, mean, per_pair
 from hybridsim.contact.stabilisation import Recovery, Stabilisation
 from hybridsim.contact.touch import Motion, contact_jacobian
 from hybridsim.core.numerics import TINY_COMPLIANCE
@@ -65,7 +65,7 @@ class ImpulseContact(AbstractContact):
     """Contact by impulses. Numbers per pair may be one for all, one each, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
 
     friction: PairNumbers = None
-    """Coulomb's μ per pair; by default the larger one of the two surfaces."""
+    """Coulomb's μ per pair; by default the model's for the pair, or the larger one of the two surfaces."""
     restitution: PairNumbers = None
     """Speed after an impact by the speed before it, per pair; by default the larger one of the two surfaces."""
     softness: PairNumbers = None
@@ -158,7 +158,7 @@ class ImpulseContact(AbstractContact):
         """The problem of one step."""
         pairs, geometry, touch = self.watched, model.geometry, motion.touch
         each = np.array(pairs.pair_of, dtype=int)
-        friction = larger(geometry.friction, pairs) if self.friction is None else jnp.asarray(self.friction)
+        friction = friction_of(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
         restitution = larger(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
         softness = mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
         joint = rows_at(model, self.joints, motion.q, motion.qd, dt)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.core.types import AnyArray, as_floats
+from hybridsim.model.geometry import Geometry
 
 PairNumbers = AnyArray | float | Mapping[str, float] | None
 """One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*|floor": 0.8}`, where the last match counts."""
@@ -45,6 +46,20 @@ def larger(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyA
     first, second = _shapes(candidates)
     values = jnp.asarray(values)
     return jnp.maximum(values[first], values[second])
+
+
+def friction_of(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
+    """Friction of every pair: its own, or else by the two surfaces."""
+    of_surfaces = larger(geometry.friction, candidates)
+    if not geometry.friction_pairs:
+        return of_surfaces
+    own = {frozenset(names): len(candidates.pairs) + k for k, names in enumerate(geometry.friction_pairs)}
+    infos = candidates.infos
+    place = [
+        own.get(frozenset((infos[pair.first].name, infos[pair.second].name)), k)
+        for k, pair in enumerate(candidates.pairs)
+    ]
+    return jnp.concatenate([of_surfaces, jnp.asarray(geometry.pair_friction)])[np.array(place, dtype=int)]
 
 
 def mean(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:

@@ -17,7 +17,7 @@ _TOPICS = {
     "frame": "body",
     "friction": "invalid",
     "friction_width": "invalid",
-    "geom": "body size surface",
+    "geom": "body pair size surface",
     "geometry": "empty missing unknown",
     "gravity": "nonfinite",
     "home": "mimic quaternion size unknown",

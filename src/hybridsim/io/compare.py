@@ -20,7 +20,7 @@ class Parameter:
     """A number, or a few, that every element of a kind has."""
 
     owner: str
-    """What the rows are: `body`, `joint`, `dof`, `coordinate`, `start`, `actuator`, `shape`, `frame` or `model`."""
+    """What the rows are: body, joint, dof, coordinate, start, actuator, shape, pair (of shapes), frame or model."""
     path: str
     """Where it stands in a model, such as `joint.placement.p`."""
     unit: str = ""
@@ -55,6 +55,8 @@ class Parameter:
                 return model.actuator.names
             case "shape":
                 return [info.name for info in model.geometry.infos]
+            case "pair":
+                return [pair_name(pair) for pair in model.geometry.friction_pairs]
             case "frame":
                 return topology.frame_names
             case _:
@@ -64,6 +66,11 @@ class Parameter:
         """How tables call a row."""
         what = {"dof": "joint", "coordinate": "joint", "start": "joint"}.get(self.owner, self.owner)
         return f"{what} {name!r}"
+
+
+def pair_name(pair: tuple[str, str]) -> str:
+    """How files and tables call two shapes."""
+    return "|".join(pair)
 
 
 PARAMETERS = (
@@ -89,6 +96,7 @@ PARAMETERS = (
     Parameter("shape", "geometry.softness"),
     Parameter("shape", "geometry.placement.p", "m"),
     Parameter("shape", "geometry.placement.R"),
+    Parameter("pair", "geometry.pair_friction"),
     Parameter("frame", "frame_placement.p", "m"),
     Parameter("frame", "frame_placement.R"),
     Parameter("model", "gravity", "m/s²"),
@@ -102,12 +110,13 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
     """Make sure that `new` is `old` with other numbers.
 
     Raises:
-        ModelError: bodies, joints or their connections, actuators or shapes differ.
+        ModelError: bodies, joints or their connections, actuators, shapes or pairs of shapes differ.
     """
     parts = {
         **{name.replace("_", " "): attrgetter(f"topology.{name}") for name in _STRUCTURE},
         "actuators": lambda model: tuple(zip(model.actuator.names, model.actuator.joints, strict=True)),
         "shapes": lambda model: tuple(info.name for info in model.geometry.infos),
+        "pairs of shapes with a friction of their own": lambda model: model.geometry.friction_pairs,
     }
     for what, part in parts.items():
         before, after = part(old), part(new)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.io.compare import pair_name
 from hybridsim.io.mjcf_document import Document
 from hybridsim.io.mjcf_node import Node, mujoco_module
+from hybridsim.io.mjcf_pairs import NamedPairs, named_pairs, pair_doubts, pair_friction
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.io.mjcf_shapes import extent_of, solref_doubt, surface_of
 from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
@@ -91,9 +93,9 @@ class Converter:
         spec.excluded_pairs = [
             (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
         ]
-        kept = {geom.name for geom in spec.geoms}
-        pairs = [(self.geoms[a], self.geoms[b]) for a, b in zip(self.m.pair_geom1, self.m.pair_geom2, strict=True)]
-        spec.explicit_pairs = [pair for pair in pairs if kept.issuperset(pair)]
+        pairs = named_pairs(self.m, self.geoms, {geom.name for geom in spec.geoms})
+        spec.explicit_pairs, spec.pair_friction = list(pairs), pair_friction(self.m, pairs)
+        self._place_pairs(pairs)
         self.problems += unsupported(self.document)
         self.problems += [replace(p, file=p.file or self.document.file) for p in problems_of(spec)]
         return ImportedMjcf(spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners)
@@ -123,6 +125,17 @@ class Converter:
             free = [child for child in body.children if child.tag == "freejoint"] if body else []
             if free:
                 self.nodes.setdefault(("joint", name), free[0])
+
+    def _place_pairs(self, pairs: NamedPairs) -> None:
+        """Note where pairs stand in the file, and what of them is not followed."""
+        elements = {element.id: element for element in self.mjspec.pairs}
+        for names, k in pairs.items():
+            self.ids["pair", pair_name(names)] = k
+            if node := self.document.node(elements[k].info):
+                self.nodes["pair", pair_name(names)] = node
+        for doubt, fix, concerned in pair_doubts(self.m, pairs):
+            names = [pair_name(pair) for pair in concerned]
+            self._warn("pair", names[0], "unsupported.pair.surface", f"{doubt}: {listed(names)}", fix)
 
     def _source(self, kind: str, name: str) -> Source:
         node = self.nodes.get((kind, name))

@@ -17,7 +17,7 @@ from hybridsim.io.mjcf_pen import Baseline, Pen
 from hybridsim.io.mjcf_write_bodies import PlacementWriter
 from hybridsim.io.mjcf_write_inertials import InertialWriter
 from hybridsim.io.mjcf_write_joints import JointWriter
-from hybridsim.io.mjcf_write_world import write_home, write_options, write_surfaces
+from hybridsim.io.mjcf_write_world import write_home, write_options, write_pairs, write_surfaces
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
@@ -72,6 +72,7 @@ def export_mjcf(
     JointWriter(pen, before, model).write()
     write_options(pen, before, model)
     write_surfaces(pen, before, model)
+    write_pairs(pen, before, model)
     write_home(pen, before, model)
     if pen.problems:
         raise ModelError(pen.problems)

@@ -37,7 +37,7 @@ _UNDERSTOOD: dict[str, frozenset[str]] = {
         "geom": f"{_ORIENTATION} type size fromto mass density shellinertia friction contype conaffinity priority "
         "solref solimp mesh hfield fitscale",
         "site": f"{_ORIENTATION} type size fromto mesh",
-        "pair": "geom1 geom2",
+        "pair": "geom1 geom2 friction",
         "exclude": "body1 body2",
         "motor": _ACTUATOR,
         "position": f"{_ACTUATOR} kp kv dampratio timeconst",

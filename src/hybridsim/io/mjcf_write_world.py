@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.io.compare import pair_name
 from hybridsim.io.edit import numbers_text
 from hybridsim.io.mjcf_pen import Pen
 from hybridsim.io.mjcf_shapes import FRICTIONLESS, SLIDING
@@ -57,11 +58,27 @@ def write_surfaces(pen: Pen, before: Model, after: Model) -> None:
                 continue
             pen.set_first(node.element, attribute, *numbers)
             if attribute == "friction" and old == 0.0:
-                let_rub(pen, node.element, pen.imported.compiled.geom_condim[pen.imported.ids["geom", info.name]])
+                _let_rub(pen, node.element, pen.imported.compiled.geom_condim[pen.imported.ids["geom", info.name]])
             pen.note(node.element, info.name, title, old, new)
 
 
-def let_rub(pen: Pen, element: Element, condim: int) -> None:
+def write_pairs(pen: Pen, before: Model, after: Model) -> None:
+    """Write the friction of pairs of shapes that have one of their own."""
+    for k, pair in enumerate(before.geometry.friction_pairs):
+        old, new = (float(np.asarray(model.geometry.pair_friction)[k]) for model in (before, after))
+        name = pair_name(pair)
+        if old == new or (node := pen.place("pair", name, "friction")) is None:
+            continue
+        compiled, number = pen.imported.compiled, pen.imported.ids["pair", name]
+        # a pair has a number for each of two tangents
+        first, second = compiled.pair_friction[number, :2]
+        pen.set_first(node.element, "friction", *([new, new] if first == second else [new]))
+        if old == 0.0:
+            _let_rub(pen, node.element, compiled.pair_dim[number])
+        pen.note(node.element, name, "friction", old, new)
+
+
+def _let_rub(pen: Pen, element: Element, condim: int) -> None:
     """Let the friction of a shape or pair count, if its `condim` says that it has none."""
     if condim == FRICTIONLESS:
         pen.edits.set_attribute(element, "condim", str(SLIDING))

@@ -26,7 +26,13 @@ from hybridsim.io.write_mjcf_parts import (
     range_of,
     unless_zero,
 )
-from hybridsim.io.write_mjcf_shapes import field_attributes, has_heights, placement_of, surface_attributes
+from hybridsim.io.write_mjcf_shapes import (
+    field_attributes,
+    has_heights,
+    pair_friction,
+    placement_of,
+    surface_attributes,
+)
 from hybridsim.io.write_spec import SCALAR_JOINTS, SHAPE_NAMES, impossible_inertials, spec_of
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
@@ -277,9 +283,13 @@ class _MjcfWriter:
     def _add_contacts(self, contact: Element, elements: dict[str, Element]) -> None:
         for a, b in self.spec.explicit_pairs:
             if a in self.shape_names and b in self.shape_names:
-                add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b])
+                friction = pair_friction(self.spec, a, b, self.notes)
+                add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
             else:
                 self.notes.add("pairs of shapes are left out with a shape", f"{a} and {b}")
+        for a, b in self.spec.pair_friction:
+            if not {(a, b), (b, a)}.intersection(self.spec.explicit_pairs):
+                self.notes.add("friction of pairs is left out where shapes need not collide", f"{a} and {b}")
         for a, b in bodies_apart(self.spec, elements, self.notes):
             add(contact, "exclude", body1=a, body2=b)
 

@@ -5,7 +5,7 @@ import numpy as np
 from hybridsim.io.mjcf_surface import HARDEST, SOFTEST, solimp, solref
 from hybridsim.io.write_document import Notes
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
-from hybridsim.model.specs import GeomSpec
+from hybridsim.model.specs import GeomSpec, ModelSpec
 from hybridsim.spatial.transform import Pose
 
 BASE_DEPTH = 0.1
@@ -32,6 +32,17 @@ def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
         "solimp": soft,
         "priority": geom.priority or None,
     }
+
+
+def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float, float] | None:
+    """Friction of two shapes along both tangents, if it is not as usual: MuJoCo does not take it from the shapes."""
+    own = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
+    if own is None:
+        surfaces = [geom for geom in spec.geoms if geom.name in (a, b)]
+        highest = max(geom.priority for geom in surfaces)
+        own = max(geom.friction for geom in surfaces if geom.priority == highest)
+        notes.add("pairs are given the friction of their shapes, which MuJoCo does not look at", f"{a} and {b}")
+    return (own, own) if own != DEFAULT_FRICTION else None
 
 
 def has_heights(geom: GeomSpec) -> bool:

@@ -61,6 +61,7 @@ def spec_of(model: Model, notes: Notes) -> ModelSpec:
         timestep=model.timestep,
         excluded_pairs=list(geometry.excluded_pairs),
         explicit_pairs=list(geometry.explicit_pairs),
+        pair_friction={pair: number(geometry.pair_friction, k) for k, pair in enumerate(geometry.friction_pairs)},
     )
     _note_own_laws(model, spec, notes)
     _note_order(topology, notes)

@@ -129,9 +129,13 @@ def _note_lost(spec: ModelSpec, notes: Notes) -> None:
             notes.add("recovery times of contacts are not part of URDF", geom.name)
         if geom.softness != DEFAULT_SOFTNESS:
             notes.add("softness of contacts is not part of URDF", geom.name)
-    for pairs, what in ((spec.excluded_pairs, "excluded"), (spec.explicit_pairs, "explicit")):
+    for pairs, what in (
+        (spec.excluded_pairs, "excluded collision pairs are"),
+        (spec.explicit_pairs, "explicit collision pairs are"),
+        (spec.pair_friction, "friction of pairs of shapes is"),
+    ):
         if pairs:
-            notes.add(f"{what} collision pairs are not part of URDF", *(f"{a} and {b}" for a, b in pairs))
+            notes.add(f"{what} not part of URDF", *(f"{a} and {b}" for a, b in pairs))
     if not np.array_equal(spec.gravity, _EMPTY.gravity):
         notes.add(f"gravity is not part of URDF; it was {' '.join(f'{g:g}' for g in spec.gravity)} m/s²")
     if spec.timestep != _EMPTY.timestep:

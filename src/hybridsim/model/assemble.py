@@ -210,6 +210,8 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
         excluded_pairs=tuple(spec.excluded_pairs),
         explicit_pairs=tuple(spec.explicit_pairs),
         carried_pairs=tuple(spec.carried_pairs),
+        friction_pairs=tuple(spec.pair_friction),
+        pair_friction=np.array(list(spec.pair_friction.values()), dtype=float),
     )
 
 

@@ -70,7 +70,8 @@ class GeomInfo:
 class Geometry(eqx.Module):
     """All collision shapes of a model, and what their surfaces are like.
 
-    Where two shapes touch, the larger friction and restitution and the means of the other numbers count.
+    Where two shapes touch, the larger friction and restitution and the means of the other numbers count, unless the
+    pair has a friction of its own.
     """
 
     infos: tuple[GeomInfo, ...] = eqx.field(static=True)
@@ -94,6 +95,10 @@ class Geometry(eqx.Module):
     """Pairs of shapes that collide whatever their groups say."""
     carried_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of a link that is part of the world and one that hangs on it by a joint, which do not collide."""
+    friction_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    """Pairs of shapes that have a friction of their own."""
+    pair_friction: Float[AnyArray, " nfp"] = eqx.field(default_factory=lambda: np.zeros(0))
+    """Coulomb friction coefficient of each of these pairs."""
 
 
 def no_geometry() -> Geometry:

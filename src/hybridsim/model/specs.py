@@ -166,5 +166,7 @@ class ModelSpec:
     """Pairs of links (bodies, merged ones included) whose shapes never collide."""
     explicit_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of shapes that collide whatever their groups say."""
+    pair_friction: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Friction of pairs of shapes that have a number of their own, whatever their surfaces are like."""
     carried_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Links at rest, and links on a joint that hangs on them; found when the former are merged into the world."""

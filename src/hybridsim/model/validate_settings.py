@@ -26,6 +26,7 @@ def settings_problems(spec: ModelSpec) -> Iterator[Problem]:
     for body in spec.bodies:
         yield from _joint_settings(body.joint)
     yield from _surface_problems(spec)
+    yield from _pair_problems(spec)
     yield from _home_problems(spec)
     yield from _part_names(spec)
     if not np.isfinite(spec.gravity).all():
@@ -78,6 +79,19 @@ def _surface_problems(spec: ModelSpec) -> Iterator[Problem]:
                     f"{field.replace('_', ' ')} of shape {geom.name!r} is {value:g}",
                     "it must not be negative" if most > 1.0 else "it must be between 0 and 1",
                 )
+
+
+def _pair_problems(spec: ModelSpec) -> Iterator[Problem]:
+    names = {geom.name for geom in spec.geoms}
+    for pair, friction in spec.pair_friction.items():
+        where = f"friction of the shapes {pair[0]!r} and {pair[1]!r}"
+        for name in sorted({*pair} - names):
+            fix = f"the shapes are {', '.join(sorted(names)) or 'none'}"
+            yield Problem(f"{where}: there is no shape {name!r}", fix, code="geom.pair")
+        if pair[::-1] in spec.pair_friction:
+            yield Problem(f"{where} is given in both orders", "keep one of them", code="geom.pair")
+        if not (np.isfinite(friction) and friction >= 0.0):
+            yield Problem(f"{where} is {friction:g}", "it must not be negative", code="geom.surface")
 
 
 def _home_problems(spec: ModelSpec) -> Iterator[Problem]:

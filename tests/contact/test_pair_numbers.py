@@ -1,0 +1,93 @@
+"""Numbers per pair of shapes: from the model, or given by the user."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from hybridsim.contact.candidates import candidates
+from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.pair_numbers import friction_of
+from hybridsim.core.errors import ModelError
+from hybridsim.io.hulls import with_hulls
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.floor import with_floor
+from hybridsim.model.model import Model
+from hybridsim.sim.rollout import rollout, simulate
+from hybridsim.sim.simulator import Simulator
+from support.contact_scenes import GRAVITY
+
+STEPS, DT, SPEED = 200, 1e-3, 2.0
+
+
+def two_balls() -> ModelBuilder:
+    scene = ModelBuilder("balls").passive()
+    for k, x in enumerate((0.0, 1.0)):
+        home = (x, 0, 0.1, 1, 0, 0, 0)
+        scene.add_body(f"body{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=home)
+        scene.add_geom(f"body{k}", "sphere", (0.1,), name=f"ball{k}", friction=0.3 + 0.4 * k)
+    return scene.add_geom("world", "plane", (), name="floor", friction=0.5)
+
+
+def sliding(own: float = 0.2) -> Model:
+    """A block that slides along x on rails, on a floor that its own surface would stick to more."""
+    scene = ModelBuilder("block").passive()
+    scene.add_body("z", joint="z", kind="prismatic", axis=(0, 0, 1), at=(0, 0, 0.1))
+    scene.add_body("block", parent="z", joint="x", kind="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
+    scene.add_geom("block", "sphere", (0.1,), name="ball", friction=0.6)
+    scene.add_geom("world", "plane", (), name="floor", friction=0.6)
+    scene.spec.pair_friction = {("floor", "ball"): own}
+    return scene.build()
+
+
+def of_pairs(model: Model) -> dict[str, float]:
+    watched = candidates(model)
+    with jax.enable_x64(True):
+        return dict(zip([p.name for p in watched.pairs], friction_of(model.geometry, watched).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_pair_with_a_friction_of_its_own_does_not_look_at_its_surfaces(order):
+    scene = two_balls()
+    scene.spec.geoms[1].priority = 1
+    scene.spec.pair_friction = {("ball1", "floor")[::order]: 0.05, ("ball0", "ball1"): 0.9}
+    model = scene.build()
+    expected = {"ball0|floor": 0.5, "ball1|floor": 0.05, "ball0|ball1": 0.9}
+    assert of_pairs(model) == expected
+    assert of_pairs(with_hulls(model)) == expected
+    assert of_pairs(with_floor(model, -1.0, name="below")) == expected | {"ball0|below": 1.0, "ball1|below": 0.7}
+
+
+def test_pairs_that_cannot_be_are_refused():
+    for pair, friction, part in (
+        (("ball0", "ice"), 0.1, "there is no shape 'ice'"),
+        (("ball0", "ball1"), -0.1, "'ball0' and 'ball1' is -0.1"),
+        (("ball0", "ball1"), np.nan, "'ball0' and 'ball1' is nan"),
+    ):
+        scene = two_balls()
+        scene.spec.pair_friction = {pair: friction}
+        with pytest.raises(ModelError, match=part):
+            scene.build()
+    scene.spec.pair_friction = {("ball0", "ball1"): 0.1, ("ball1", "ball0"): 0.2}
+    with pytest.raises(ModelError, match="in both orders"):
+        scene.build()
+
+
+@pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("contact", [ImpulseContact(), CompliantContact()], ids=["impulse", "compliant"])
+def test_a_block_slows_down_by_the_friction_of_its_pair(contact, backend):
+    """Speed and its derivative are those of a block under the weight's friction, −μ g t and −g t."""
+    sim = Simulator(sliding(), contact=contact, dt=DT, backend=backend)
+    start = sim.initial_state(qd=[0.0, SPEED])
+    # impulse contact still sinks in by nanometres per second; compliant contact starts unloaded, and oscillates
+    tolerance = 1e-7 if isinstance(contact, ImpulseContact) else 0.1
+    speed = simulate(sim, start, steps=STEPS).qd[-1, 1]
+    assert SPEED - speed == pytest.approx(0.2 * GRAVITY * STEPS * DT, rel=tolerance)
+
+    def end(own):
+        changed = eqx.tree_at(lambda s: s.model.geometry.pair_friction, sim, own)
+        return rollout(changed, start, steps=STEPS).qd[-1, 1]
+
+    with jax.enable_x64(True):
+        assert jax.grad(end)(np.array([0.2]))[0] == pytest.approx(-GRAVITY * STEPS * DT, rel=tolerance)
