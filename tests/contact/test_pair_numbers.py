@@ -8,7 +8,7 @@ import pytest
 from hybridsim.contact.candidates import candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.pair_numbers import friction_of
+from hybridsim.contact.pair_numbers import friction_of, per_pair
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import with_hulls
 from hybridsim.model.builder import ModelBuilder
@@ -72,6 +72,62 @@ def test_pairs_that_cannot_be_are_refused():
     scene.spec.pair_friction = {("ball0", "ball1"): 0.1, ("ball1", "ball0"): 0.2}
     with pytest.raises(ModelError, match="in both orders"):
         scene.build()
+
+
+NAMES = ["ball0|ball1", "ball0|floor", "ball1|floor"]
+"""The pairs, in their order."""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"*": 0.1}, [0.1, 0.1, 0.1]),
+        ({"*": 0.1, "floor": 0.2}, [0.1, 0.2, 0.2]),
+        ({"*": 0.1, "world": 0.2}, [0.1, 0.2, 0.2]),
+        ({"*": 0.1, "body1": 0.2}, [0.2, 0.1, 0.2]),
+        ({"*": 0.1, "ball[1-9]": 0.2}, [0.2, 0.1, 0.2]),
+        ({"*": 0.1, "floor|ball0": 0.2}, [0.1, 0.2, 0.1]),
+        ({"*": 0.1, "world|body*": 0.2}, [0.1, 0.2, 0.2]),
+        ({"ball1": 0.3, "floor": 0.2}, [0.3, 0.2, 0.2]),
+        ({"floor": 0.2, "ball1": 0.3}, [0.3, 0.2, 0.3]),
+        ({"floor": 0.2, "*": 0.3}, [0.3, 0.3, 0.3]),
+        (np.array([0.1, 0.2, 0.3]), [0.1, 0.2, 0.3]),
+    ],
+)
+def test_names_mean_what_they_mean_for_only_and_exclude(given, expected):
+    """Of several that match the last one given counts."""
+    model = two_balls().build()
+    watched = candidates(model)
+    assert [pair.name for pair in watched.pairs] == NAMES
+    np.testing.assert_array_equal(per_pair("friction", given, watched), expected)
+    if isinstance(given, dict):
+        for pattern in given:
+            chosen = {pair.name for pair in candidates(model, only=(pattern,)).pairs}
+            assert {NAMES[k] for k in watched.matching(pattern)} == chosen
+
+
+def test_links_that_were_merged_are_names_too():
+    scene = two_balls()
+    scene.add_body("foot", parent="body0", kind="fixed").add_geom("foot", "sphere", (0.1,), name="sole")
+    watched = candidates(scene.build())
+    given = per_pair("friction", {"*": 0.1, "foot|floor": 0.2}, watched)
+    assert [pair.name for k, pair in enumerate(watched.pairs) if given[k] == 0.2] == ["sole|floor"]
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"*": 0.1, "foot*": 0.2}, r"no pair of shapes matches 'foot\*' of friction; there are ball0\|ball1, ball0"),
+        ({"*": 0.1, "ball0|ball0": 0.2}, r"no pair of shapes matches 'ball0\|ball0'"),
+        ({"ball0": 0.1}, r"friction is not told for ball1\|floor; add '\*' for all others"),
+        ({"*": np.array([0.1, 0.2])}, r"friction has shape \(3, 2\)"),
+        (np.array([0.1, 0.2]), r"friction has shape \(2,\), but there are 3 pairs"),
+        (np.array("ice"), "friction must be numbers, not array"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(given, part):
+    with pytest.raises(ValueError, match=part):
+        per_pair("friction", given, candidates(two_balls().build()))
 
 
 @pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])

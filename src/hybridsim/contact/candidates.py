@@ -39,6 +39,8 @@ class Candidates:
     pairs: tuple[Pair, ...]
     infos: tuple[GeomInfo, ...]
     """Of all shapes of the model."""
+    body_names: tuple[str, ...] = ()
+    """Of all bodies of the model."""
 
     @property
     def nc(self) -> int:
@@ -56,6 +58,14 @@ class Candidates:
         return tuple(
             pair.name if pair.points == 1 else f"{pair.name}.{k}" for pair in self.pairs for k in range(pair.points)
         )
+
+    def matching(self, pattern: str) -> list[int]:
+        """The pairs that a pattern means, as in `candidates`."""
+        return [
+            k
+            for k, pair in enumerate(self.pairs)
+            if _matches(pattern, self.body_names, self.infos[pair.first], self.infos[pair.second])
+        ]
 
     @cached_property
     def bodies(self) -> tuple[tuple[int, int], ...]:
@@ -104,8 +114,8 @@ def candidates(
             is_explicit = frozenset((one.name, other.name)) in explicit
             if not _may_touch(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
                 continue
-            wanted = [p for p in only if _matches(p, topology, one, other)]
-            unwanted = [p for p in exclude if _matches(p, topology, one, other)]
+            wanted = [p for p in only if _matches(p, topology.body_names, one, other)]
+            unwanted = [p for p in exclude if _matches(p, topology.body_names, one, other)]
             unmatched.difference_update(wanted, unwanted)
             if unwanted or (only and not wanted):
                 continue
@@ -121,7 +131,7 @@ def candidates(
         kinds = ", ".join(f"{kind} ({count})" for kind, count in impossible.items())
         message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
         warnings.warn(message, ModelWarning, stacklevel=3)
-    return Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos)
+    return Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
 
 
 def _may_touch(
@@ -152,9 +162,9 @@ def _carrier(topology: Topology, body: int) -> int:
     return parent
 
 
-def _matches(pattern: str, topology: Topology, a: GeomInfo, b: GeomInfo) -> bool:
+def _matches(pattern: str, body_names: tuple[str, ...], a: GeomInfo, b: GeomInfo) -> bool:
     def fits(one: str, info: GeomInfo) -> bool:
-        body = WORLD_NAME if info.body == WORLD else topology.body_names[info.body]
+        body = WORLD_NAME if info.body == WORLD else body_names[info.body]
         return any(fnmatchcase(name, one) for name in (info.name, info.link, body))
 
     first, bar, second = pattern.partition("|")

@@ -1,7 +1,6 @@
 """Numbers per pair of shapes: taken from the surfaces in the model, or given by the user."""
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,33 +11,64 @@ from hybridsim.contact.candidates import Candidates
 from hybridsim.core.types import AnyArray, as_floats
 from hybridsim.model.geometry import Geometry
 
-PairNumbers = AnyArray | float | Mapping[str, float] | None
-"""One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*|floor": 0.8}`, where the last match counts."""
+PairNumbers = AnyArray | float | Mapping[str, AnyArray | float] | None
+"""One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*": 0.6, "foot_*|floor": 0.8}`.
+
+Names are those of shapes, links or bodies, as for `only` and `exclude` of `candidates`: `foot_*|floor` for a pair in
+either order, `foot_*` for all that such a shape touches. Where several match a pair, the last one given counts.
+"""
 
 
 def per_pair(
-    what: str, given: PairNumbers, candidates: Candidates, most: float = np.finfo(float).max
+    what: str,
+    given: PairNumbers,
+    candidates: Candidates,
+    *,
+    most: float = np.finfo(float).max,
+    is_positive: bool = False,
 ) -> Float[AnyArray, " npairs"]:
-    """Given numbers as one per pair; raises `ValueError` for numbers that do not fit, or are more than the `most`."""
+    """Given numbers as one per pair.
+
+    Args:
+        what: how messages call the number.
+        given: numbers as a user gives them.
+        candidates: the pairs.
+        most: the largest number that makes sense.
+        is_positive: whether zero makes no sense.
+
+    Raises:
+        ValueError: there are too many or too few, a name fits no pair, or a pair no name, or they make no sense.
+    """
     names = [pair.name for pair in candidates.pairs]
     if isinstance(given, Mapping):
-        values, told = np.zeros(len(names)), np.zeros(len(names), dtype=bool)
-        for pattern, value in given.items():
-            found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
-            if not found:
-                raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; there are {_listed(names)}")
-            values[found], told[found] = value, True
-        if not told.all():
-            missing = [name for name, is_told in zip(names, told, strict=True) if not is_told]
-            raise ValueError(f"{what} is not told for {_listed(missing)}; add '*' for all others")
-    else:
+        given = _by_name(what, given, candidates)
+    try:
         values = as_floats(given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be numbers, not {given!r}") from None
     if values.shape not in ((), (len(names),)):
         raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {_listed(names)}")
     if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= most)).all():
         bounds = f"between 0 and {most:g}" if most < np.finfo(float).max else "finite and not negative"
         raise ValueError(f"{what} must be {bounds}, not {values.tolist()}")
+    if is_positive and not isinstance(values, Tracer) and not values.all():
+        raise ValueError(f"{what} must be positive, not {values.tolist()}")
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
+
+
+def _by_name(what: str, given: Mapping[str, AnyArray | float], candidates: Candidates) -> list[AnyArray | float]:
+    """Numbers given by name, one per pair."""
+    names = [pair.name for pair in candidates.pairs]
+    told = {}
+    for pattern, value in given.items():
+        found = candidates.matching(pattern)
+        if not found:
+            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; there are {_listed(names)}")
+        told |= dict.fromkeys(found, value)
+    missing = [name for k, name in enumerate(names) if k not in told]
+    if missing:
+        raise ValueError(f"{what} is not told for {_listed(missing)}; add '*' for all others")
+    return [told[k] for k in range(len(names))]
 
 
 def larger(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
