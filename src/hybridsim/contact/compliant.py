@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.contact.apparent_mass import inverse_masses
@@ -51,7 +52,7 @@ class CompliantContact(AbstractContact):
     exponent: PairNumbers = 1.5
     """n per pair: 3/2 for a ball on a plane (Hertz)."""
     law: FrictionLaw | str = Coulomb()
-    """Friction law, or its name: coulomb, andersson, hollars or brown; with numbers for all pairs or one each."""
+    """Friction law, or its name: coulomb, andersson, hollars or brown."""
     reach: float = eqx.field(static=True, default=0.0)
     """Distance [m] over which derivatives feel contacts that do not touch; values are never changed by it."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
@@ -66,13 +67,16 @@ class CompliantContact(AbstractContact):
     def __check_init__(self):
         if isinstance(self.law, str) and self.law not in LAWS:
             raise ValueError(f"unknown friction law {self.law!r}; choose one of {', '.join(LAWS)}")
+        if not isinstance(self.law, str | FrictionLaw):
+            raise TypeError(f"law is a friction law or its name, not {self.law!r}")
         if not self.reach >= 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
     def bound(self, model: Model, dt: Scalar) -> "CompliantContact":
         pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
         exponent = per_pair("exponent", self.exponent, pairs)
-        law = LAWS[self.law]() if isinstance(self.law, str) else self.law
+        law = (LAWS[self.law]() if isinstance(self.law, str) else self.law).bound(pairs)
+        friction = None if self.friction is None else per_pair("friction", self.friction, pairs)
         stiffness = self.stiffness
         if stiffness is None or law.wants_transition:
             # what one step of the whole weight would change a contact's velocity by
@@ -82,15 +86,15 @@ class CompliantContact(AbstractContact):
             jump = jump * weight * float(dt)
             if stiffness is None:
                 depth = np.maximum(WEIGHT_DEPTH, STABLE_STEP * jump * float(dt))
-                stiffness = weight / depth ** np.asarray(exponent)
-            mu = friction_of(model.geometry, pairs) if self.friction is None else self.friction
-            mu = per_pair("friction", np.asarray(mu) if self.friction is None else mu, pairs)
-            law = law.with_transition(np.maximum(LEAST_TRANSITION, mu * jump))
+                stiffness = weight / depth**exponent
+            slowed = (np.asarray(friction_of(model.geometry, pairs)) if friction is None else friction) * jump
+            larger = jnp.maximum if isinstance(slowed, Tracer) else np.maximum
+            law = law.with_transition(larger(LEAST_TRANSITION, slowed))
         stiffness = per_pair("stiffness", stiffness, pairs)
         damping = DAMPING_PER_STIFFNESS * stiffness if self.damping is None else self.damping
         return replace(
             self,
-            friction=None if self.friction is None else per_pair("friction", self.friction, pairs),
+            friction=friction,
             stiffness=stiffness,
             damping=per_pair("damping", damping, pairs),
             exponent=exponent,
