@@ -13,6 +13,7 @@ from hybridsim.models import (
     arm_from_dh,
     double_pendulum,
     n_link_pendulum,
+    pusher,
     quadruped,
     swimmer,
 )
@@ -27,6 +28,25 @@ def test_every_mechanism_moves_without_trouble(name):
     sim = Simulator(BUILT_IN[name](), dt=0.001)
     trajectory = simulate(sim, steps=20)
     assert int(trajectory.status) == 0 and np.isfinite(trajectory.q).all()
+
+
+@pytest.mark.parametrize("contact", ["impulse", "compliant"])
+def test_the_pusher_pushes_a_block_that_the_table_holds_back(contact):
+    """The block slides to rest after v²/(2 μ g); a tip pushes it without entering it, and off its middle turns it."""
+    sim = Simulator(pusher(), contact=contact, dt=0.001)
+    assert {name.partition(".")[0] for name in sim.contact.watched.names} == {"outline|tip", "bottom|table"}
+    alone = simulate(sim, sim.initial_state(qd=[0, 0.5, 0, 0, 0, 0]), steps=300)
+    # a step at half the speed is 0.25 mm; compliant contact begins unloaded
+    assert alone.q[-1, 1] == pytest.approx(0.5**2 / (2 * 0.25 * 9.81), abs=5e-4)
+    assert abs(alone.qd[-1, 1]) < 1e-3
+    force = np.tile([4.0, 0.0], (250, 1))
+    lift, x, _, _, tip, _ = simulate(sim, inputs=force).q.T
+    gap = (x - 0.045) - (tip - 0.1 + 0.00475)
+    # the tip arrives at 0.9 m/s, and compliant contact bears no more than the weight at 2 mm
+    deepest = 1e-4 if contact == "impulse" else 5e-3
+    assert x[-1] > 0.02 and abs(lift).max() < 1e-3 and -deepest < gap.min() < 1e-4
+    yaw = simulate(sim, sim.initial_state(q=[0, 0, 0, 0, 0, 0.02]), force).q[-1, 3]
+    assert yaw < -0.05
 
 
 def test_double_pendulum_obeys_the_textbook_equations():
