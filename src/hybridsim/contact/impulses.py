@@ -143,7 +143,8 @@ def _change_of_solution(primals, tangents):
         return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
     _, change = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
-    d_qdd = factors.divided(change)
+    # none where what changes is a number that accelerations at fixed impulses do not depend on, as friction
+    d_qdd = jnp.zeros_like(qdd) if change is None else factors.divided(change)
 
     def wanted(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
         # the steps that A sets do not matter at a solution
