@@ -21,6 +21,7 @@ from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.networks import MLP
 from support.contact_scenes import GRAVITY
+from support.slow import slow
 
 DT, MASS, RADIUS, FRICTION, TRANSITION = 1e-3, 2.0, 0.1, 0.3, 0.02
 STIFFNESS, DAMPING, SOFTNESS = 3e5, 1e6, 0.2
@@ -166,7 +167,7 @@ def test_networks_that_compute_what_they_replace_leave_the_motion_as_it_is(dumbb
     np.testing.assert_allclose(grafted.q, plain.q, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["compliant", pytest.param("impulse", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["compliant", slow("impulse")])
 def test_weights_of_a_shared_network_have_the_right_gradient(dumbbell, at_rest, kind):
     """One network gives both forces of every contact from its gap and slip."""
     net = MLP(3, 3, hidden=(4,), seed=1, input_scale=[1e-3, 0.1, 0.1])

@@ -13,11 +13,12 @@ from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import inertia_of, on_plane
+from support.slow import slow
 
 DT, RADIUS, MASS, REACH = 1e-3, 0.1, 2.0, 0.04
 KINDS = pytest.mark.parametrize("kind", [ImpulseContact, CompliantContact], ids=["impulse", "compliant"])
 COMPLIANT_FIRST = pytest.mark.parametrize(
-    "kind", [CompliantContact, pytest.param(ImpulseContact, marks=pytest.mark.slow)], ids=["compliant", "impulse"]
+    "kind", [CompliantContact, slow(ImpulseContact)], ids=["compliant", "impulse"]
 )
 """Where a second gradient would have to be compiled, that of impulses is left to the slow run."""
 

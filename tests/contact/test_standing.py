@@ -9,6 +9,7 @@ from hybridsim.dynamics.actuation import Actuation, PDServo
 from hybridsim.models.quadruped import STANDING, quadruped
 from hybridsim.sim.rollout import failure, simulate
 from hybridsim.sim.simulator import Simulator
+from support.slow import slow
 
 FEET = ("*_foot*|ground",)
 DT = 1e-3
@@ -16,10 +17,6 @@ LINK, FOOT = 0.2, 0.02
 """Length of thigh and calf, radius of a foot [m]."""
 STANDS = 2.0 * LINK * np.cos(STANDING[1]) + FOOT
 """Height of the trunk with the legs as commanded and the feet on the ground [m]."""
-
-
-def slow(contact):
-    return pytest.param(contact, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import on_plane
 from support.derivatives import check_derivatives
+from support.slow import slow
 
 DT = 1e-3
 RADIUS = 0.1
@@ -96,10 +97,6 @@ IMPULSE = {
     "radius": lambda s: s.model.geometry.size,
 }
 NUMBERS = {"friction": {"*": 0.4, "arm*": 0.6}, "softness": 0.3, "cfm": 0.05}
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 BACKENDS = pytest.mark.parametrize("backend", ["native", slow("xla")])

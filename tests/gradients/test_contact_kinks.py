@@ -18,6 +18,7 @@ from hybridsim.model.coordinates import retract
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import GRAVITY, on_plane
+from support.slow import slow
 
 DT, RADIUS, FRICTION = 1e-3, 0.1, 0.4
 TRANSITION, PRESSED = 0.05, 1e-4
@@ -114,10 +115,6 @@ def derivatives(function, p, size: int, mode: str) -> np.ndarray:
         return np.stack([pulled(p, np.tile(row, (len(p), 1))) for row in np.eye(size)], axis=1)
     pushed = jax.jit(lambda p, d: jax.jvp(function, (p,), (d,))[1])
     return np.stack([pushed(p, np.tile(row, (len(p), 1))) for row in np.eye(p.shape[1])], axis=2)
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 MODES = pytest.mark.parametrize("mode", ["reverse", slow("forward")])

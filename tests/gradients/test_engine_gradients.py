@@ -34,6 +34,7 @@ from hybridsim.sim.state import Inputs
 from hybridsim.spatial.rotation import matrix_exp
 from support.derivatives import check_derivatives
 from support.random_models import random_inertia, random_q
+from support.slow import slow
 
 MODEL_PARAMETERS = {
     "mass": lambda m: m.body.mass,
@@ -166,9 +167,7 @@ ALGORITHMS = {
 CONTAINED = ("kinematics and energies", "inverse dynamics", "regressor")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in CONTAINED else []) for name in ALGORITHMS]
-)
+@pytest.mark.parametrize("name", [slow(name) if name in CONTAINED else name for name in ALGORITHMS])
 def test_algorithm(model, name):
     check_derivatives(lambda p: ALGORITHMS[name](*_at(model, p)), _parameters(model, MODEL_PARAMETERS))
 
@@ -268,7 +267,7 @@ def test_rollout_of_everything(model, integrator):
     check_rollout(model, integrator)
 
 
-@pytest.mark.parametrize("integrator", ["euler", pytest.param("rk4", marks=pytest.mark.slow), "implicit"])
+@pytest.mark.parametrize("integrator", ["euler", slow("rk4"), "implicit"])
 def test_rollout(integrator):
     """The same on two hinges, which compile quickly; the second one sits beyond its limit."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ from hybridsim.io.mjcf_export import export_mjcf
 from support.arm_files import line_of
 from support.exported_models import assert_same, body_index, changed, load, only_difference, through_mjcf
 from support.real_models import bullet_file, suite_file
+from support.slow import slow
 
 INERTIAL = (".body.mass", ".body.com", ".body.inertia")
 
@@ -177,7 +178,7 @@ def test_compiler_settings_in_another_file_are_overruled(tmp_path):
 GYM = ["ant", "humanoid", "inverted_double_pendulum", "pusher", "reacher", "striker", "thrower"]
 
 
-BY_SHAPE = [f"bullet/{name}" for name in GYM] + ["suite/cheetah", pytest.param("suite/dog", marks=pytest.mark.slow)]
+BY_SHAPE = [f"bullet/{name}" for name in GYM] + ["suite/cheetah", slow("suite/dog")]
 
 
 @pytest.mark.parametrize("file", BY_SHAPE)

@@ -23,6 +23,7 @@ from support.exported_models import load
 from support.mujoco_twin import MujocoState
 from support.random_models import random_state
 from support.real_models import ACROBOT, BULLET_MJCF, SUITE, URDF, bullet_file, suite_file
+from support.slow import slow
 
 
 @jax.jit
@@ -53,7 +54,7 @@ SLOW |= {"a1", "aliengo", "mini_cheetah", "racecar", "r2d2", "kuka", "xarm"}
 
 
 def _cases(names):
-    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in names]
+    return [slow(name) if name in SLOW else name for name in names]
 
 
 @pytest.mark.parametrize("name", _cases(MJCF))

@@ -20,6 +20,7 @@ from hybridsim.native.rollout import Rollout
 from hybridsim.sim.export_c import ExportedC, blank_inputs, export_c, parts_of
 from support.c_library import EXACT, FUSED, IS_X86, STRICT, build, call, needs_compiler, run, same_bits
 from support.compare import assert_relative
+from support.slow import slow
 
 DOCS = Path(__file__).parents[2] / "docs" / "export-c.md"
 
@@ -49,8 +50,8 @@ SIMULATORS = {
     "pendulum_with_large_network": pendulum_with_large_network,
     "quadruped": lambda: Simulator(quadruped(), dt=0.002),
 }
-SLOW = pytest.param("quadruped", marks=pytest.mark.slow)
-SLOW_IN_XLA = pytest.param("cartpole_with_network", marks=pytest.mark.slow)
+SLOW = slow("quadruped")
+SLOW_IN_XLA = slow("cartpole_with_network")
 
 
 class Case(NamedTuple):

@@ -17,6 +17,7 @@ from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.catalog import CATALOG, Form
 from hybridsim.taps.networks import MLP
+from support.slow import slow
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +72,9 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
     ("integrator", "contact"),
     [
         ("euler", "compliant"),
-        pytest.param("euler", "impulse", marks=pytest.mark.slow),
-        pytest.param("rk4", "compliant", marks=pytest.mark.slow),
-        pytest.param("implicit", "compliant", marks=pytest.mark.slow),
+        slow("euler", "impulse"),
+        slow("rk4", "compliant"),
+        slow("implicit", "compliant"),
     ],
 )
 def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator, contact):
