@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.points import Points, between_balls, from_first, from_second, pick, tangents, turned, unit_rows
+from hybridsim.contact.points import Points, between_balls, from_first, from_second, pick, tangents, turned
 from support.contact_pairs import shape
 
 
@@ -31,15 +31,6 @@ def test_tangents_have_finite_derivatives_everywhere():
     normals = np.concatenate([normals / np.linalg.norm(normals, axis=1, keepdims=True), np.eye(3), -np.eye(3)])
     derivative = jax.jit(jax.vmap(jax.jacrev(lambda n: jax.numpy.stack(tangents(n)))))(normals)
     assert np.isfinite(derivative).all() and np.abs(derivative).max() < 5.0
-
-
-def test_unit_rows():
-    vectors = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 0.0], [1e-13, 0.0, 0.0]])
-    direction, length = unit_rows(vectors, np.array([0.0, 1.0, 0.0]))
-    assert np.allclose(direction, [[0.6, 0.0, 0.8], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    assert np.allclose(length, [5.0, 0.0, 0.0])
-    derivative = jax.jacrev(lambda v: unit_rows(v, np.ones(3)))(vectors)
-    assert all(np.isfinite(x).all() for x in derivative)
 
 
 def test_points_follow_from_either_side():

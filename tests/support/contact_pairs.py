@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.pairs import ROUTINES
 from hybridsim.contact.points import FAR, Placed, Points
-from hybridsim.model.geometry import Shape
+from hybridsim.model.geometry import Faces, Shape
 from hybridsim.spatial.transform import Pose
 
 BATCH = 2048
@@ -21,8 +21,8 @@ BENT_CUBE = CUBE * np.array([0.2, 0.3, 0.4]) + 0.03 * np.random.default_rng(2).n
 """No four of its corners lie in one plane."""
 
 
-def hull_faces(corners: np.ndarray) -> tuple[tuple[int, int, int], ...]:
-    """Triangles of the hull of some points, counterclockwise from outside."""
+def hull_faces(corners: np.ndarray) -> Faces:
+    """Triangles of the hull of some points."""
     hull = ConvexHull(corners)
     assert len(hull.vertices) == len(corners)
     middle = corners.mean(axis=0)

@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from hybridsim.contact.points import Placed, Points, between_balls, unit_rows
-from hybridsim.core.numerics import clamp, cross
+from hybridsim.contact.points import Placed, Points, between_balls
+from hybridsim.core.numerics import clamp, cross, unit
 from hybridsim.core.types import Scalar, Vec3
 
 
@@ -25,8 +25,8 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # axes that cross part along what is normal to both
-    aside, _ = unit_rows(cross(axis_a, axis_b)[None], b.X_WG.R[:, 0])
-    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside[0])
+    aside, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
+    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside)
 
 
 PARALLEL = 1e-10

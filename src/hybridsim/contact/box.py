@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.contact.points import FAR, Placed, Points, from_second, pick, unit_rows
+from hybridsim.contact.points import FAR, Placed, Points, from_second, pick
 from hybridsim.contact.spread import LOW_BEFORE_FAR, SAME_PLACE
-from hybridsim.core.numerics import clamp
+from hybridsim.core.numerics import clamp, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 
@@ -20,17 +20,17 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
         half: the box's half extents [m].
     """
     inside = clamp(p, -half, half)
-    outward, outside = unit_rows((p - inside)[None], jnp.zeros(3))
+    outward, outside = unit(p - inside, jnp.zeros(3))
     # within, the nearest face counts
     depth = half - jnp.abs(p)
     x_wins = (depth[0] <= depth[1]) & (depth[0] <= depth[2])
     y_wins = ~x_wins & (depth[1] <= depth[2])
     face = jnp.stack([x_wins, y_wins, ~x_wins & ~y_wins]).astype(float) * jnp.where(p < 0.0, -1.0, 1.0)
     shallow = jnp.where(x_wins, depth[0], jnp.where(y_wins, depth[1], depth[2]))
-    is_outside = outside[0] > 0.0
-    normal = jnp.where(is_outside, outward[0], face)
+    is_outside = outside > 0.0
+    normal = jnp.where(is_outside, outward, face)
     surface = jnp.where(is_outside, inside, jnp.where(face != 0.0, face * half, p))
-    return jnp.where(is_outside, outside[0], -shallow), normal, surface
+    return jnp.where(is_outside, outside, -shallow), normal, surface
 
 
 def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: Placed) -> Points:

@@ -14,12 +14,11 @@ from jaxtyping import Bool, Float
 from hybridsim.contact.balls import nearest_on_segments
 from hybridsim.contact.box import SIDEWAYS, WITHIN, across_face
 from hybridsim.contact.box_box import EDGE_ADVANTAGE, FIRST_FACE, PARALLEL
-from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned, unit_rows
+from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned
 from hybridsim.contact.spread import spread
-from hybridsim.core.numerics import clamp, cross
+from hybridsim.core.numerics import TINY_LENGTH_SQUARED, clamp, cross, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
-
-Faces = tuple[tuple[int, int, int], ...]
+from hybridsim.model.geometry import Faces
 
 TINY_AREA_SQUARED = 1e-24
 """Triangles whose doubled area squared [m⁴] is below this have no direction."""
@@ -52,13 +51,13 @@ def hull_distance(hull: Placed, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(heights)
     is_outside = pick(heights, inner) > 0.0
     # beside a triangle the direction is that to an edge or corner, above or within the hull a normal
-    direction, length = unit_rows((p - pick(nearest, outer))[None], pick(normals, outer))
+    direction, length = unit(p - pick(nearest, outer), pick(normals, outer))
     is_beside = is_outside & ~pick(above, outer)
     face = jnp.where(is_outside, outer, inner)
     height, normal = pick(heights, face), pick(normals, face)
     return (
-        jnp.where(is_beside, length[0], height),
-        jnp.where(is_beside, direction[0], normal),
+        jnp.where(is_beside, length, height),
+        jnp.where(is_beside, direction, normal),
         jnp.where(is_beside, pick(nearest, outer), p - height * normal),
     )
 
@@ -77,7 +76,7 @@ def _nearest_on_triangle(
     def on_edge(start: Vec3, end: Vec3) -> Vec3:
         along = end - start
         squared = along @ along
-        is_long = squared > TINY_AREA_SQUARED
+        is_long = squared > TINY_LENGTH_SQUARED
         return start + clamp((p - start) @ along / jnp.where(is_long, squared, 1.0), 0.0, 1.0) * along
 
     edges = jnp.stack([on_edge(a, b), on_edge(b, c), on_edge(c, a)])
@@ -206,7 +205,7 @@ def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Point
     """
     start, along = hull.corners[edges[:, 0]], hull.corners[edges[:, 1]] - hull.corners[edges[:, 0]]
     squared = jnp.sum(along * along, axis=1)
-    is_long = squared > TINY_AREA_SQUARED
+    is_long = squared > TINY_LENGTH_SQUARED
     length = jnp.sqrt(jnp.where(is_long, squared, 1.0))
     along = along / length[:, None]
     left, right = hull.normals[edges[:, 2]], hull.normals[edges[:, 3]]

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.contact.points import TINY_DISTANCE_SQUARED, Placed, Points, from_second, pick
-from hybridsim.core.numerics import clamp
+from hybridsim.contact.points import Placed, Points, from_second, pick
+from hybridsim.core.numerics import TINY_LENGTH_SQUARED, clamp, unit
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -53,7 +53,7 @@ def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, 
     ends = jnp.roll(outline, -1, axis=0)
     along, from_start = ends - outline, p[None] - outline
     squared = jnp.sum(along * along, axis=1)
-    has_length = squared > TINY_DISTANCE_SQUARED
+    has_length = squared > TINY_LENGTH_SQUARED
     length = jnp.sqrt(jnp.where(has_length, squared, 1.0))
     t = jnp.sum(from_start * along, axis=1) / (length * length)
     to_edge = from_start - clamp(t, 0.0, 1.0)[:, None] * along
@@ -67,7 +67,7 @@ def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, 
 
     # beyond a corner the direction from it, or to it from within an indented outline
     sign = jnp.where(_is_inside(outline, ends, p), -1.0, 1.0)
-    direction, distance = _unit(pick(to_edge, nearest), sign * normal)
+    direction, distance = unit(pick(to_edge, nearest), sign * normal)
     return jnp.where(is_beside, height, sign * distance), jnp.where(is_beside, normal, sign * direction)
 
 
@@ -83,14 +83,6 @@ def _is_inside(starts: Float[AnyArray, "n 2"], ends: Float[AnyArray, "n 2"], p: 
     spans = (starts[:, 1] > p[1]) != (ends[:, 1] > p[1])
     at = starts[:, 0] + (p[1] - starts[:, 1]) * along[:, 0] / jnp.where(spans, along[:, 1], 1.0)
     return jnp.sum(jnp.where(spans & (p[0] < at), 1, 0)) % 2 == 1
-
-
-def _unit(vector: Vec2, otherwise: Vec2) -> tuple[Vec2, Scalar]:
-    """Direction and length of a vector; one without a length gets another direction and the derivative zero."""
-    squared = vector @ vector
-    is_zero = squared < TINY_DISTANCE_SQUARED
-    length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
-    return jnp.where(is_zero, otherwise, vector / length), jnp.where(is_zero, 0.0, length)
 
 
 def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:

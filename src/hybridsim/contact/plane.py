@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.points import FAR, Placed, Points, from_first, pick, unit_rows
+from hybridsim.contact.points import FAR, Placed, Points, from_first, pick
 from hybridsim.contact.spread import spread
+from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray, Scalar
 
 
@@ -73,8 +74,8 @@ def ellipsoid_plane(ellipsoid: Placed, plane: Placed) -> Points:
     """One point."""
     up = plane.X_WG.R[:, 2]
     scaled = ellipsoid.size * (ellipsoid.X_WG.R.T @ up)
-    direction, _ = unit_rows(scaled[None], jnp.zeros(3))
-    lowest = ellipsoid.X_WG.point(-ellipsoid.size * direction[0])
+    direction, _ = unit(scaled, jnp.zeros(3))
+    lowest = ellipsoid.X_WG.point(-ellipsoid.size * direction)
     return _above(plane, lowest[None])
 
 

@@ -1,11 +1,14 @@
 """Where two shapes touch, or would: gaps, normals and nearest points."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
+from hybridsim.model.geometry import Faces
 from hybridsim.spatial.transform import Pose
 
 
@@ -18,7 +21,7 @@ class Placed(eqx.Module):
     """Size [m] as `Shape` defines it; a stack of shapes carries leading axes."""
     data: AnyArray | None = None
     """Points or heights [m] as `Geometry.data` has them."""
-    faces: tuple[tuple[int, int, int], ...] = eqx.field(static=True, default=())
+    faces: Faces = eqx.field(static=True, default=())
     """Triangles of a convex hull."""
 
     def to_world(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
@@ -71,22 +74,9 @@ def between_balls(
     center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, aside: Vec3
 ) -> Points:
     """Contacts between balls; those with one and the same centre are pushed along `aside`."""
-    normal, distance = unit_rows(center - other, aside)
+    normal, distance = jax.vmap(lambda away: unit(away, aside))(center - other)
     gap = distance - radius - other_radius
     return from_first(gap, normal, center - radius * normal)
-
-
-TINY_DISTANCE_SQUARED = 1e-24
-"""Squared distances [m²] below this have no direction."""
-
-
-def unit_rows(vectors: Float[AnyArray, "k 3"], otherwise: Vec3) -> tuple[Float[AnyArray, "k 3"], Float[AnyArray, " k"]]:
-    """Directions and lengths of vectors; those without a length get another direction and the derivative zero."""
-    squared = jnp.sum(vectors * vectors, axis=-1)
-    is_zero = squared < TINY_DISTANCE_SQUARED
-    length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
-    direction = jnp.where(is_zero[:, None], otherwise[None], vectors / length[:, None])
-    return direction, jnp.where(is_zero, 0.0, length)
 
 
 def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:

@@ -24,6 +24,8 @@ TINY_COMPLIANCE = 1e-10
 """What every row of a contact problem gives way [1/kg], so that one that nothing can move divides by no zero."""
 TINY_SQUARED_NORM = 1e-200
 """Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
+TINY_LENGTH_SQUARED = 1e-24
+"""Squares of lengths [m²] below this, a picometre's, are rounding: what is so short has no direction."""
 
 
 def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
@@ -31,6 +33,14 @@ def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
     squared = jnp.sum(x * x)
     is_zero = squared < TINY_SQUARED_NORM
     return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
+
+
+def unit(vector: Float[AnyArray, " n"], otherwise: Float[AnyArray, " n"]) -> tuple[Float[AnyArray, " n"], Scalar]:
+    """Direction and length of a vector [m]; one without a length gets another direction and the derivative zero."""
+    squared = jnp.sum(vector * vector)
+    is_zero = squared < TINY_LENGTH_SQUARED
+    length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
+    return jnp.where(is_zero, otherwise, vector / length), jnp.where(is_zero, 0.0, length)
 
 
 def safe_divide(x: AnyArray, y: AnyArray) -> Array:

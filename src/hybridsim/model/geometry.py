@@ -38,6 +38,9 @@ class Shape(StrEnum):
     """Half axes along x and y of an elliptic cylinder, and its half height along z. Meets upright cylinders only."""
 
 
+Faces = tuple[tuple[int, int, int], ...]
+"""Triangles of a convex hull, counterclockwise from outside, by the numbers of its points."""
+
 DEFAULT_FRICTION = 1.0
 DEFAULT_RECOVERY_TIME = 0.02
 DEFAULT_SOFTNESS = 0.2
@@ -63,8 +66,8 @@ class GeomInfo:
     """Where two shapes touch, the surface of the one with the higher priority counts."""
     data: int = -1
     """Place of the shape's points or heights in `Geometry.data`; -1 if it has none."""
-    faces: tuple[tuple[int, int, int], ...] = ()
-    """Triangles of a convex hull, counterclockwise from outside, by the numbers of its points."""
+    faces: Faces = ()
+    """Triangles of a convex hull."""
 
 
 class Geometry(eqx.Module):

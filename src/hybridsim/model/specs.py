@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Faces, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.spatial.transform import Pose
 
@@ -119,7 +119,7 @@ class GeomSpec:
     priority: int = 0
     data: np.ndarray | None = None
     """Points or heights, as `Geometry.data` has them."""
-    faces: tuple[tuple[int, int, int], ...] = ()
+    faces: Faces = ()
     """Triangles of a convex hull."""
 
 
