@@ -9,11 +9,11 @@ not installed: pip install 'hybridsim[peers]'. Results are in the JSON file as s
 times on one thread, best of several calls; see docs/benchmarks.md.
 """
 
-import argparse
 from pathlib import Path
 
 from benchmarks import figure as drawing
-from benchmarks import report, targets
+from benchmarks import targets
+from benchmarks.comparison import finish, options, resumable
 from benchmarks.contact_workloads import FIVE_LINKS
 from benchmarks.running import Record, measure, parts_of
 
@@ -45,21 +45,13 @@ QUICK = ("native", "first-call", "casadi", "casadi-by-hand", "mujoco")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="only the double pendulum, in two minutes")
-    parser.add_argument("--only", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of: {', '.join(PEERS)}")
+    parser = options(__doc__, "gradients", list(PEERS), quick="only the double pendulum, in two minutes", rounds=3)
     parser.add_argument("--parts", nargs="+", metavar="PART", help="of each peer, such as W1 or 5a; all by default")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for the closest comparisons (%(default)s)")
-    parser.add_argument("--resume", action="store_true", help="keep what the JSON file has, if hybridsim is unchanged")
-    parser.add_argument("--json", type=Path, default=Path("runs/gradients.json"), metavar="FILE", help="%(default)s")
-    parser.add_argument("--figure", type=Path, metavar="FILE", help="docs/images/gradients.svg, none with --quick")
     arguments = parser.parse_args()
-    figure = arguments.figure or (None if arguments.quick else Path("docs/images/gradients.svg"))
-
     seconds = 0.3 if arguments.quick else 1.0
     parts = ["W1"] if arguments.quick else arguments.parts
     record = Record(arguments.json, OURS, arguments.resume)
-    try:
+    with resumable(record):
         for peer in arguments.only or (QUICK if arguments.quick else PEERS):
             known = record.measured.get(peer, {})
             offered = [CONTACT_PART] if peer.endswith("-contact") else parts_of(PEERS[peer])
@@ -71,18 +63,8 @@ def main() -> None:
                 wanted = [p for p in record.measured.get(peer, {}) if p in ROUND_PARTS and (not parts or p in parts)]
                 if wanted and peer in (arguments.only or PEERS):
                     measure(record, peer, PEERS[peer], wanted, seconds)
-    except KeyboardInterrupt:
-        raise SystemExit(f"stopped; what was measured is in {record.path}, go on with --resume") from None
-    rows = record.rows()
-    record.targets = targets.evaluated(rows)
-    record.write()
-    report.show(rows, record.failed, record.targets)
-    if record.is_mixed():
-        print(f"hybridsim was changed between measurements, do not compare them: {record.sources}")
-    if figure:
-        drawing.draw(rows, figure)
-        print(f"figure: {figure}")
-    print(f"all numbers: {record.path}")
+    figure = arguments.figure or (None if arguments.quick else Path("docs/images/gradients.svg"))
+    finish(record, targets.evaluated, drawing.draw, figure)
 
 
 if __name__ == "__main__":
