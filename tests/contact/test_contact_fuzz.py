@@ -4,7 +4,9 @@ Coordinates and velocities are drawn over many orders of magnitude, zero include
 other, have the same centre, nearly the same one, parallel axes or edges, and stand still or arrive fast.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 import equinox as eqx
 import jax
@@ -13,8 +15,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from hybridsim.contact.candidates import candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.pairs import ROUTINES
 from hybridsim.core.result import Status
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.joints import JointType
@@ -22,7 +26,10 @@ from hybridsim.model.model import Model
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import State
+from support.contact_pairs import ARROW, CUBE, CUBE_FACES
 from support.contact_scenes import inertia_of, on_plane
+
+NOTHING = MappingProxyType({})
 
 SCALES = np.array([0.0, 1e-13, 1e-11, 1e-7, 1e-4, 0.01, 0.1, 0.5])
 """Distances from coincidence [m]; times ten, angular velocities and velocities; in radians, angles from alignment."""
@@ -30,11 +37,24 @@ RIGHT_ANGLES = Rotation.create_group("O")
 """Attitudes in which edges and axes are parallel."""
 
 
-def against(shape: str, size: tuple[float, ...], other: str, other_size: tuple[float, ...], **surface) -> Model:
+INERTIA = inertia_of("box", (0.1, 0.15, 0.2), 1.0)
+"""Of bodies of any shape: what is looked at are numbers, not motions."""
+
+
+def against(
+    shape: str, size: tuple[float, ...], other: str, other_size: tuple[float, ...], own: Mapping = NOTHING, **others
+) -> Model:
     """A free body and a shape of the world."""
-    scene = ModelBuilder("body and world").passive()
-    scene.add_body("body", kind="free", mass=1.0, inertia=inertia_of(shape, size, 1.0))
-    return scene.add_geom("body", shape, size).add_geom("world", other, other_size, **surface).build()
+    scene = ModelBuilder("body and world").passive().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
+    return scene.add_geom("body", shape, size, **own).add_geom("world", other, other_size, **others).build()
+
+
+def outlines_and_tip() -> Model:
+    """Both kinds of outlines, moving in a plane; a corner of the indented one is where the tip is at first."""
+    scene = ModelBuilder("pushing").passive().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
+    scene.add_geom("body", "polygon", (0.0, 0.0, 0.1), data=ARROW - ARROW[4])
+    scene.add_geom("body", "ellipse", (0.1, 0.2, 0.1))
+    return scene.add_geom("world", "cylinder", (0.05, 0.1)).build()
 
 
 def two_boxes() -> Model:
@@ -61,18 +81,31 @@ def five_links() -> Model:
     return scene.add_geom("world", "plane", (), group=2, mask=1).build()
 
 
-HILLS = np.random.default_rng(0).normal(scale=0.2, size=(5, 4))
+HILLS = {"data": np.random.default_rng(0).normal(scale=0.2, size=(5, 4))}
+DIE = {"data": 0.1 * CUBE, "faces": CUBE_FACES}
+POINTS = {"data": [(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (-0.1, 0.1, 0.0), (0.0, -0.1, 0.05)]}
 SCENES = {
     "cube on plane": partial(on_plane, "box", (0.1, 0.1, 0.1)),
+    "capsule on plane": partial(on_plane, "capsule", (0.1, 0.2)),
+    "cylinder on plane": partial(against, "cylinder", (0.1, 0.2), "plane", ()),
+    "ellipsoid on plane": partial(against, "ellipsoid", (0.1, 0.2, 0.3), "plane", ()),
+    "points on plane": partial(against, "points", (0.01,), "plane", (), POINTS),
+    "hull on plane": partial(against, "mesh", (1, 1, 1), "plane", (), DIE),
     "spheres": partial(against, "sphere", (0.1,), "sphere", (0.2,)),
     "sphere and capsule": partial(against, "sphere", (0.1,), "capsule", (0.1, 0.2)),
     "capsules": partial(against, "capsule", (0.1, 0.2), "capsule", (0.1, 0.3)),
     "capsule and box": partial(against, "capsule", (0.1, 0.2), "box", (0.1, 0.2, 0.3)),
     "sphere and box": partial(against, "sphere", (0.1,), "box", (0.1, 0.2, 0.3)),
     "boxes": two_boxes,
+    "hull and sphere": partial(against, "mesh", (1, 1, 1), "sphere", (0.1,), DIE),
+    "hull and box": partial(against, "mesh", (1, 1, 1), "box", (0.1, 0.2, 0.3), DIE),
     "pendulum on ground": five_links,
-    "sphere on terrain": partial(against, "sphere", (0.1,), "heightfield", (0.4, 0.3), data=HILLS),
-    "capsule on terrain": partial(against, "capsule", (0.1, 0.2), "heightfield", (0.4, 0.3), data=HILLS),
+    "sphere on terrain": partial(against, "sphere", (0.1,), "heightfield", (0.4, 0.3), **HILLS),
+    "capsule on terrain": partial(against, "capsule", (0.1, 0.2), "heightfield", (0.4, 0.3), **HILLS),
+    "box on terrain": partial(against, "box", (0.1, 0.1, 0.1), "heightfield", (0.4, 0.3), **HILLS),
+    "points on terrain": partial(against, "points", (0.01,), "heightfield", (0.4, 0.3), POINTS, **HILLS),
+    "hull on terrain": partial(against, "mesh", (1, 1, 1), "heightfield", (0.4, 0.3), DIE, **HILLS),
+    "outlines and tip": outlines_and_tip,
 }
 
 IMPULSE = {"friction": 0.5, "softness": 0.2, "cfm": 0.01}
@@ -108,6 +141,8 @@ def fuzzed(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
         if kind is JointType.FREE:
             q[:, first : first + 3] = scattered(rng, count, 3)
             q[:, first + 3 : last] = attitudes(rng, count)
+        elif kind is JointType.PRISMATIC:
+            q[:, first:last] = scattered(rng, count, last - first)
         else:
             right = 0.5 * np.pi * rng.integers(-2, 3, size=(count, last - first))
             q[:, first:last] = right + scattered(rng, count, last - first)
@@ -123,7 +158,8 @@ def check_finite(model: Model, contact, count: int, backend: str = "native") -> 
     states, commands = fuzzed(sim, count, seed=1)
 
     def parts(sim: Simulator):
-        return sim.contact, sim.model.geometry.size, sim.model.geometry.recovery_time
+        geometry = sim.model.geometry
+        return sim.contact, geometry.size, geometry.data, geometry.recovery_time
 
     numbers, rest = eqx.partition(parts(sim), eqx.is_inexact_array)
 
@@ -146,13 +182,24 @@ def check_finite(model: Model, contact, count: int, backend: str = "native") -> 
             assert not len(bad), f"{what} {jax.tree_util.keystr(path)} is not finite in {len(bad)} places: {bad[:3]}"
 
 
-QUICK = {("spheres", "unrolled"), ("capsules", "implicit"), ("cube on plane", "compliant")}
-"""What is quick to compile, and has every kind of derivative once."""
+QUICK = {
+    ("spheres", "unrolled"),
+    ("capsules", "implicit"),
+    ("cube on plane", "compliant"),
+    ("cylinder on plane", "compliant"),
+    ("hull and sphere", "compliant"),
+    ("outlines and tip", "compliant"),
+}
+"""What is quick to compile, has every kind of derivative once, and most kinds of shapes."""
 
 
 @pytest.mark.parametrize(("scene", "contact"), sorted(QUICK))
 def test_steps_and_gradients_of_random_states_are_finite(scene, contact):
     check_finite(SCENES[scene](), CONTACTS[contact], 2_000)
+
+
+def test_every_routine_has_a_scene():
+    assert {kinds for make in SCENES.values() for kinds, _ in candidates(make()).kinds} == set(ROUTINES)
 
 
 @pytest.mark.slow
