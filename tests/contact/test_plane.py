@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.plane import (
-    UPRIGHT,
+    UPRIGHT_TILT,
     box_plane,
     capsule_plane,
     cylinder_plane,
@@ -88,12 +88,15 @@ def test_lying_cylinder_has_both_ends():
     assert np.allclose(np.sort(found.on_first[[0, 3], 0]), [-0.4, 0.4])
 
 
-@pytest.mark.parametrize("tilt", [1e-9, 1e-6, 0.3 * UPRIGHT, 0.9 * UPRIGHT, UPRIGHT, 1.1 * UPRIGHT, 1e-3, 0.1, 1.5])
+@pytest.mark.parametrize(
+    "tilt", [1e-9, 1e-6, 0.3 * UPRIGHT_TILT, 0.9 * UPRIGHT_TILT, UPRIGHT_TILT, 1.1 * UPRIGHT_TILT, 1e-3, 0.1, 1.5]
+)
 @pytest.mark.parametrize("toward", [0.0, 2.0, np.pi])
 def test_tilted_cylinder_reaches_as_low_as_its_rim(tilt, toward):
     rotvec = tilt * np.array([np.cos(toward), np.sin(toward), 0.0])
     found = one(cylinder_plane, shape("cylinder", [0.1, 0.4], rotvec=rotvec), FLOOR)
-    slack = 0.5 * 0.1 * tilt if tilt < UPRIGHT else 1e-13  # upright, one leg of the tripod stands at most 60° aside
+    # upright, one leg of the tripod stands at most 60° aside
+    slack = 0.5 * 0.1 * tilt if tilt < UPRIGHT_TILT else 1e-13
     assert -0.4 * np.cos(tilt) - 0.1 * np.sin(tilt) - 1e-13 <= found.gap.min()
     assert found.gap.min() <= -0.4 * np.cos(tilt) - 0.1 * np.sin(tilt) + slack
 

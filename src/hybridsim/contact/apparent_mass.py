@@ -10,6 +10,11 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, JointSpec
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
+LEAST_SHARE = 1e-3
+"""Least that a direction counts, by the one in which a shape moves most easily: in some, joints hold it."""
+LEAST_INVERSE_MASS = 1e-12
+"""What is added to it [1/kg], for shapes that nothing can move: a mean of logarithms cannot take zeros."""
+
 
 def inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """What one newton-second changes a shape's and each joint's velocity by, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
@@ -37,7 +42,8 @@ def inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
         above = [dof for b in topology.ancestors[info.body] for dof in range(*topology.tree_v_slices[b])]
         J = directions[3:, above] + np.cross(directions[:3, above], p, axisa=0, axisb=0, axisc=0)
         sizes = np.linalg.eigvalsh(J @ inverse[np.ix_(above, above)] @ J.T)
-        shapes.append(float(np.exp(np.mean(np.log(np.maximum(sizes, 1e-3 * sizes.max() + 1e-12))))))
+        sizes = np.maximum(sizes, LEAST_SHARE * sizes.max() + LEAST_INVERSE_MASS)
+        shapes.append(float(np.exp(np.mean(np.log(sizes)))))
     return np.array(shapes), np.diag(inverse).copy()
 
 

@@ -29,8 +29,9 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside)
 
 
-PARALLEL = 1e-10
-"""Squared sine of the angle [rad²] at which two segments are half parallel, half crossing."""
+HALF_PARALLEL = 1e-10
+"""Squared sine of the angle at which two segments are half parallel, half crossing: with a sharp bound, or none, the
+nearest points of parallel ones would run along them at the least turn."""
 
 
 def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
@@ -52,7 +53,7 @@ def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half
     reach = jnp.abs(cosine) * half_q
     first, last = jnp.maximum(-half_p, -along_u - reach), jnp.minimum(half_p, -along_u + reach)
     middle = 0.5 * (first + last)
-    s = clamp((cosine * along_v - along_u + PARALLEL * middle) / (sine_squared + PARALLEL), -half_p, half_p)
+    s = clamp((cosine * along_v - along_u + HALF_PARALLEL * middle) / (sine_squared + HALF_PARALLEL), -half_p, half_p)
     t = clamp(along_v + s * cosine, -half_q, half_q)
     s = clamp(t * cosine - along_u, -half_p, half_p)
     return p + s * u, q + t * v

@@ -39,8 +39,9 @@ def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: Plac
     return from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
 
 
-WITHIN = 1e-9
-"""How far beyond an edge [m] a corner still lies on a face: stacked boxes have corners on edges."""
+EDGE_WIDTH = 1e-9
+"""How wide the edges of a face are [m]: stacked boxes have corners on edges, and rounding must not take them off. What
+moves by less than that along a face stands still."""
 
 SIDEWAYS = 1e-6
 """How much less far aside a corner must lie, by how much lower it is, to count as lower: of equally low ones, rounding
@@ -57,11 +58,11 @@ def across_face(
         step: from there to their ends [m].
         half: the rectangle's half extents [m].
     """
-    moves = jnp.abs(step) > WITHIN
+    moves = jnp.abs(step) > EDGE_WIDTH
     per_step = 1.0 / jnp.where(moves, step, 1.0)
     one, other = (half[None] - start) * per_step, (-half[None] - start) * per_step
     # along what a line does not move, it is within all the way, or never
-    within = jnp.abs(start) <= half[None] + WITHIN
+    within = jnp.abs(start) <= half[None] + EDGE_WIDTH
     enter = jnp.where(moves, jnp.minimum(one, other), jnp.where(within, -1.0, 2.0)).max(axis=1)
     leave = jnp.where(moves, jnp.maximum(one, other), jnp.where(within, 2.0, -1.0)).min(axis=1)
     passes = enter < leave
@@ -94,7 +95,7 @@ def capsule_box(capsule: Placed, box: Placed) -> Points:
 
 
 SAME_HEIGHT = 1e-9
-"""Points whose distances differ by less than this [m] are equally near."""
+"""Points whose distances differ by less than this [m] are equally near: rounding must not choose between them."""
 
 
 def _outermost(
@@ -114,10 +115,10 @@ def _outermost(
     return jnp.where(is_bent & is_higher, last, upper), jnp.where(is_bent & ~is_higher, last, lower)
 
 
-PARALLEL = 1e-9
-"""A segment that comes nearer to a plane by less than this, by its length, does not reach it."""
-LEVEL = 1e-12
-"""Slopes of half the squared distance below this [m], by the segment's length, are none."""
+LEAST_APPROACH = 1e-9
+"""A segment that approaches a plane by less than this, by its length, never reaches it: where it would is rounding."""
+LEVEL_SLOPE = 1e-12
+"""Slopes of half the squared distance below this [m], by the segment's length, are none: along a face, rounding."""
 
 OFF_MIDDLE = 0.1
 """How far off the middle of a stretch within a box, towards the segment's own middle, the point is that counts: in the
@@ -143,12 +144,12 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
 
     squared = along @ along
     length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
-    crosses = jnp.abs(along) > PARALLEL * length
+    crosses = jnp.abs(along) > LEAST_APPROACH * length
     per_along = 1.0 / jnp.where(crosses, along, 1.0)
     crossings = [jnp.where(crosses, (side * half - middle) * per_along, side) for side in (-1.0, 1.0)]
     kinks = jnp.concatenate([*(clamp(c, -1.0, 1.0) for c in crossings), np.array([-1.0, 1.0])])
     slopes = jax.vmap(slope)(kinks)
-    falls, rises = slopes < -LEVEL * length, slopes > LEVEL * length
+    falls, rises = slopes < -LEVEL_SLOPE * length, slopes > LEVEL_SLOPE * length
 
     # the last kink before the zero and the first one after it
     before, after = jnp.argmax(jnp.where(falls, kinks, -2.0)), jnp.argmin(jnp.where(rises, kinks, 2.0))

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.balls import nearest_on_segments
-from hybridsim.contact.box import SIDEWAYS, WITHIN, across_face
+from hybridsim.contact.box import EDGE_WIDTH, SIDEWAYS, across_face
 from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, pick, turned
 from hybridsim.contact.spread import spread
 from hybridsim.core.numerics import cross
@@ -24,8 +24,8 @@ from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 EDGE_ADVANTAGE = 1e-3
 """How much more two edges must separate than any face, by the smaller box's size, to count: faces bear better."""
-PARALLEL = 1e-6
-"""Squared sine of the angle below which two edges count as parallel."""
+PARALLEL_EDGES = 1e-6
+"""Squared sine of the angle below which two edges count as parallel: parallel ones separate no better than faces."""
 FIRST_FACE = 1e-3
 """How much more a face of the second box must separate than one of the first to count, by the smaller box's half edges:
 otherwise the ripples of stacked boxes would choose now one and now the other, and with it other points."""
@@ -61,7 +61,7 @@ def box_box(a: Placed, b: Placed) -> Points:
     face_gaps = gaps(jnp.concatenate([first.axes, second.axes]))
     pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
     squared = jnp.sum(pairs * pairs, axis=1)
-    is_parallel = squared < PARALLEL
+    is_parallel = squared < PARALLEL_EDGES
     pairs = jnp.where(is_parallel[:, None], 0.0, pairs) / jnp.sqrt(jnp.where(is_parallel, 1.0, squared))[:, None]
     edge_gaps = jnp.where(is_parallel, -FAR, gaps(pairs))
 
@@ -112,7 +112,7 @@ def _overlap(
     corners = other_middle[None] + ROUND @ jnp.stack([u, v])
     edges = jnp.roll(corners, -1, axis=0) - corners
     flat, steps = (corners - middle[None]) @ own.axes[1:].T, edges @ own.axes[1:].T
-    is_above = (jnp.abs(flat) <= own.half[None, 1:] + WITHIN).all(axis=1)
+    is_above = (jnp.abs(flat) <= own.half[None, 1:] + EDGE_WIDTH).all(axis=1)
     times, on_the_way = across_face(flat, steps, own.half[1:])
     crossings = corners[None] + times[:, :, None] * edges[None]
 
@@ -121,7 +121,7 @@ def _overlap(
     lift = ((other_middle[None] - mine) @ other.axes[0]) / (normal @ other.axes[0])
     raised = mine + lift[:, None] * normal[None]
     beneath = jnp.abs((raised - other_middle[None]) @ other.axes[1:].T)
-    is_beneath = (beneath <= other.half[None, 1:] + WITHIN).all(axis=1)
+    is_beneath = (beneath <= other.half[None, 1:] + EDGE_WIDTH).all(axis=1)
 
     places = jnp.concatenate([corners, *crossings, raised])
     there = jnp.concatenate([is_above, *on_the_way, is_beneath])

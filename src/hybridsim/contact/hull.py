@@ -12,16 +12,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.contact.balls import nearest_on_segments
-from hybridsim.contact.box import SIDEWAYS, WITHIN, across_face
-from hybridsim.contact.box_box import EDGE_ADVANTAGE, FIRST_FACE, PARALLEL
+from hybridsim.contact.box import EDGE_WIDTH, SIDEWAYS, across_face
+from hybridsim.contact.box_box import EDGE_ADVANTAGE, PARALLEL_EDGES
 from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned
 from hybridsim.contact.spread import spread
-from hybridsim.core.numerics import TINY_LENGTH_SQUARED, clamp, cross, unit
+from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
 
-TINY_AREA_SQUARED = 1e-24
-"""Triangles whose doubled area squared [m⁴] is below this have no direction."""
+BOX_FIRST = 1e-3
+"""How much more [m] a face of the hull must separate than one of the box to count: ripples must not choose."""
 
 
 def _triangles(
@@ -84,10 +84,10 @@ def _nearest_on_triangle(
     return jnp.where(above, a + s * u + t * v, beside), above
 
 
-UPRIGHT = 1e-9
-"""Faces whose normals have less than this along a direction are neither above nor beneath what lies in it."""
-BETWEEN = 1e-9
-"""How far [rad²] beyond the normals of its two faces a direction still belongs to an edge."""
+LEAST_SLANT = 1e-9
+"""Faces whose normals have less than this along a direction are walls: a line in it meets them nowhere, or anywhere."""
+BETWEEN_NORMALS = 1e-9
+"""How far [rad²] beyond the normals of its two faces a direction still belongs to an edge: a flat one has one."""
 
 
 class _Hull(NamedTuple):
@@ -133,7 +133,7 @@ def _best_normal(hull: _Hull, size: Vec3) -> tuple[Vec3, Scalar]:
     above_hull = jnp.where(hull.has_area, above_hull, -FAR)
     side, face = jnp.argmax(above_box), jnp.argmax(above_hull)
     of_box, of_hull = pick(above_box, side), pick(above_hull, face)
-    on_box = of_box + FIRST_FACE >= of_hull
+    on_box = of_box + BOX_FIRST >= of_hull
     sides = np.concatenate([np.eye(3), -np.eye(3)])
     return jnp.where(on_box, pick(sides, side), -pick(hull.normals, face)), jnp.where(on_box, of_box, of_hull)
 
@@ -165,7 +165,7 @@ def _by_face(hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Sc
     lift, covered = _height_above(mine, n, _Hull(x, starts, normals, hull.has_area))
     raised = jnp.concatenate([lift[:, None], mine[:, 1:], mine + lift[:, None] * n[None]], axis=1)
 
-    is_above = (jnp.abs(flat) <= half[None, 1:] + WITHIN).all(axis=1)
+    is_above = (jnp.abs(flat) <= half[None, 1:] + EDGE_WIDTH).all(axis=1)
     there = jnp.concatenate([is_above, *on_the_way, covered])
     # where nothing lies above the face, the lowest corner tells how far the shapes are apart at least
     nothing = ~there.any()
@@ -184,15 +184,15 @@ def _height_above(
 ) -> tuple[Float[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """How far above some points a hull begins, along a direction, and whether it is above them at all."""
     steepness = hull.normals @ up
-    is_under, is_over = hull.has_area & (steepness < -UPRIGHT), hull.has_area & (steepness > UPRIGHT)
+    is_under, is_over = hull.has_area & (steepness < -LEAST_SLANT), hull.has_area & (steepness > LEAST_SLANT)
     is_slanted = is_under | is_over
 
     def above(point: Vec3) -> tuple[Scalar, Bool[AnyArray, ""]]:
         outside = jnp.sum((point[None] - hull.starts) * hull.normals, axis=1)
         at = -outside / jnp.where(is_slanted, steepness, 1.0)
         begin, end = jnp.where(is_under, at, -FAR).max(), jnp.where(is_over, at, FAR).min()
-        is_between_walls = (is_slanted | ~hull.has_area | (outside <= WITHIN)).all()
-        return begin, is_between_walls & (begin <= end + WITHIN)
+        is_between_walls = (is_slanted | ~hull.has_area | (outside <= EDGE_WIDTH)).all()
+        return begin, is_between_walls & (begin <= end + EDGE_WIDTH)
 
     return jax.vmap(above)(points)
 
@@ -209,14 +209,14 @@ def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Point
     length = jnp.sqrt(jnp.where(is_long, squared, 1.0))
     along = along / length[:, None]
     left, right = hull.normals[edges[:, 2]], hull.normals[edges[:, 3]]
-    widest = jnp.sum(left * right, axis=1) - BETWEEN
+    widest = jnp.sum(left * right, axis=1) - BETWEEN_NORMALS
     usable = is_long & hull.has_area[edges[:, 2]] & hull.has_area[edges[:, 3]]
 
     def with_box_edge(direction: Vec3) -> tuple[Float[AnyArray, " e"], Float[AnyArray, "e 3"]]:
         """Gaps along the cross products with one of the box's directions, and these, away from the hull."""
         away = jax.vmap(lambda u: cross(u, direction))(along)
         squared = jnp.sum(away * away, axis=1)
-        crosses = squared > PARALLEL
+        crosses = squared > PARALLEL_EDGES
         away = away / jnp.sqrt(jnp.where(crosses, squared, 1.0))[:, None]
         away = jnp.where((jnp.sum(away * (left + right), axis=1) < 0.0)[:, None], -away, away)
         is_between = (jnp.sum(away * left, axis=1) >= widest) & (jnp.sum(away * right, axis=1) >= widest)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.contact.points import Placed, Points, from_second, pick
-from hybridsim.core.numerics import TINY_LENGTH_SQUARED, clamp, unit
+from hybridsim.core.numerics import LEAST_EXTENT, TINY_LENGTH_SQUARED, clamp, unit
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -19,10 +19,8 @@ BISECTIONS = 20
 """Halvings of a right angle on the way to the nearest point of an ellipse, before Newton's method takes over."""
 ELLIPSE_STEPS = 2
 """Newton steps after them: the first leaves 1e-12 of an angle, the second rounding."""
-THINNEST = 1e-9
-"""Half axes of an ellipse that are smaller than this [m] count as this long."""
-FLATTEST = 1e-9
-"""Least slope, by the squares of the half axes, that a Newton step divides by."""
+LEAST_SLOPE = 1e-9
+"""Least slope, by the squares of the half axes, that a Newton step divides by: inside, it vanishes at some points."""
 
 
 def polygon_cylinder(polygon: Placed, cylinder: Placed) -> Points:
@@ -91,7 +89,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     The nearest point is (a cos φ, b sin φ) where the line to `p` is normal to the ellipse. Bisection on that condition
     over the quadrant of `p` brackets φ, and Newton steps, through which the derivative goes, finish.
     """
-    a, b = jnp.maximum(half[0], THINNEST), jnp.maximum(half[1], THINNEST)
+    a, b = jnp.maximum(half[0], LEAST_EXTENT), jnp.maximum(half[1], LEAST_EXTENT)
 
     def condition(angle: Scalar, p: Vec2) -> Scalar:
         """Half the slope of the squared distance, but for the sign: positive before the nearest point."""
@@ -110,7 +108,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     angle = 0.5 * (low + high)
     angle = jnp.where(p[0] < 0.0, np.pi - angle, angle)
     angle = jnp.where(p[1] < 0.0, -angle, angle)
-    steepest = -FLATTEST * (a * a + b * b)
+    steepest = -LEAST_SLOPE * (a * a + b * b)
     for _ in range(ELLIPSE_STEPS):
         value, slope = jax.jvp(lambda angle: condition(angle, p), (angle,), (jnp.ones_like(angle),))
         # inside, where several points are equally near, the slope vanishes: never go farther than the bracket

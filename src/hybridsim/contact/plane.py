@@ -44,7 +44,7 @@ def box_plane(box: Placed, plane: Placed) -> Points:
     return _above(plane, box.X_WG.p[None] + ends)
 
 
-UPRIGHT = 1e-4
+UPRIGHT_TILT = 1e-4
 """Tilt [rad] of a cylinder below which its first rim point is not quite the lowest one: that one runs round the rim
 when an upright cylinder tilts ever so little, and its derivative would be beyond all bounds just there."""
 
@@ -60,9 +60,9 @@ def cylinder_plane(cylinder: Placed, plane: Placed) -> Points:
     axis = jnp.where(R[:, 2] @ up > 0.0, -R[:, 2], R[:, 2])  # downwards
     radial = -(R[:, :2].T @ up)
     # upright, a direction that is fixed to the cylinder takes over
-    fixed = jnp.maximum(1.0 - jnp.sum(radial * radial) / UPRIGHT**2, 0.0)
-    radial = radial + UPRIGHT * fixed**2 * np.array([1.0, 0.0])
-    radial = radial / jnp.sqrt(jnp.sum(radial * radial) + UPRIGHT**4)
+    fixed = jnp.maximum(1.0 - jnp.sum(radial * radial) / UPRIGHT_TILT**2, 0.0)
+    radial = radial + UPRIGHT_TILT * fixed**2 * np.array([1.0, 0.0])
+    radial = radial / jnp.sqrt(jnp.sum(radial * radial) + UPRIGHT_TILT**4)
     lowest = R[:, :2] @ radial
     beside = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
     lower, upper = cylinder.X_WG.p + half * axis, cylinder.X_WG.p - half * axis

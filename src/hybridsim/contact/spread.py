@@ -10,10 +10,10 @@ from hybridsim.core.types import AnyArray, Scalar
 
 LOW_BEFORE_FAR = 10.0
 """How much farther out a point must be, by how much higher it lies, to be chosen instead of a lower one."""
-SAME_PLACE = 1e-6
-"""Points nearer to each other than this [m] are one."""
 LOW_BEFORE_FIRST = 1000.0
 """The same for the first point, which has to be the lowest one wherever that matters."""
+SAME_PLACE = 1e-6
+"""Points nearer to each other than this [m] are one: two of them bear no more, and have no line through them."""
 _FIRST = np.array([0.8, 0.6])
 """The direction in which the first point lies farthest out among equally low ones.
 

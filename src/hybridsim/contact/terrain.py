@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.points import Placed, Points, from_first
-from hybridsim.core.numerics import clamp
+from hybridsim.core.numerics import LEAST_EXTENT, clamp
 from hybridsim.core.types import AnyArray, Scalar
 
 
@@ -54,10 +54,6 @@ def _above(terrain: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | flo
     return from_first(gap, normal, points - radius * normal)
 
 
-SMALLEST = 1e-9
-"""Half extents of a terrain that are smaller than this [m] count as this long."""
-
-
 def terrain_height(terrain: Placed, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Height [m] and slopes along x and y of a terrain at a point of its own plane."""
     heights = jnp.asarray(terrain.data)
@@ -65,7 +61,7 @@ def terrain_height(terrain: Placed, x: Scalar, y: Scalar) -> tuple[Scalar, Scala
     if rows < 2 or columns < 2:
         raise ValueError(f"a terrain needs two rows and two columns of heights at least, not {rows} and {columns}")
     # in units of the grid, from its corner
-    size = jnp.maximum(terrain.size, SMALLEST)
+    size = jnp.maximum(terrain.size, LEAST_EXTENT)
     per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
     i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
     row, column = jnp.floor(clamp(i, 0.0, rows - 2.0)), jnp.floor(clamp(j, 0.0, columns - 2.0))

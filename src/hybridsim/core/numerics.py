@@ -1,4 +1,4 @@
-"""Numerics that stay finite, gradients included. Every epsilon of the project lives here.
+"""Numerics that stay finite, gradients included, and what counts as zero.
 
 A plain `norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch not taken
 divides by zero. The functions below are written so that neither value nor derivative, forward or reverse,
@@ -25,7 +25,11 @@ TINY_COMPLIANCE = 1e-10
 TINY_SQUARED_NORM = 1e-200
 """Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
 TINY_LENGTH_SQUARED = 1e-24
-"""Squares of lengths [m²] below this, a picometre's, are rounding: what is so short has no direction."""
+"""Squares of lengths [m²] below this, a picometre's, count as zero: what is so short has no direction."""
+TINY_AREA_SQUARED = 1e-24
+"""Squares of areas [m⁴] below this, a square micrometre's, count as zero: a face so small has no normal."""
+LEAST_EXTENT = 1e-9
+"""Half extents below this [m] count as this long where a shape's coordinates are divided by them."""
 
 
 def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
