@@ -5,12 +5,13 @@ import shutil
 import tempfile
 from importlib.metadata import version
 
-# tests compile far more than they run
-FAST_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-if version("jaxlib").startswith("0.10."):
-    # takes three quarters off the time; later versions do not know it, and XLA refuses flags that it does not know
-    FAST_TO_COMPILE += " --xla_cpu_use_fusion_emitters=false"
-os.environ.setdefault("XLA_FLAGS", FAST_TO_COMPILE)
+# Tests compile far more than they run. The last flag takes three quarters off the time; later versions do not know it,
+# and XLA refuses flags that it does not know.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+)
 
 import jax
 import pytest

@@ -119,6 +119,9 @@ LEAST_APPROACH = 1e-9
 """A segment that approaches a plane by less than this, by its length, never reaches it: where it would is rounding."""
 LEVEL_SLOPE = 1e-12
 """Slopes of half the squared distance below this [m], by the segment's length, are none: along a face, rounding."""
+INWARD = 1e-10
+"""How far within a box's face, by its half extent, a segment is taken to cross it: on the face itself, rounding would
+decide on which side of it the point of the crossing lies, and might do so differently for each derivative."""
 
 OFF_MIDDLE = 0.1
 """How far off the middle of a stretch within a box, towards the segment's own middle, the point is that counts: in the
@@ -146,7 +149,8 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
     length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
     crosses = jnp.abs(along) > LEAST_APPROACH * length
     per_along = 1.0 / jnp.where(crosses, along, 1.0)
-    crossings = [jnp.where(crosses, (side * half - middle) * per_along, side) for side in (-1.0, 1.0)]
+    inside = (1.0 - INWARD) * half
+    crossings = [jnp.where(crosses, (side * inside - middle) * per_along, side) for side in (-1.0, 1.0)]
     kinks = jnp.concatenate([*(clamp(c, -1.0, 1.0) for c in crossings), np.array([-1.0, 1.0])])
     slopes = jax.vmap(slope)(kinks)
     falls, rises = slopes < -LEVEL_SLOPE * length, slopes > LEVEL_SLOPE * length

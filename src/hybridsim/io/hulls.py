@@ -11,10 +11,8 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.solids import MeshError, load_mesh
-from hybridsim.model.geometry import Geometry, GeomInfo, Shape
+from hybridsim.model.geometry import Faces, Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
-
-Faces = tuple[tuple[int, int, int], ...]
 
 FLAT = 1e-6
 """Thickness of a hull, by its length, below which it is flat."""
