@@ -5,14 +5,6 @@ import shutil
 import tempfile
 from importlib.metadata import version
 
-# Tests compile far more than they run. The last flag takes three quarters off the time; later versions do not know it,
-# and XLA refuses flags that it does not know.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
-)
-
 import jax
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -42,9 +34,20 @@ def clear_compilation_caches():
 
 
 def pytest_configure(config):
-    """Keep kernels that the tests compile in a folder of their own, shared by their processes."""
+    """Let XLA compile quickly, and keep kernels in a folder of their own, shared by the processes of the tests."""
+    os.environ.setdefault("XLA_FLAGS", _fast_to_compile(only_default_tests=config.option.markexpr == "not slow"))
     if "HYBRIDSIM_CACHE" not in os.environ:
         os.environ["HYBRIDSIM_CACHE"] = config.own_kernel_cache = tempfile.mkdtemp(prefix="hybridsim-tests-")
+
+
+def _fast_to_compile(*, only_default_tests: bool) -> str:
+    """Flags for tests, which compile far more than they run."""
+    flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    if only_default_tests and version("jaxlib").startswith("0.10."):
+        # Takes three quarters off the time of large programs. Later versions refuse it. Not for the slow tests: with
+        # both this and no optimisation XLA makes NaN of ordinary numbers in the implicit derivative of a friction cone.
+        flags += " --xla_cpu_use_fusion_emitters=false"
+    return flags
 
 
 def pytest_unconfigure(config):

@@ -4,6 +4,7 @@ from functools import partial
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from hybridsim.contact.stabilisation import Baumgarte, Erp, Recovery
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract
-from hybridsim.sim.rollout import rollout
+from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import inertia_of, on_plane
 from support.derivatives import check_derivatives
@@ -232,3 +233,38 @@ def test_a_rollout_that_bounces_slides_and_stops(name, backend):
     }
     sizes = check_derivatives(end, parameters, tolerance=1e-4, step=1e-8)
     assert min(sizes.values()) > 1e-5, sizes
+
+
+def test_feet_that_hold_each_other_do_not_spoil_the_implicit_derivative():
+    """On two feet that stick, the pull of one on the other is hardly determined; what moves does not depend on it."""
+    standing = Simulator(tripod(), contact=BOUNCY(sweeps=20), dt=DT)
+    start = eqx.tree_at(lambda s: s.qd, standing.initial_state(), np.array([0.3, 0.25, 0.5, 0.6, 0.2, -0.1]))
+    start = simulate(standing, start, steps=210).final
+
+    def slopes(gradient: str):
+        sim = Simulator(tripod(), contact=BOUNCY(sweeps=400, gradient=gradient), dt=DT)
+
+        def after(turn):
+            q = retract(sim.model, start.q, jnp.concatenate([jnp.zeros(3), turn]))
+            return rollout(sim, eqx.tree_at(lambda s: s.q, start, q), steps=1).qd[-1]
+
+        return jax.jacfwd(after)(jnp.zeros(3))
+
+    expected = slopes("unrolled")
+    assert float(jnp.abs(slopes("implicit") - expected).max()) < 1e-3 * float(jnp.abs(expected).max())
+
+
+@pytest.mark.parametrize("gradient", ["unrolled", "implicit"])
+def test_one_number_of_the_contacts_alone_has_a_derivative(gradient):
+    """Nothing else of the problem changes with it."""
+    sim = Simulator(on_plane("sphere", (RADIUS,)), contact=ImpulseContact(gradient=gradient), dt=DT, backend="xla")
+    start = sim.initial_state(q=np.array([0, 0, RADIUS - 1e-3, 1, 0, 0, 0]), qd=np.array([0, 0, 0, 1.0, 0, 0]))
+
+    @jax.jit
+    def slip(friction):
+        changed = eqx.tree_at(lambda s: s.model.geometry.friction, sim, jnp.stack([friction, jnp.zeros(())]))
+        return rollout(changed, start, steps=5).qd[-1, 3]
+
+    slope = jax.grad(slip)(0.3)
+    np.testing.assert_allclose(slope, (slip(0.3 + 1e-6) - slip(0.3 - 1e-6)) / 2e-6, rtol=1e-7)
+    assert slope < -0.01

@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native import repeating
-from hybridsim.native.arrays import Repeat
+from hybridsim.native.arrays import Repeat, owners
 from hybridsim.native.c_code import Place, c_function
 from hybridsim.native.function import NativeFunction
 from hybridsim.native.graph import ARRAY, Graph
@@ -121,11 +121,35 @@ def test_every_lane_has_the_bits_of_a_trajectory_alone():
         assert np.array_equal(together.outputs[k], alone.outputs[0])
 
 
+def loops_of(function) -> int:
+    args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
+    graph, results = lower(lambda *a: jax.tree.leaves(function(*a)), args, ["A", "b", "x"])
+    used = graph.live(node for nodes in results for node in owners(nodes))
+    return sum(1 + loops_in(graph.data[n].body) for n in used if isinstance(graph.data[n], Repeat))
+
+
 def test_short_loops_are_written_out(monkeypatch):
     monkeypatch.undo()
-    args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
-    graph, _ = lower(lambda *a: jax.tree.leaves(sweeps(*a)), args, ["A", "b", "x"])
-    assert loops_in(graph) == 0
+    assert loops_of(sweeps) == 0
+
+
+def test_a_loop_that_was_met_before_stays_one(monkeypatch):
+    """Its turns are nodes already, and yet to write out the rest of them is as much work as ever."""
+    monkeypatch.setattr(repeating, "LONG", 50)
+
+    def turns(A, b, x):
+        return jax.lax.scan(lambda x, _: (jnp.maximum(b - A @ x, 0.1 * x), None), x, None, length=5)[0]
+
+    assert loops_of(turns) == 1
+    assert loops_of(lambda A, b, x: (turns(A, b, x), turns(A, b, x))) == 2
+
+
+def test_many_turns_stay_a_loop_however_much_would_vanish(monkeypatch):
+    monkeypatch.setattr(repeating, "WORTH_FOLDING", 1e9)
+    monkeypatch.setattr(repeating, "MANY_TURNS", 4)
+    assert loops_of(sweeps) == 2
+    monkeypatch.setattr(repeating, "MANY_TURNS", N)
+    assert loops_of(sweeps) == 0
 
 
 def test_c_code_says_that_it_has_no_such_loops():

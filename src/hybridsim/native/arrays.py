@@ -162,6 +162,11 @@ def _owner(nodes: np.ndarray) -> tuple[int, np.ndarray] | None:
     return (first - 1, places) if first and (owners == first).all() else None
 
 
+def owners(nodes: np.ndarray) -> list[int]:
+    """Nodes that node numbers depend on: themselves, or the arrays of which they are elements."""
+    return np.unique(np.where(nodes >= _ELEMENT, nodes // _ELEMENT - 1, nodes)).tolist()
+
+
 def taken_out(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in which elements of arrays have become nodes."""
     if not has_elements(nodes):

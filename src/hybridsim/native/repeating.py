@@ -5,6 +5,7 @@ robot. It does not for the rows of a large contact problem: there each turn is a
 many. Such loops become one node of the graph (`arrays.Repeat`).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,17 @@ from hybridsim.native.arrays import (
     array_node,
     element,
     elements,
+    owners,
     taken_out,
     view_of,
 )
-from hybridsim.native.graph import ARRAY, Graph
+from hybridsim.native.graph import Graph
 from hybridsim.native.lower import Lowering, Nodes, kind_of
 
 MOST_TURNS = 10_000
-"""Loops are written out, but no more often than this."""
+"""Loops whose end depends on numbers are written out, but no more often than this."""
+MANY_TURNS = 150
+"""Long loops of more turns stay loops, however much of them would vanish: compiling would take longer than it saves."""
 MOST_WRITTEN = 200_000
 """Nodes that a loop may be written out to, however much of it vanishes."""
 FEW_TURNS = 4
@@ -82,26 +86,30 @@ def written_out(lowering: Lowering, scan: Scan, done: list[list[Nodes]] | None =
 def shorter(lowering: Lowering, scan: Scan) -> list[Nodes]:
     """Results of a loop in the way that takes less: its second turn, written out, tells."""
     graph, n = lowering.graph, len(scan.carry)
-    done, carry = [], scan.carry
-    before = 0
+    done, carry, given = [], scan.carry, []
     for row in list(scan.order())[:2]:
-        before = _weight(graph)
-        done.append(lowering.closed(scan.jaxpr, [*scan.fixed, *carry, *[s[row] for s in scan.rows]]))
+        given = [*scan.fixed, *carry, *[s[row] for s in scan.rows]]
+        done.append(lowering.closed(scan.jaxpr, given))
         carry = done[-1][:n]
-    turn = _weight(graph) - before
+    # what the turn needs, not what it added: the same loop may have been met before
+    turn = _weight(graph, set(_live(graph, done[-1])) - set(_live(graph, given)))
     if turn * scan.turns < LONG:
         return written_out(lowering, scan, done)
     body = _Body(lowering, scan)
-    folds = turn < WORTH_FOLDING * _weight(body.graph)
-    if folds and scan.turns <= MOST_TURNS and turn * scan.turns <= MOST_WRITTEN:
+    folds = turn < WORTH_FOLDING * _weight(body.graph, range(len(body.graph)))
+    if folds and scan.turns <= MANY_TURNS and turn * scan.turns <= MOST_WRITTEN:
         return written_out(lowering, scan, done)
     return body.repeated()
 
 
-def _weight(graph: Graph) -> int:
-    """Nodes to be compiled, those within loops included."""
-    inner = (graph.data[n] for n in range(len(graph)) if graph.kinds[n] == ARRAY)
-    return len(graph) + sum(_weight(spec.body) for spec in inner if isinstance(spec, Repeat))
+def _live(graph: Graph, arrays: list[Nodes]) -> list[int]:
+    return graph.live(node for nodes in arrays for node in owners(nodes))
+
+
+def _weight(graph: Graph, nodes: Collection[int]) -> int:
+    """How many nodes there are to be compiled, those within loops included."""
+    inner = (graph.data[n].body for n in nodes if isinstance(graph.data[n], Repeat))
+    return len(nodes) + sum(_weight(body, range(len(body))) for body in inner)
 
 
 class _Body:
