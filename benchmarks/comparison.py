@@ -27,7 +27,8 @@ def options(doc: str, name: str, peers: Sequence[str], quick: str, rounds: int) 
         "--rounds", type=int, default=rounds, help="processes for the closest comparisons (%(default)s)"
     )
     parser.add_argument("--resume", action="store_true", help="keep what the JSON file has, if hybridsim is unchanged")
-    parser.add_argument("--json", type=Path, default=Path(f"runs/{name}.json"), metavar="FILE", help="%(default)s")
+    path = Path(f"runs/{name}.json")
+    parser.add_argument("--json", type=Path, nargs="?", default=path, const=path, metavar="FILE", help="%(default)s")
     parser.add_argument("--figure", type=Path, metavar="FILE", help=f"docs/images/{name}.svg, none with --quick")
     return parser
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.contact_workloads import CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17, check_end, penetration
 
-from benchmarks import contact_figure, contact_targets, measure, ours, report, targets
+from benchmarks import comparison, contact_figure, contact_targets, measure, ours, report, targets
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,6 +65,13 @@ def test_the_cube_comes_to_rest_on_the_ground(contact):
     end = motion.forward(motion.rollout())().end[0]
     assert check_end(CUBE, end[: CUBE.nq]).startswith("ended")
     assert end[2] == pytest.approx(0.05, abs=2e-3)
+
+
+def test_numbers_go_to_a_usual_file_unless_another_one_is_named():
+    parser = comparison.options("", "contact", ["mujoco"], "", 1)
+    usual = Path("runs/contact.json")
+    found = [parser.parse_args(words).json for words in ([], ["--json"], ["--json", "my.json"])]
+    assert found == [usual, usual, Path("my.json")]
 
 
 def test_help_names_the_options():
