@@ -197,3 +197,14 @@ def test_as_many_contacts_as_points():
     assert found.nc == 7 and found.names[-1] == "shape|other.6"
     assert found.pairs[0].data_shapes == ((7, 3), ())
     assert found.infos[0].shape is Shape.POINTS
+
+
+def test_heaps_are_reported_with_their_number_of_contacts():
+    heap = ModelBuilder("heap")
+    for k in range(12):
+        heap.add_body(f"box{k}", kind="free", **ROUND)
+        heap.add_geom(f"box{k}", "box", (0.1, 0.1, 0.1))
+    model = heap.add_geom("world", "plane", (), name="floor").build()
+    with pytest.warns(ModelWarning, match=r"312 contacts of model 'heap'.*only, exclude or self_collision"):
+        candidates(model)
+    assert candidates(model, only=("*|floor",)).nc == 48

@@ -16,6 +16,9 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
+MANY_CONTACTS = 200
+"""Contacts that a model may have without a warning: the problem of so many has a matrix of 600 rows."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -131,7 +134,15 @@ def candidates(
         kinds = ", ".join(f"{kind} ({count})" for kind, count in impossible.items())
         message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
         warnings.warn(message, ModelWarning, stacklevel=3)
-    return Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
+    watched = Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
+    if watched.nc > MANY_CONTACTS:
+        message = (
+            f"{watched.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
+        )
+        warnings.warn(
+            f"{message}: choose those that matter by only, exclude or self_collision", ModelWarning, stacklevel=3
+        )
+    return watched
 
 
 def _may_touch(
