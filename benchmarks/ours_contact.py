@@ -16,11 +16,9 @@ CHECKED_STEPS = {"five links": 500, "cube": 200}
 """Steps after which gradients are compared with differences, so that all have been in contact; else all of them."""
 SMALL = 1e-7
 """Of differences, by velocities [m/s, rad/s]."""
-MANY = 8
-"""Contacts from which on only impulses with their implicit derivative are measured."""
 
 
-def models(w: Workload) -> dict[str, dict]:
+def models() -> dict[str, dict]:
     """Contact models for motions and for gradients, by their names in the table."""
     from hybridsim import CompliantContact, ImpulseContact
 
@@ -28,9 +26,8 @@ def models(w: Workload) -> dict[str, dict]:
     implicit = {name: ImpulseContact(gradient="implicit", sweeps=sweeps) for sweeps, name in names.items()}
     forward = {f"impulse, {name}": contact for name, contact in implicit.items()}
     gradient = {f"implicit, {name}": contact for name, contact in implicit.items()}
-    if sum(len(b.shapes) for b in w.numbers()) < MANY:
-        forward["compliant"] = gradient["compliant"] = CompliantContact()
-        gradient[f"unrolled, {names[TESTED_SWEEPS]}"] = ImpulseContact(sweeps=TESTED_SWEEPS)
+    forward["compliant"] = gradient["compliant"] = CompliantContact()
+    gradient[f"unrolled, {names[TESTED_SWEEPS]}"] = ImpulseContact(sweeps=TESTED_SWEEPS)
     return {"forward": forward, "gradient": gradient}
 
 
@@ -55,7 +52,7 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
     """Motions and gradients of one trajectory and of batches."""
     version = needs("hybridsim", "jax", "llvmlite")
     rows = []
-    for what, contacts in models(w).items():
+    for what, contacts in models().items():
         for method, contact in contacts.items():
             off = f"; off by {error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
             for batch in batches:
