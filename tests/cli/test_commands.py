@@ -291,3 +291,12 @@ def test_unexpected_errors_are_short_unless_asked_for(monkeypatch, capsys):
     monkeypatch.setenv("HYBRIDSIM_DEBUG", "1")
     with pytest.raises(RuntimeError):
         run(["taps", "pendulum"])
+
+
+def test_simulate_lets_only_chosen_shapes_touch(tmp_path, capsys):
+    out = str(tmp_path / "run.csv")
+    falls = ["simulate", "cube", "--contact", "impulse", "--time", "0.02", "--start", "root.z", "0.05", "--out", out]
+    assert run([*falls, "--only", "wheel"]) == 1
+    assert "wheel" in capsys.readouterr().err
+    assert run(["simulate", "cube", "--out", out, "--no-self-collision"]) == 1
+    assert "--contact" in capsys.readouterr().err

@@ -53,3 +53,15 @@ def test_a_dropped_quadruped_stands_still(contact):
     assert np.abs(landed - q[-1]).max() < 1e-3
     assert np.abs(q[5000:] - q[-1]).max() < 1e-5
     assert np.abs(qd[5000:]).max() < 1e-4
+
+
+@pytest.mark.slow
+def test_all_of_a_quadruped_may_touch_the_ground_in_native_code():
+    """56 contacts: more than can be written out turn by turn."""
+    sim = Simulator(quadruped(), contact="impulse", dt=DT, backend="native", actuation=Actuation(PDServo(100.0, 2.0)))
+    assert sim.contact.watched.nc == 56
+    motion = simulate(sim, inputs=np.tile(np.tile(STANDING, 4), (300, 1)))
+    assert not failure(sim, motion)
+    # tests of standing with the feet alone: nothing else touches
+    few = Simulator(sim.model, contact=ImpulseContact(only=FEET), dt=DT, actuation=sim.actuation)
+    np.testing.assert_allclose(motion.q, simulate(few, inputs=np.tile(np.tile(STANDING, 4), (300, 1))).q, atol=1e-9)

@@ -169,3 +169,18 @@ def test_friction_is_learnt_from_none(gradient):
         assert jax.grad(speed)(jnp.asarray(none), v)[0] == pytest.approx(slope, rel=1e-5)
         assert np.sign(slope) == -np.sign(v)
     assert jax.grad(speed)(jnp.asarray(none), 0.0)[0] == 0.0 == speed(some, 0.0)
+
+
+@pytest.mark.parametrize("gradient", ["unrolled", slow("implicit")])
+def test_restitution_is_learnt_from_none(gradient):
+    """Nothing jumps where restitution begins, and it lifts what has just landed."""
+    sim = ball(ImpulseContact(restitution=0.0, gradient=gradient), height=0.05)
+
+    def height(restitution):
+        changed = eqx.tree_at(lambda s: s.contact.restitution, sim, restitution)
+        return rollout(changed, sim.initial_state(), steps=105).final.q[2]  # it lands after 101
+
+    none = np.zeros(1)
+    slope = (height(none + 1e-6) - height(none)) / 1e-6
+    assert slope > 1e-3
+    assert jax.grad(height)(jnp.asarray(none))[0] == pytest.approx(slope, rel=1e-4)

@@ -32,6 +32,9 @@ def simulate(
     integrator: Literal["euler", "rk4", "implicit"] = "euler",
     contact: Literal["none", "impulse", "compliant"] = "none",
     floor: float | None = None,
+    only: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
+    self_collision: bool = True,
     start: dict[str, float] = {},  # noqa: B006 - never changed
     velocity: dict[str, float] = {},  # noqa: B006
     command: dict[str, float] = {},  # noqa: B006
@@ -50,6 +53,7 @@ def simulate(
       hybridsim simulate robot.urdf --base free --integrator implicit --dt 0.002
       hybridsim simulate cube --contact impulse --velocity root.wx 5
       hybridsim simulate robot.urdf --base free --contact impulse --floor 0 --start root.z 0.5
+      hybridsim simulate quadruped --contact impulse --only '*_foot*|ground'
 
     Args:
         model: file or built-in mechanism.
@@ -60,6 +64,9 @@ def simulate(
         integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
         contact: whether bodies touch, by impulses (needs the integrator euler) or by compliant forces.
         floor: height of a floor to put under the mechanism [m].
+        only: pairs of shapes or links that can touch, as foot_*|floor; all that may by default.
+        exclude: pairs that pass through each other.
+        self_collision: can parts of the mechanism touch each other?
         start: coordinates to start from, by name, where they differ from home.
         velocity: velocities to start with, by name [rad/s, m/s].
         command: constant commands of actuators, by name; zero for the others.
@@ -69,7 +76,7 @@ def simulate(
     """
     import numpy as np
 
-    from hybridsim.sim.simulator import Simulator
+    from hybridsim.sim.simulator import CONTACTS, Simulator
 
     mechanism = reading.load(model)
     step = float(mechanism.timestep if dt is None else dt)
@@ -91,11 +98,15 @@ def simulate(
         from hybridsim.io.hulls import with_hulls
 
         mechanism = with_hulls(mechanism)
+    elif only or exclude or not self_collision:
+        raise HybridsimError("--only, --exclude and --no-self-collision say what can touch: add --contact impulse")
     elif mechanism.geometry.infos and not json:
         say("Shapes pass through each other: --contact impulse or --contact compliant lets them touch.")
+    choice = {"only": only, "exclude": exclude, "self_collision": self_collision}
     try:
         with warnings_said():
-            sim, topology = Simulator(mechanism, dt=step, integrator=integrator, contact=contact), mechanism.topology
+            touching = CONTACTS[contact](**choice) if contact != "none" else None
+            sim, topology = Simulator(mechanism, dt=step, integrator=integrator, contact=touching), mechanism.topology
     except ValueError as error:
         raise HybridsimError(str(error)) from None
     state = sim.initial_state(

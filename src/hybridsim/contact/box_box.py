@@ -4,8 +4,8 @@ The direction in which two boxes overlap least is a normal of a face or a cross 
 axis theorem). A face meets the part of the other box's most opposite face that lies above it, of which four corners
 are kept; two edges meet in one point.
 
-Boxes that overlap get the exact depth, up to `EDGE_ADVANTAGE`. Between boxes that are apart and not above each other's
-faces, the gap is the distance along the best of those directions, which is never more than the true one.
+Boxes that overlap get the exact depth, up to `EDGE_ADVANTAGE`. Boxes that pass each other, because they do not overlap
+beside the best of those directions or only by a lip, do not touch: their points have the gap `FAR`.
 """
 
 from typing import NamedTuple
@@ -29,6 +29,11 @@ PARALLEL_EDGES = 1e-6
 FIRST_FACE = 1e-3
 """How much more a face of the second box must separate than one of the first to count, by the smaller box's half edges:
 otherwise the ripples of stacked boxes would choose now one and now the other, and with it other points."""
+LIP = 0.01
+"""Overlap beside the normal, by the smaller box's smallest half edge, that does not count: boxes that slide over the
+seam of two flush ones, sunk in by micrometres, would crash into the second one's side otherwise."""
+BESIDE = 0.5
+"""Largest cosine between a normal and a direction beside it."""
 
 
 ROUND = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
@@ -58,7 +63,8 @@ def box_box(a: Placed, b: Placed) -> Points:
         return jnp.abs(axes @ d) - reach
 
     size = jnp.minimum(first.half.sum(), second.half.sum())
-    face_gaps = gaps(jnp.concatenate([first.axes, second.axes]))
+    faces = jnp.concatenate([first.axes, second.axes])
+    face_gaps = gaps(faces)
     pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
     squared = jnp.sum(pairs * pairs, axis=1)
     is_parallel = squared < PARALLEL_EDGES
@@ -68,13 +74,22 @@ def box_box(a: Placed, b: Placed) -> Points:
     best_face = jnp.argmax(face_gaps + size * np.repeat([FIRST_FACE, 0.0], 3))
     best_edges = jnp.argmax(edge_gaps)
     face_gap, edge_gap = pick(face_gaps, best_face), pick(edge_gaps, best_edges)
-    by_face = _by_face(first, second, best_face)
+    lip = LIP * jnp.minimum(first.half.min(), second.half.min())
+    by_face = _by_face(first, second, best_face, pass_by(faces, face_gaps, pick(faces, best_face), lip))
     by_edges = _by_edges(first, second, best_edges, pick(pairs, best_edges), edge_gap)
     return jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + EDGE_ADVANTAGE * size, x, y), by_edges, by_face)
 
 
-def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""]) -> Points:
-    """Contacts on a face of the first box (0 to 2) or the second (3 to 5)."""
+def pass_by(
+    directions: Float[AnyArray, "n 3"], gaps: Float[AnyArray, " n"], normal: Vec3, lip: Scalar
+) -> Bool[AnyArray, ""]:
+    """Do shapes pass each other, because they hardly overlap in one of these directions beside their normal?"""
+    beside = jnp.abs(directions @ normal) < BESIDE
+    return (beside & (gaps > -lip)).any()
+
+
+def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], passing: Bool[AnyArray, ""]) -> Points:
+    """Contacts on a face of the first box (0 to 2) or the second (3 to 5); none for boxes that pass each other."""
     on_first = best < 3
     own, other = (
         jax.tree.map(lambda x, y: jnp.where(on_first, x, y), *boxes) for boxes in ((first, second), (second, first))
@@ -88,7 +103,7 @@ def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""]) -> Points:
     # normals point from the second box to the first
     toward_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_own.shape)
     return Points(
-        jnp.where(there, heights, FAR),
+        jnp.where(there & ~passing, heights, FAR),
         toward_first,
         jnp.where(on_first, on_own, on_other),
         jnp.where(on_first, on_other, on_own),

@@ -6,12 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pairs import ROUTINES
+from hybridsim.contact.pairs import ROUTINES, Routine
 from hybridsim.contact.points import Placed, Points
 from hybridsim.core.rows import merge, take
 from hybridsim.model.geometry import Geometry
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
+
+MANY_PAIRS = 6
+"""Pairs of a kind from which on those of a long routine are taken one after the other: native code for boxes that may
+touch other boxes would otherwise be compiled anew for every two of them."""
 
 
 def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
@@ -26,16 +30,24 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
     rows: list[list[int]] = []
     starts = np.cumsum([0, *(pair.points for pair in candidates.pairs)])
     for kinds, members in candidates.kinds:
-        routine = ROUTINES[kinds].contacts
         first, axes_first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
         second, axes_second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
-        found = jax.vmap(routine, in_axes=(axes_first, axes_second))(first, second)
+        found = _each(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
         rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
     if not parts:
         nothing = jnp.zeros((0, 3))
         return Points(jnp.zeros(0), nothing, nothing, nothing)
     return merge(parts, rows)
+
+
+def _each(routine: Routine, shapes: tuple[Placed, Placed], axes: tuple[Placed, Placed], count: int) -> Points:
+    """Contacts of every pair of shapes."""
+    if not routine.is_long or count < MANY_PAIRS:
+        return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
+    has_rows = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
+    rows, shared = eqx.partition(shapes, has_rows)
+    return jax.lax.map(lambda row: routine.contacts(*eqx.combine(row, shared)), rows)
 
 
 def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Placed, Placed]:

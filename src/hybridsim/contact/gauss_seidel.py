@@ -1,12 +1,13 @@
 """Projected Gauss–Seidel: impulses that obey unilateral contact and Coulomb friction.
 
-Velocities after the impulses x are w = A x + b. Every contact wants 0 ≤ x_n ⊥ w_n ≥ 0 and friction that opposes its
-slip within |x_t| ≤ μ x_n, every further row lower ≤ x ≤ upper with w = 0 between the bounds. Row by row, each impulse
-is set so that its own w vanishes, then projected onto what is allowed; a fixed number of sweeps over all rows.
+Velocities after the impulses x are w = A x + b with A = u kᵀ + cfm. Every contact wants 0 ≤ x_n ⊥ w_n ≥ 0 and friction
+that opposes its slip within |x_t| ≤ μ x_n, every further row lower ≤ x ≤ upper with w = 0 between the bounds. Row by
+row, each impulse is set so that its own w vanishes, then projected onto what is allowed; a fixed number of sweeps over
+all rows.
 
-Rows are divided by their own entry of A beforehand, so that a turn is a sum of products and a projection. Impulses are
-kept in the order in which they are to be updated: the one whose turn it is stands first and goes to the end. So no
-index depends on a loop's counter, and a sweep is one loop for XLA and no indexing at all in native code.
+A is never formed. What all impulses together do is kept as one vector of the size of the mechanism, z = kᵀ x, which
+each turn reads and changes: a turn costs as much as the mechanism has joints, not as there are contacts. A turn knows
+nothing of its number, so that a sweep is one loop, for XLA and, if it is long, in native code.
 """
 
 from functools import partial
@@ -27,8 +28,11 @@ CONES = ("pyramid", "cone")
 class Problem(eqx.Module):
     """Rows of contacts first, three each (normal, tangents), then single rows."""
 
-    A: Float[AnyArray, "n n"]
-    """Change of each row's velocity by each row's impulse, regularisation included [1/kg and the like]."""
+    u: Float[AnyArray, "n nv"]
+    k: Float[AnyArray, "n nv"]
+    """Halves of the rows: u of one times k of another is the velocity of the one after a unit impulse of the other."""
+    cfm: Float[AnyArray, " n"]
+    """Regularisation: what is added to a row's velocity per unit of its own impulse [1/kg and the like]."""
     b: Float[AnyArray, " n"]
     """Velocity without impulses, minus what is aimed at [m/s or rad/s]."""
     friction: Float[AnyArray, " nc"]
@@ -49,22 +53,33 @@ class Problem(eqx.Module):
         return self.lower.shape[0]
 
     @property
+    def A(self) -> Float[AnyArray, "n n"]:
+        """Change of each row's velocity by each row's impulse [1/kg and the like]."""
+        upper = np.triu(np.ones((self.u.shape[0], self.u.shape[0]), dtype=bool))
+        A = self.u @ self.k.T
+        return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code never computes the lower half
+
+    @property
     def blocks(self) -> Float[AnyArray, "nc 3 3"]:
         """A between each contact's own rows."""
         nc = self.nc
-        return self.A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)[np.arange(nc), :, np.arange(nc)]
+        u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (self.u, self.k))
+        own = jnp.einsum("ciz,cjz->cij", u, k)
+        upper = np.broadcast_to(np.triu(np.ones((3, 3), dtype=bool)), own.shape)
+        own = jnp.where(upper, own, own.transpose(0, 2, 1))
+        return own + jax.vmap(jnp.diag)(self.cfm[: 3 * nc].reshape(nc, 3))
 
     @property
     def steps(self) -> Float[AnyArray, " n"]:
         """What each row's velocity is multiplied by to give the change of its impulse."""
-        steps = 1.0 / jnp.diagonal(self.A)
-        if self.cone == "pyramid" or not self.nc:
-            return steps
-        # one step for both tangents, so short that it cannot overshoot: then what is projected opposes the slip
-        own = self.blocks
-        both = 1.0 / (jnp.maximum(own[:, 1, 1], own[:, 2, 2]) + jnp.abs(own[:, 1, 2]))
-        contacts = steps[: 3 * self.nc].reshape(-1, 3).at[:, 1:].set(both[:, None])
-        return jnp.concatenate([contacts.reshape(-1), steps[3 * self.nc :]])
+        nc, own = self.nc, self.blocks
+        single = jnp.einsum("nz,nz->n", self.u[3 * nc :], self.k[3 * nc :]) + self.cfm[3 * nc :]
+        contacts = 1.0 / jnp.stack([own[:, 0, 0], own[:, 1, 1], own[:, 2, 2]], axis=1)
+        if self.cone == "cone" and nc:
+            # one step for both tangents, so short that it cannot overshoot: then what is projected opposes the slip
+            both = 1.0 / (jnp.maximum(own[:, 1, 1], own[:, 2, 2]) + jnp.abs(own[:, 1, 2]))
+            contacts = jnp.concatenate([contacts[:, :1], both[:, None], both[:, None]], axis=1)
+        return jnp.concatenate([contacts.reshape(-1), 1.0 / single])
 
     @property
     def limits(self) -> Float[AnyArray, "nc 2"]:
@@ -77,63 +92,70 @@ class Problem(eqx.Module):
         return jnp.where(moves, self.friction[:, None], 0.0)
 
 
-def gauss_seidel(problem: Problem, start: Float[AnyArray, " n"], sweeps: int) -> Float[AnyArray, " n"]:
+class Impulses(eqx.Module):
+    """Impulses, and what they do together."""
+
+    x: Float[AnyArray, " n"]
+    z: Float[AnyArray, " nv"]
+    """kᵀ x."""
+
+
+def gauss_seidel(problem: Problem, start: Float[AnyArray, " n"], sweeps: int) -> Impulses:
     """Impulses after some sweeps."""
-    nc, nj = problem.nc, problem.nj
-    steps = problem.steps
-    A, b = steps[:, None] * problem.A, steps * problem.b
-    contacts = _contact_rows(problem, A, b) if nc else None
-    singles = _single_rows(problem, A, b) if nj else None
+    nc = problem.nc
+    contacts, singles = _contact_rows(problem), _single_rows(problem)
 
-    def sweep(x, _):
-        touching, rest = x
-        if contacts is not None:
-            touching, _ = jax.lax.scan(partial(_contact_turn, problem.cone, rest), touching, contacts)
-        if singles is not None:
-            rest, _ = jax.lax.scan(partial(_single_turn, touching.reshape(-1)), rest, singles)
-        return (touching, rest), None
+    def sweep(state, _):
+        z, touching, rest = state
+        if nc:
+            z, touching = jax.lax.scan(partial(_contact_turn, problem.cone), z, (contacts, touching))
+        if problem.nj:
+            z, rest = jax.lax.scan(_single_turn, z, (singles, rest))
+        return (z, touching, rest), None
 
-    x = (start[: 3 * nc].reshape(nc, 3), start[3 * nc :])
-    (touching, rest), _ = jax.lax.scan(sweep, x, None, length=sweeps)
-    return jnp.concatenate([touching.reshape(-1), rest])
+    state = (start @ problem.k, start[: 3 * nc].reshape(nc, 3), start[3 * nc :])
+    (z, touching, rest), _ = jax.lax.scan(sweep, state, None, length=sweeps)
+    return Impulses(jnp.concatenate([touching.reshape(-1), rest]), z)
 
 
 class _ContactRow(eqx.Module):
-    """What the turn of one contact needs, or of all of them with a leading axis; A and b in steps."""
+    """What the turn of one contact needs, or of all of them with a leading axis."""
 
+    u: Float[AnyArray, "*nc 3 nv"]
+    """Times the step of each row."""
+    k: Float[AnyArray, "*nc 3 nv"]
     own: Float[AnyArray, "*nc 3 3"]
-    """1 − A between the contact's own rows: zero on the diagonal where a step is the whole way."""
-    others: Float[AnyArray, "*nc 3 m"]
-    """A with the contacts after it, in the order in which they stand behind it."""
-    rest: Float[AnyArray, "*nc 3 nj"]
+    """Between the contact's own rows, times the step of each."""
+    cfm: Float[AnyArray, "*nc 3"]
+    """Times the step of each row."""
     b: Float[AnyArray, "*nc 3"]
+    """Times the step of each row."""
     friction: Float[AnyArray, "*nc 2"]
 
 
-def _contact_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> _ContactRow:
+def _contact_rows(problem: Problem) -> _ContactRow:
     nc = problem.nc
-    rest = A[: 3 * nc, 3 * nc :].reshape(nc, 3, problem.nj)
-    A = A[: 3 * nc, : 3 * nc].reshape(nc, 3, nc, 3)
-    turned = jnp.stack([jnp.roll(A[c], -c, axis=1) for c in range(nc)])  # its own rows first, then those after it
-    own, others = jnp.eye(3)[None] - turned[:, :, 0], turned[:, :, 1:].reshape(nc, 3, -1)
-    whole = (0, 1, 2) if problem.cone == "pyramid" else (0,)
-    own = own.at[:, whole, whole].set(0.0)
-    return _ContactRow(own, others, rest, b[: 3 * nc].reshape(nc, 3), problem.limits)
+    steps = problem.steps[: 3 * nc].reshape(nc, 3)
+    u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (problem.u, problem.k))
+    cfm, b = (x[: 3 * nc].reshape(nc, 3) for x in (problem.cfm, problem.b))
+    own = steps[:, :, None] * problem.blocks
+    return _ContactRow(steps[:, :, None] * u, k, own, steps * cfm, steps * b, problem.limits)
 
 
-def _contact_turn(cone: str, rest: Float[AnyArray, " nj"], x: Float[AnyArray, "nc 3"], row: _ContactRow):
-    own, wanted = row.own, -(row.b + row.others @ x[1:].reshape(-1) + row.rest @ rest)
-    normal = jnp.maximum(wanted[0] + own[0, 1:] @ x[0, 1:], 0.0)
-    wanted = wanted[1:] + own[1:, 0] * normal
+def _contact_turn(cone: str, z: Float[AnyArray, " nv"], given: tuple[_ContactRow, Float[AnyArray, "3"]]):
+    row, x = given
+    # what each impulse would be if only its own row moved
+    wanted = x - (row.u @ z + row.cfm * x + row.b)
+    normal = jnp.maximum(wanted[0], 0.0)
+    wanted = wanted[1:] - row.own[1:, 0] * (normal - x[0])
     if cone == "pyramid":
         limit = row.friction * normal
-        first = _bounded(wanted[0] + own[1, 2] * x[0, 2], -limit[0], limit[0])
-        second = _bounded(wanted[1] + own[2, 1] * first, -limit[1], limit[1])
+        first = _bounded(wanted[0], -limit[0], limit[0])
+        second = _bounded(wanted[1] - row.own[2, 1] * (first - x[1]), -limit[1], limit[1])
         new = jnp.stack([normal, first, second])
     else:
-        wanted = wanted + own[1:, 1:] @ x[0, 1:]
         new = jnp.concatenate([normal[None], _within_circle(wanted, jnp.max(row.friction) * normal)])
-    return jnp.concatenate([x[1:], new[None]]), None
+    return z + (new - x) @ row.k, new
 
 
 def _bounded(wanted: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
@@ -156,24 +178,27 @@ def _within_circle(wanted: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
 
 
 class _SingleRow(eqx.Module):
-    """What the turn of one single row needs, or of all of them with a leading axis; A and b in steps."""
+    """What the turn of one single row needs, or of all of them with a leading axis; u, cfm and b in steps."""
 
-    others: Float[AnyArray, "*nj m"]
-    contacts: Float[AnyArray, "*nj k"]
+    u: Float[AnyArray, "*nj nv"]
+    k: Float[AnyArray, "*nj nv"]
+    cfm: Float[AnyArray, "*nj"]
     b: Float[AnyArray, "*nj"]
     lower: Float[AnyArray, "*nj"]
     upper: Float[AnyArray, "*nj"]
 
 
-def _single_rows(problem: Problem, A: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> _SingleRow:
-    first, nj = 3 * problem.nc, problem.nj
-    turned = jnp.stack([jnp.roll(A[first + k, first:], -k) for k in range(nj)])
-    return _SingleRow(turned[:, 1:], A[first:, :first], b[first:], problem.lower, problem.upper)
+def _single_rows(problem: Problem) -> _SingleRow:
+    first = 3 * problem.nc
+    steps = problem.steps[first:]
+    u, k, cfm, b = (x[first:] for x in (problem.u, problem.k, problem.cfm, problem.b))
+    return _SingleRow(steps[:, None] * u, k, steps * cfm, steps * b, problem.lower, problem.upper)
 
 
-def _single_turn(contacts: Float[AnyArray, " k"], x: Float[AnyArray, " nj"], row: _SingleRow):
-    wanted = -(row.b + row.contacts @ contacts + row.others @ x[1:])
-    return jnp.concatenate([x[1:], _bounded(wanted, row.lower, row.upper)[None]]), None
+def _single_turn(z: Float[AnyArray, " nv"], given: tuple[_SingleRow, Float[AnyArray, ""]]):
+    row, x = given
+    new = _bounded(x - (row.u @ z + row.cfm * x + row.b), row.lower, row.upper)
+    return z + (new - x) * row.k, new
 
 
 def projected(problem: Problem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from hybridsim.contact.balls import nearest_on_segments
 from hybridsim.contact.box import EDGE_WIDTH, SIDEWAYS, across_face
-from hybridsim.contact.box_box import EDGE_ADVANTAGE, PARALLEL_EDGES
+from hybridsim.contact.box_box import EDGE_ADVANTAGE, LIP, PARALLEL_EDGES, pass_by
 from hybridsim.contact.points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned
 from hybridsim.contact.spread import spread
 from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, unit
@@ -107,10 +107,11 @@ def hull_box(hull: Placed, box: Placed) -> Points:
     corners = X_BH.p[None] + hull.data @ X_BH.R.T
     triangles, normals, has_area = _triangles(corners, hull.faces)
     seen = _Hull(corners, triangles[:, 0], normals, has_area)
-    normal, face_gap = _best_normal(seen, box.size)
-    by_face = _by_face(seen, box.size, np.array(_edges(hull.faces)), normal, face_gap)
-    edge_gap, by_edges = _by_edges(seen, box.size, np.array(_edges(hull.faces)))
     extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
+    lip = LIP * jnp.minimum(extent.min(), box.size.min())
+    normal, face_gap, passing = _best_normal(seen, box.size, lip)
+    by_face = _by_face(seen, box.size, np.array(_edges(hull.faces)), normal, face_gap, passing)
+    edge_gap, by_edges = _by_edges(seen, box.size, np.array(_edges(hull.faces)))
     margin = EDGE_ADVANTAGE * jnp.minimum(extent.sum(), box.size.sum())
     best = jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
     R = box.X_WG.R
@@ -126,8 +127,11 @@ def _edges(faces: Faces) -> list[tuple[int, int, int, int]]:
     return [(*corners, numbers[0], numbers[-1]) for corners, numbers in sorted(beside.items())]
 
 
-def _best_normal(hull: _Hull, size: Vec3) -> tuple[Vec3, Scalar]:
-    """The face's normal along which a hull and a box are farthest apart, from the box to the hull, and how far."""
+def _best_normal(hull: _Hull, size: Vec3, lip: Scalar) -> tuple[Vec3, Scalar, Bool[AnyArray, ""]]:
+    """The face's normal along which a hull and a box are farthest apart, from the box to the hull, and how far.
+
+    Also whether they pass each other beside it.
+    """
     above_box = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
     above_hull = -jnp.sum(hull.starts * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
     above_hull = jnp.where(hull.has_area, above_hull, -FAR)
@@ -135,10 +139,14 @@ def _best_normal(hull: _Hull, size: Vec3) -> tuple[Vec3, Scalar]:
     of_box, of_hull = pick(above_box, side), pick(above_hull, face)
     on_box = of_box + BOX_FIRST >= of_hull
     sides = np.concatenate([np.eye(3), -np.eye(3)])
-    return jnp.where(on_box, pick(sides, side), -pick(hull.normals, face)), jnp.where(on_box, of_box, of_hull)
+    normal = jnp.where(on_box, pick(sides, side), -pick(hull.normals, face))
+    passing = pass_by(jnp.concatenate([sides, hull.normals]), jnp.concatenate([above_box, above_hull]), normal, lip)
+    return normal, jnp.where(on_box, of_box, of_hull), passing
 
 
-def _by_face(hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Scalar) -> Points:
+def _by_face(
+    hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Scalar, passing: Bool[AnyArray, ""]
+) -> Points:
     """Contacts along a normal between the box's face that looks along it and the part of a hull above that face.
 
     Args:
@@ -147,6 +155,7 @@ def _by_face(hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Sc
         edges: of the hull.
         normal: from the box to the hull.
         apart: how far the two are apart along the normal [m].
+        passing: do they pass each other? Then there are none.
     """
     axis = jnp.argmax(jnp.abs(normal))
     sign = jnp.where(pick(normal, axis) < 0.0, -1.0, 1.0)
@@ -176,7 +185,7 @@ def _by_face(hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Sc
     best = jnp.stack([pick(rows, chosen[k]) for k in range(4)])
     gap = jnp.where(nothing, apart, best[:, 0])
     points = from_first(gap, jnp.broadcast_to(normal, (4, 3)), turned(best[:, 3:].T, (3 - axis) % 3).T)
-    return Points(jnp.where(counts, gap, FAR), points.normal, points.on_first, points.on_second)
+    return Points(jnp.where(counts & ~passing, gap, FAR), points.normal, points.on_first, points.on_second)
 
 
 def _height_above(

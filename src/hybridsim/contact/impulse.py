@@ -166,8 +166,9 @@ class ImpulseContact(AbstractContact):
 
         opening = self.stabilisation.opening(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
         aim = jnp.where(touch.gap > 0.0, -touch.gap / dt, opening)
-        bounces = (restitution[each] > 0.0) & (memory.approach > 0.0)
-        aim = jnp.where(bounces, jnp.maximum(aim, restitution[each] * memory.approach), aim)
+        # decided by the impact alone, so that nothing jumps where there is no restitution and it can be learnt from none
+        bounces = memory.approach > 0.0
+        aim = jnp.where(bounces, restitution[each] * memory.approach, aim)
         start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
         start = jnp.concatenate([start, joint.J @ motion.qd - joint.opening])
 

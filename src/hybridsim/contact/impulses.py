@@ -75,17 +75,10 @@ class Rows(eqx.Module):
     upper: Float[AnyArray, " nj"]
     cone: str = eqx.field(static=True)
 
-    def problem(self, A: Float[AnyArray, "n n"], accelerations: Float[AnyArray, " n"]) -> Problem:
-        """The problem in the space of impulses, for rows that accelerate like this without impulses [m/s²]."""
-        b = self.b + self.dt * accelerations
-        return Problem(A + jnp.diag(self.cfm), b, self.friction, self.lower, self.upper, self.cone)
-
-
-def delassus(u: Float[AnyArray, "n nv"], k: Float[AnyArray, "n nv"]) -> Float[AnyArray, "n n"]:
-    """J M⁻¹ Jᵀ, the velocities of rows after unit impulses along each of them, from the halves of the rows."""
-    upper = np.triu(np.ones((u.shape[0], u.shape[0]), dtype=bool))
-    A = u @ k.T
-    return jnp.where(upper, A, A.T)  # native code never computes the lower half
+    def problem(self, factors: MassFactors, free: Float[AnyArray, " nv"]) -> Problem:
+        """The problem for a mechanism that accelerates like this without impulses (the second half of its torque)."""
+        u, k = jax.vmap(factors.halves)(self.J)
+        return Problem(u, k, self.cfm, self.b + self.dt * (u @ free), self.friction, self.lower, self.upper, self.cone)
 
 
 class Answer(NamedTuple):
@@ -117,10 +110,9 @@ def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sw
     computed before the impulses are known.
     """
     factors = mechanism.factors()
-    u, k = jax.vmap(factors.halves)(rows.J)
     _, free = factors.halves(mechanism.torque())
-    x = gauss_seidel(rows.problem(delassus(u, k), u @ free), start, sweeps)
-    return Answer(x, factors.finished(free + (x / rows.dt) @ k))
+    found = gauss_seidel(rows.problem(factors, free), start, sweeps)
+    return Answer(found.x, factors.finished(free + found.z / rows.dt))
 
 
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
@@ -139,7 +131,7 @@ def _change_of_solution(primals, tangents):
     x, qdd = _solution(mechanism, rows, start, sweeps)
     J, dt = rows.J, rows.dt
     factors = mechanism.factors()
-    problem = rows.problem(delassus(*jax.vmap(factors.halves)(J)), np.zeros(len(x)))
+    problem = rows.problem(factors, np.zeros(J.shape[1]))
     steps = problem.steps
 
     # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses
@@ -155,8 +147,10 @@ def _change_of_solution(primals, tangents):
         return x - steps * (rows.b + rows.dt * (rows.J @ qdd + J @ moved) + rows.cfm * x)
 
     def updated(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
-        like = Problem(problem.A, rows.b, rows.friction, rows.lower, rows.upper, rows.cone)
-        return projected(like, wanted(rows, moved))
+        limits = eqx.tree_at(
+            lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper)
+        )
+        return projected(limits, wanted(rows, moved))
 
     still = jnp.zeros_like(qdd)
     _, change = eqx.filter_jvp(updated, (rows, still), (tangents[1], d_qdd))

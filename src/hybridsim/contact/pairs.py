@@ -14,6 +14,8 @@ class Routine(NamedTuple):
     contacts: Callable[[Placed, Placed], Points]
     points: int
     """Points that it gives; 0 for one per point of the first shape."""
+    is_long: bool = False
+    """Does it take thousands of operations?"""
 
 
 ROUTINES: dict[tuple[Shape, Shape], Routine] = {
@@ -29,9 +31,9 @@ ROUTINES: dict[tuple[Shape, Shape], Routine] = {
     (Shape.CAPSULE, Shape.CAPSULE): Routine(balls.capsule_capsule, 1),
     (Shape.SPHERE, Shape.BOX): Routine(box.sphere_box, 1),
     (Shape.CAPSULE, Shape.BOX): Routine(box.capsule_box, 2),
-    (Shape.BOX, Shape.BOX): Routine(box_box.box_box, 4),
-    (Shape.MESH, Shape.SPHERE): Routine(hull.hull_sphere, 1),
-    (Shape.MESH, Shape.BOX): Routine(hull.hull_box, 4),
+    (Shape.BOX, Shape.BOX): Routine(box_box.box_box, 4, is_long=True),
+    (Shape.MESH, Shape.SPHERE): Routine(hull.hull_sphere, 1, is_long=True),
+    (Shape.MESH, Shape.BOX): Routine(hull.hull_box, 4, is_long=True),
     (Shape.SPHERE, Shape.HEIGHTFIELD): Routine(terrain.sphere_terrain, 1),
     (Shape.CAPSULE, Shape.HEIGHTFIELD): Routine(terrain.capsule_terrain, 2),
     (Shape.BOX, Shape.HEIGHTFIELD): Routine(terrain.box_terrain, 8),

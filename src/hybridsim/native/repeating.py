@@ -37,6 +37,8 @@ LONG = 3_000
 """Nodes from which on a loop may stay one."""
 WORTH_FOLDING = 0.85
 """Share of its body that a turn must be written out to in order to be taken as it is: less, and much of it vanishes."""
+FEW_RESULTS = 2_000
+"""Results of all turns that are numbers by themselves; more of them stay an array."""
 VIEWED = 16
 """Numbers from which on an argument is read where it lies."""
 
@@ -197,4 +199,5 @@ class _Body:
             carried.append(np.array(found, dtype=np.int64).reshape(aval.shape))
             place += size
         stacked = [numbers[places[k] : places[k + 1]].reshape(aval.shape) for k, aval in enumerate(scan.results[n:])]
-        return [*carried, *stacked]
+        # what reads a few numbers is written out, and has zeros and ones of its own that would be lost in a loop
+        return [*carried, *(taken_out(outer, nodes) if nodes.size <= FEW_RESULTS else nodes for nodes in stacked)]
