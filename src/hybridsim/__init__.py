@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hybridsim.contact.compliant import CompliantContact as CompliantContact
+    from hybridsim.contact.friction_laws import Andersson as Andersson
+    from hybridsim.contact.friction_laws import Brown as Brown
+    from hybridsim.contact.friction_laws import Coulomb as Coulomb
+    from hybridsim.contact.friction_laws import Hollars as Hollars
     from hybridsim.contact.impulse import ImpulseContact as ImpulseContact
+    from hybridsim.contact.stabilisation import Baumgarte as Baumgarte
+    from hybridsim.contact.stabilisation import Erp as Erp
+    from hybridsim.contact.stabilisation import Recovery as Recovery
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from hybridsim.io.hulls import with_hulls as with_hulls
     from hybridsim.io.load import load_model as load_model
     from hybridsim.model.builder import ModelBuilder as ModelBuilder
+    from hybridsim.model.contact_grid import contact_grid as contact_grid
     from hybridsim.model.floor import with_floor as with_floor
     from hybridsim.model.model import Model as Model
     from hybridsim.sim.export_c import export_c as export_c
@@ -68,6 +76,14 @@ _HOME = {
     "MLP": "taps.networks",
     "ImpulseContact": "contact.impulse",
     "CompliantContact": "contact.compliant",
+    "Recovery": "contact.stabilisation",
+    "Erp": "contact.stabilisation",
+    "Baumgarte": "contact.stabilisation",
+    "Coulomb": "contact.friction_laws",
+    "Andersson": "contact.friction_laws",
+    "Hollars": "contact.friction_laws",
+    "Brown": "contact.friction_laws",
+    "contact_grid": "model.contact_grid",
     "Simulator": "sim.simulator",
     "State": "sim.state",
     "Inputs": "sim.state",
@@ -82,9 +98,15 @@ _HOME = {
 __all__ = [
     "MLP",
     "Actuation",
+    "Andersson",
+    "Baumgarte",
     "Blueprint",
+    "Brown",
     "CompliantContact",
+    "Coulomb",
+    "Erp",
     "Graft",
+    "Hollars",
     "HybridsimError",
     "ImpulseContact",
     "Inputs",
@@ -93,12 +115,14 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "PrecisionError",
+    "Recovery",
     "Simulator",
     "State",
     "Status",
     "TapError",
     "Target",
     "Trajectory",
+    "contact_grid",
     "convert",
     "export",
     "export_c",

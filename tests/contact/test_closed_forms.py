@@ -10,9 +10,10 @@ from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
+from hybridsim.model.builder import ModelBuilder
 from hybridsim.sim.rollout import Trajectory, failure, simulate
 from hybridsim.sim.simulator import Simulator
-from support.contact_scenes import GRAVITY, on_plane, stack
+from support.contact_scenes import GRAVITY, inertia_of, on_plane, stack
 from support.rotations import rotations, world_velocities
 
 PYRAMID, CONE, COMPLIANT = ImpulseContact(), ImpulseContact(cone="cone"), CompliantContact()
@@ -146,6 +147,20 @@ def test_a_pushed_block_stops_after_its_braking_distance(contact):
 
 
 @EACH
+def test_a_block_slides_over_the_seam_of_two_flush_boxes(contact):
+    """It has sunk in by micrometres, but the second box's side is no wall."""
+    scene, half, speed, friction = ModelBuilder("tiles").passive(), 0.05, 1.0, 0.1
+    scene.add_body("block", kind="free", mass=1.0, inertia=inertia_of("box", (half,) * 3, 1.0))
+    scene.add_geom("block", "box", (half,) * 3, friction=friction)
+    for x in (-0.5, 0.5):
+        scene.add_geom("world", "box", (0.5, 0.5, half), at=(x, 0, -half), friction=friction)
+    sim = Simulator(scene.build(), contact=contact, dt=DT)
+    motion = simulate(sim, sim.initial_state([-0.2, 0, half, 1, 0, 0, 0], [0, 0, 0, speed, 0, 0]), steps=400)
+    assert motion.q[-1, 0] == pytest.approx(-0.2 + speed * 0.4 - 0.5 * friction * GRAVITY * 0.4**2, abs=0.002)
+    assert np.abs(motion.q[-1, 4:]).max() < 1e-3
+
+
+@EACH
 def test_a_sliding_ball_begins_to_roll(contact):
     """At 5/7 of its speed, after 2 v / (7 μ g)."""
     model = on_plane("sphere", (0.1,), friction=0.3)
@@ -188,6 +203,56 @@ def test_a_top_on_a_smooth_floor_keeps_what_it_must():
     np.testing.assert_allclose(v[:, 0], v[0, 0], atol=1e-9)
     energies = energy(model, motion, every=500)
     np.testing.assert_allclose(energies, energies[0], rtol=2e-3)
+
+
+def drift(motion: Trajectory, boxes: int, start: int = 0) -> tuple[float, float]:
+    """How far boxes have moved [m] and turned [°] from where they were at a step, at most."""
+    q = motion.q[start:].reshape(-1, boxes, 7)
+    turned = 2.0 * np.linalg.norm(q[:, :, 3:] - q[0, :, 3:], axis=2)
+    return np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2).max(), np.degrees(turned).max()
+
+
+@pytest.mark.parametrize("friction", [0.5, 1.0])
+def test_two_compliant_boxes_do_not_shake(friction):
+    """The lower one bears both, and its corners slip more easily than its centre."""
+    motion = run(stack(2, friction=friction), COMPLIANT, 1.0)
+    moved, turned = drift(motion, 2, 500)
+    assert moved < 1e-3 and turned < 0.01
+    # what still stirs bobs up and down
+    assert np.abs(motion.qd[-200:]).max() < 0.01
+
+
+@pytest.mark.parametrize("dt", [1e-3, 5e-3, 1e-2])
+@pytest.mark.parametrize("half", [(0.05, 0.05, 0.05), (0.2, 0.05, 0.02)], ids=["cube", "plate"])
+def test_a_compliant_impact_gains_no_energy_at_any_time_step(half, dt):
+    """Steps of what is as hard as this would throw it back many times as high."""
+    model = on_plane("box", half, height=1.0, friction=0.5)
+    sim = Simulator(model, contact="compliant", dt=dt)
+    tilted = np.array([1.0, 0.1, 0.07, 0.02]) / np.linalg.norm([1.0, 0.1, 0.07, 0.02])
+    motion = simulate(sim, sim.initial_state([*model.home[:3], *tilted]), steps=round(1.0 / dt))
+    energies = energy(model, motion, every=1)
+    assert energies.max() <= energies[0] * (1.0 + 1e-6)
+    assert energies[-1] < 0.7 * energies[0]
+
+
+HARD = CompliantContact(stiffness=3.5e6)
+"""Ten times as hard as by default."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("contact", "turn"), [(COMPLIANT, 0.0), (HARD, 0.0), (HARD, 1.0)], ids=["default", "hard", "hard and turned"]
+)
+def test_a_compliant_stack_of_five_boxes_rests(contact, turn):
+    """They sink in by 3 mm at first, or 0.6 mm if hard."""
+    model = stack(5, turn=turn, friction=0.5)
+    motion = run(model, contact, 10.0)
+    moved, turned = drift(motion, 5, 2000)
+    assert moved < 1e-3 and turned < 0.1
+    assert motion.q[0, -5] - motion.q[-1, -5] < (4e-3 if contact is COMPLIANT else 1e-3)
+    assert np.abs(motion.qd[-1000:]).max() < 1e-3
+    energies = energy(model, motion, every=100)
+    assert energies.max() <= energies[0] + 1e-9
 
 
 @pytest.mark.slow

@@ -29,6 +29,9 @@ from hybridsim.sim.state import State
 from support.contact_pairs import ARROW, CUBE, CUBE_FACES
 from support.contact_scenes import inertia_of, on_plane
 
+# homes are of no account here: every coordinate is drawn
+pytestmark = pytest.mark.filterwarnings("ignore:.*inside each other in its home")
+
 NOTHING = MappingProxyType({})
 
 SCALES = np.array([0.0, 1e-13, 1e-11, 1e-7, 1e-4, 0.01, 0.1, 0.5])

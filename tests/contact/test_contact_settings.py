@@ -1,17 +1,23 @@
 """What users may ask of contact, what is refused, and what the simulator finds by itself."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import hybridsim
 from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.friction_laws import Andersson, Brown, Coulomb, Hollars
 from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.stabilisation import Baumgarte, Erp
+from hybridsim.contact.stabilisation import Baumgarte, Erp, Recovery
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.contact_grid import contact_grid
 from hybridsim.model.floor import with_floor
-from hybridsim.sim.rollout import simulate
-from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.rollout import rollout, simulate
+from hybridsim.sim.simulator import Simulator, _bound_contact
 from support.contact_scenes import on_plane
 
 BASE_AND_LINK = """<robot name="arm">
@@ -89,6 +95,84 @@ def test_default_compliance_is_that_of_the_mechanisms_that_touch():
     np.testing.assert_array_equal(light.law.transition, heavy.law.transition)
 
 
+def test_shapes_that_start_inside_each_other_are_named():
+    """Of one tree when the simulator is made; those that a start of one's own may part, when there is none."""
+    scene = ModelBuilder("arm").passive()
+    scene.add_body("base", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=(0, 0, 0.1, 1, 0, 0, 0))
+    scene.add_geom("base", "box", (0.1, 0.1, 0.1), name="base")
+    scene.add_body("hip", parent="base", joint="hip", axis=(1, 0, 0), at=(0.1, 0, 0), mass=0.1, inertia=(0.01,) * 3)
+    scene.add_body("thigh", parent="hip", joint="thigh", axis=(0, 1, 0), mass=0.1, inertia=(0.01,) * 3)
+    scene.add_geom("thigh", "capsule", (0.03, 0.1), name="thigh", at=(0, 0, 0.1))
+    model = scene.build()
+    with pytest.warns(ModelWarning, match=r"inside each other .* thigh\|base by \d.* mm; .*exclude=\('thigh\|base',\)"):
+        Simulator(model, contact="impulse")
+    # resting on the floor within a millimetre is what they are meant to do
+    for height in (0.0, 0.0009):
+        Simulator(with_floor(model, height), contact=ImpulseContact(self_collision=False)).initial_state()
+    sim = Simulator(with_floor(model, 0.05), contact=ImpulseContact(self_collision=False))
+    sim.initial_state(q=[0, 0, 0.2, 1, 0, 0, 0, 0, 0])
+    with pytest.warns(ModelWarning, match=r"base\|floor by 50 mm") as caught:
+        sim.initial_state()
+    assert caught[0].filename == __file__
+
+
+def test_warnings_are_shown_at_the_users_line():
+    ball = ModelBuilder("ball").passive()
+    ball.add_body("ball", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01)).add_geom("ball", "sphere", (0.1,))
+    ball.add_geom("world", "ellipsoid", (0.1, 0.1, 0.2))
+    with pytest.warns(ModelWarning) as caught:
+        Simulator(ball.build(), contact="impulse")
+    assert [w.filename for w in caught] == [__file__, __file__]
+
+
+def test_a_file_that_switches_contact_off_is_named(tmp_path):
+    path = tmp_path / "m.xml"
+    path.write_text(
+        '<mujoco><option><flag contact="disable"/></option><worldbody><geom name="f" type="plane" size="0 0 1"/>'
+        '<body pos="0 0 1"><freejoint/><geom name="g" size=".1"/></body></worldbody>'
+        '<contact><pair geom1="f" geom2="g"/></contact></mujoco>'
+    )
+    with pytest.warns(ModelWarning, match='<flag contact="disable"/>'):
+        sim = Simulator(load_model(path), contact="impulse")
+    assert sim.contact.watched.names == ()
+
+
+def test_compliant_contact_does_not_pass_over_restitution():
+    with pytest.warns(ModelWarning, match=r"does not use the restitution of body_geom0\|floor"):
+        Simulator(on_plane("sphere", (0.1,), restitution=0.5), contact="compliant")
+
+
+def test_settings_of_contact_are_public():
+    for made in (Baumgarte, Erp, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
+        assert getattr(hybridsim, made.__name__) is made
+
+
+def test_a_class_is_no_contact_model():
+    for given in (ImpulseContact, CompliantContact):
+        with pytest.raises(TypeError, match=rf"write {given.__name__}\(\)"):
+            _bound_contact(given, on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
+
+
+def test_traced_numbers_of_a_simulator():
+    """Steps may be traced; of masses contact asks for numbers, unless all that depends on them is told."""
+    model = on_plane("sphere", (0.1,), height=-1e-4)
+
+    def speed(model, dt, contact):
+        sim = Simulator(model, contact=contact, dt=dt, backend="xla")
+        return rollout(sim, sim.initial_state(), steps=1).qd[-1, 5]
+
+    def of_mass(contact):
+        return lambda mass: speed(eqx.tree_at(lambda m: m.body.mass, model, mass[None]), 1e-3, contact)
+
+    with jax.enable_x64(True):
+        value, slope = jax.value_and_grad(lambda dt: speed(model, dt, CompliantContact()))(1e-3)
+        told = CompliantContact(stiffness=1e5, damping=1e5, law=Coulomb(0.01))
+        assert float(jax.grad(of_mass(told))(jnp.asarray(1.0))) != 0.0
+        with pytest.raises(ValueError, match="simulator with contact finds from masses"):
+            jax.grad(of_mass(CompliantContact()))(jnp.asarray(1.0))
+    assert float(slope) == pytest.approx(float(value) / 1e-3, rel=1e-9)
+
+
 WRONG = {
     "negative": (lambda: ImpulseContact(friction=-0.5), "finite and not negative"),
     "negative by name": (lambda: ImpulseContact(friction={"*": -0.5}), "finite and not negative"),
@@ -96,6 +180,7 @@ WRONG = {
     "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and not negative"),
     "too bouncy": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
     "more than the whole penetration": (lambda: ImpulseContact(stabilisation=Erp(3.0)), "between 0 and 1"),
+    "no exponent": (lambda: CompliantContact(exponent=0.0), "exponent must be positive"),
     "reach": (lambda: ImpulseContact(reach=float("nan")), "must not be negative"),
 }
 
@@ -108,7 +193,15 @@ def test_mistakes_are_named(case):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"friction": -0.5}, {"friction": np.nan}, {"restitution": 5.0}, {"softness": np.inf}]
+    "wrong",
+    [
+        {"friction": -0.5},
+        {"friction": np.nan},
+        {"restitution": 5.0},
+        {"softness": np.inf},
+        {"stiffness": 0.0},
+        {"damping": -1.0},
+    ],
 )
 def test_surfaces_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ModelError, match=next(iter(wrong))):

@@ -133,6 +133,40 @@ def test_a_grafted_friction_law_brakes_as_it_says(dumbbell, at_rest, kind):
     assert v[1] == pytest.approx(0.2 * np.exp(-rate * GRAVITY * 0.2), rel=0.02)
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("quantity", "change"),
+    [("normal_force", (3.0,)), ("friction_force", (2.0, 1.0)), ("impulse", (0.1, 0.2, 0.3))],
+)
+def test_a_graft_does_nothing_where_nothing_touches(dumbbell, kind, quantity, change):
+    graft = Graft(f"contact.{quantity}", ["contact.gap"], constant(*change), per="element")
+    sim = simulator(dumbbell, kind, graft)
+    start = sim.initial_state(q=[0, 0, 1.0, 1, 0, 0, 0])
+    plain, grafted = (simulate(s, start, steps=20) for s in (simulator(dumbbell, kind), sim))
+    np.testing.assert_allclose(grafted.qd, plain.qd, rtol=0, atol=1e-15)
+
+
+def test_points_that_are_not_there_are_shown_as_far_as_the_shapes_are_large():
+    """Two boxes on edge, of whose four points one is there; a graft cannot make the others touch."""
+    scene = ModelBuilder("boxes").passive()
+    for k, turn in enumerate(((1.0, 0.0, 0.0, 0.0), (0.9, 0.3, 0.2, 0.1))):
+        home = (0, 0, 0.05 + 0.14 * k, *(np.array(turn) / np.linalg.norm(turn)))
+        scene.add_body(f"box{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.01,) * 3, home=home)
+        scene.add_geom(f"box{k}", "box", (0.05,) * 3, name=f"box{k}")
+    sim = Simulator(scene.build(), contact="compliant", dt=DT)
+    gap = np.asarray(seen(sim, sim.initial_state())["contact.gap"])
+    far = 2.0 * np.sqrt(3.0) * 0.05
+    assert gap.min() < 0.05 and np.sum(np.isclose(gap, far, rtol=1e-12)) == 3
+    pressed = Simulator(
+        sim.model,
+        contact="compliant",
+        dt=DT,
+        blueprint=Blueprint(Graft("contact.gap", ["contact.gap"], constant(-far - 0.01), per="element")),
+    )
+    forces = np.asarray(seen(pressed, pressed.initial_state())["contact.normal_force"])
+    assert np.sum(forces > 0.0) == 1
+
+
 def analytic(kind: str) -> list[Graft]:
     """Networks that compute what they replace."""
     if kind == "impulse":

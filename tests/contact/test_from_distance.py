@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.compliant import WEIGHT_DEPTH, CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
@@ -28,7 +28,7 @@ def slope_of_closed(sim: Simulator) -> float:
     if isinstance(sim.contact, ImpulseContact):
         return -1.0 / DEFAULT_RECOVERY_TIME
     stiffness, exponent = float(sim.contact.stiffness[0]), float(sim.contact.exponent[0])
-    return -DT * stiffness * exponent * REACH ** (exponent - 1.0) / MASS
+    return -DT * stiffness * exponent * WEIGHT_DEPTH ** (exponent - 1.0) / MASS
 
 
 def ball(kind, reach: float) -> Simulator:

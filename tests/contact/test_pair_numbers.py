@@ -9,6 +9,7 @@ from hybridsim.contact.candidates import candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.contact.pair_numbers import friction_of, per_pair
+from hybridsim.contact.stabilisation import Recovery
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import with_hulls
 from hybridsim.model.builder import ModelBuilder
@@ -56,7 +57,23 @@ def test_a_pair_with_a_friction_of_its_own_does_not_look_at_its_surfaces(order):
     expected = {"ball0|floor": 0.5, "ball1|floor": 0.05, "ball0|ball1": 0.9}
     assert of_pairs(model) == expected
     assert of_pairs(with_hulls(model)) == expected
-    assert of_pairs(with_floor(model, -1.0, name="below")) == expected | {"ball0|below": 1.0, "ball1|below": 0.7}
+    assert of_pairs(with_floor(model, -1.0, name="below")) == expected | {"ball0|below": 0.3, "ball1|below": 0.7}
+
+
+def test_a_friction_that_is_told_counts_before_a_default():
+    """Whichever is larger, unless both are told."""
+
+    def on_floor(friction: float | None = None, friction_of_ball: float | None = None, priority: int = 0) -> float:
+        ball = ModelBuilder("ball").passive().add_body("ball", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        told = {} if friction_of_ball is None else {"friction": friction_of_ball}
+        ball.add_geom("ball", "sphere", (0.1,), name="ball", priority=priority, **told)
+        return of_pairs(with_floor(ball.build(), friction=friction))["ball|floor"]
+
+    assert on_floor() == 1.0
+    assert on_floor(0.2) == 0.2 and on_floor(1.4) == 1.4
+    assert on_floor(friction_of_ball=0.6) == 0.6
+    assert on_floor(0.2, friction_of_ball=0.6) == 0.6 and on_floor(0.8, friction_of_ball=0.6) == 0.8
+    assert on_floor(friction_of_ball=0.6, priority=-1) == 1.0
 
 
 def test_pairs_that_cannot_be_are_refused():
@@ -72,6 +89,82 @@ def test_pairs_that_cannot_be_are_refused():
     scene.spec.pair_friction = {("ball0", "ball1"): 0.1, ("ball1", "ball0"): 0.2}
     with pytest.raises(ModelError, match="in both orders"):
         scene.build()
+
+
+SOME = {"ball1|floor": 0.25}
+"""Numbers for one pair alone."""
+
+
+@pytest.mark.parametrize(
+    ("contact", "numbers", "expected"),
+    [
+        (ImpulseContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
+        (ImpulseContact(restitution=SOME), lambda c: c.restitution, [0.1, 0.4, 0.25]),
+        (ImpulseContact(softness=SOME), lambda c: c.softness, [0.2, 0.3, 0.25]),
+        (ImpulseContact(stabilisation=Recovery(SOME)), lambda c: c.stabilisation.time, [0.02, 0.04, 0.25]),
+        (CompliantContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
+    ],
+    ids=["friction", "restitution", "softness", "recovery time", "compliant friction"],
+)
+@pytest.mark.filterwarnings("ignore:compliant contact does not use the restitution")
+def test_pairs_that_no_name_matches_keep_the_models_numbers(contact, numbers, expected):
+    scene = two_balls()
+    scene.spec.geoms[0].restitution = 0.1
+    scene.spec.geoms[2].restitution, scene.spec.geoms[2].softness, scene.spec.geoms[2].recovery_time = 0.4, 0.4, 0.06
+    np.testing.assert_allclose(numbers(Simulator(scene.build(), contact=contact).contact), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("what", ["stiffness", "damping"])
+def test_pairs_that_no_name_matches_keep_default_compliance(what):
+    model = two_balls().build()
+    plain = getattr(Simulator(model, contact="compliant").contact, what)
+    given = getattr(Simulator(model, contact=CompliantContact(**{what: SOME})).contact, what)
+    np.testing.assert_array_equal(given, [*plain[:2], 0.25])
+
+
+def test_numbers_that_no_model_has_are_wanted_for_every_pair():
+    with pytest.raises(ValueError, match=r"cfm is not told for ball0\|ball1, ball0\|floor; add '\*'"):
+        Simulator(two_balls().build(), contact=ImpulseContact(cfm=SOME))
+
+
+def test_surfaces_give_way_in_series():
+    """One without a stiffness of its own does not, and one with priority stands for both."""
+    scene = two_balls()
+    for geom, stiffness, damping in zip(scene.spec.geoms, (3e4, 6e4, np.inf), (300.0, np.inf, np.inf), strict=True):
+        geom.stiffness, geom.damping = stiffness, damping
+
+    def numbers(exponent: float) -> tuple[np.ndarray, np.ndarray]:
+        contact = Simulator(scene.build(), contact=CompliantContact(exponent=exponent)).contact
+        return contact.stiffness, contact.damping
+
+    stiffness, damping = numbers(1.0)
+    np.testing.assert_allclose(stiffness, [2e4, 3e4, 6e4])
+    # at a depth of 1 mm; 1 s/m of the stiffness where no surface says it
+    np.testing.assert_allclose(damping, [300.0 / 1e-3, 300.0 / 1e-3, 6e4])
+    stiffness, damping = numbers(1.5)
+    np.testing.assert_allclose(stiffness * 1e-3**1.5, np.array([2e4, 3e4, 6e4]) * 1e-3)
+    np.testing.assert_allclose(damping[:2] * 1e-3**1.5, 300.0)
+    scene.spec.geoms[1].priority = 1
+    np.testing.assert_allclose(numbers(1.0)[0], [6e4, 3e4, 6e4])
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_stiffness_of_a_surface_is_a_parameter_with_a_gradient(backend):
+    """A ball lies as deep in the floor as its spring says, and deeper by −depth/stiffness for a stiffer one."""
+    scene = ModelBuilder("ball").passive()
+    scene.add_body("ball", joint="z", kind="prismatic", axis=(0, 0, 1), mass=1.0, inertia=(1, 1, 1))
+    scene.add_geom("ball", "sphere", (0.1,), name="ball", stiffness=2e4, damping=200.0)
+    scene.add_geom("world", "plane", (), name="floor", at=(0, 0, -0.1))
+    sim = Simulator(scene.build(), contact=CompliantContact(exponent=1.0), dt=DT, backend=backend)
+
+    def lies_at(stiffness):
+        changed = eqx.tree_at(lambda s: s.model.geometry.stiffness, sim, stiffness)
+        return rollout(changed, sim.initial_state(), steps=1000).q[-1, 0]
+
+    with jax.enable_x64(True):
+        at, slope = jax.value_and_grad(lies_at)(sim.model.geometry.stiffness)
+    assert at == pytest.approx(-GRAVITY / 2e4, rel=1e-3)
+    assert slope[0] == pytest.approx(GRAVITY / 2e4**2, rel=1e-2) and slope[1] == 0.0
 
 
 NAMES = ["ball0|ball1", "ball0|floor", "ball1|floor"]

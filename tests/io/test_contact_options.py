@@ -14,7 +14,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import GeomSpec
 from support.written_models import box_on_a_hinge, round_trip
 
-SURFACE = ("friction", "restitution", "recovery_time", "softness")
+SURFACE = ("friction", "restitution", "recovery_time", "softness", "stiffness", "damping")
 SQUARE = [(0, 0), (1, 0), (1, 1), (0, 1)]
 HEIGHTS = np.array([[0.1, 0.2, -0.3], [0.4, 0.0, 0.1], [0.2, 0.2, 0.3], [0.5, -0.1, 0.0]])
 
@@ -39,7 +39,7 @@ def test_a_usual_surface_is_not_written(tmp_path, ending):
 def test_urdf_holds_friction_and_restitution(tmp_path):
     model = ball(friction=0.3, restitution=0.4, recovery_time=0.1, softness=0.05, priority=2)
     read, notes = round_trip(model, tmp_path / "m.urdf")
-    assert surface(read) == (0.3, 0.4, 0.02, 0.2, 0)
+    assert surface(read) == (0.3, 0.4, 0.02, 0.2, np.inf, np.inf, 0)
     assert notes == [
         "priorities of surfaces are not part of URDF: 'ball'",
         "recovery times of contacts are not part of URDF: 'ball'",
@@ -47,18 +47,30 @@ def test_urdf_holds_friction_and_restitution(tmp_path):
     ]
     alone, notes = round_trip(ball(restitution=0.4), tmp_path / "n.urdf")
     assert surface(alone) == surface(ball(restitution=0.4)) and notes == []
+    spring = ball(stiffness=1e4, damping=50.0, recovery_time=0.005)
+    read, notes = round_trip(spring, tmp_path / "o.urdf")
+    assert surface(read) == surface(spring) and notes == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_urdf_holds_whether_friction_is_told(tmp_path, told):
+    model = ball(friction=1.0) if told else ball()
+    read, _ = round_trip(model, tmp_path / "m.urdf")
+    assert read.geometry.infos[0].has_friction is told
 
 
 def test_mjcf_holds_all_but_restitution(tmp_path):
     model = ball(friction=0.3, restitution=0.4, recovery_time=0.1, softness=0.05, priority=2)
     read, notes = round_trip(model, tmp_path / "m.xml")
-    assert surface(read) == pytest.approx((0.3, 0.0, 0.1, 0.05, 2), rel=1e-12)
+    assert surface(read) == pytest.approx((0.3, 0.0, 0.1, 0.05, np.inf, np.inf, 2), rel=1e-12)
     assert notes == ["restitution is not part of MJCF: 'ball'"]
+    _, notes = round_trip(ball(stiffness=1e4), tmp_path / "n.xml")
+    assert notes == ["stiffness and damping of compliant contacts are not part of MJCF: 'ball'"]
 
 
 def test_mjcf_gets_what_is_nearest_to_extremes(tmp_path):
     read, notes = round_trip(ball(recovery_time=0.0, softness=0.0), tmp_path / "m.xml")
-    assert surface(read) == pytest.approx((1.0, 0.0, 0.02, 0.00024669, 0), rel=1e-4)
+    assert surface(read) == pytest.approx((1.0, 0.0, 0.02, 0.00024669, np.inf, np.inf, 0), rel=1e-4)
     assert notes == [
         "recovery times that are not positive are not part of MJCF: 'ball'",
         "softness is brought into the range of MJCF, 0.00025 to 2.5: 'ball'",
@@ -119,6 +131,7 @@ def test_heights_that_are_no_numbers_are_refused(tmp_path):
 def test_a_description_has_every_field_of_a_shape():
     model = odd_shapes()
     numbers = {"friction": 0.1, "restitution": 0.2, "recovery_time": 0.3, "softness": 0.4, "priority": 5}
+    numbers |= {"stiffness": 6.0, "damping": 7.0, "has_friction": False}
     faces = ((0, 1, 2),)
     full = GeomSpec("hull", "box", model.geometry.infos[0].shape, np.ones(3), data=np.eye(3), faces=faces, **numbers)
     full.group, full.mask, full.mesh_file, full.link = 3, 5, "hull.stl", "tip"

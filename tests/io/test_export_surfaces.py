@@ -71,6 +71,15 @@ def test_friction_and_restitution_in_urdf(tmp_path, contacts, link, parts):
     assert all(part in text for part in parts), text
 
 
+def test_stiffness_and_damping_in_urdf(tmp_path):
+    path = urdf(tmp_path, '<contact><stiffness value="1e4"/><damping value="50"/></contact>')
+    read, changes, text = through_urdf(path, resurfaced(load(path), 0, stiffness=2e4, damping=60.0))
+    assert (read.geometry.stiffness[0], read.geometry.damping[0], read.geometry.recovery_time[0]) == (2e4, 60.0, 0.003)
+    assert [c.parameter for c in changes] == ["stiffness", "damping"] and 'stiffness value="20000.0"' in text
+    with pytest.warns(ModelWarning, match="stiffness 10000 → inf"):
+        export(path, resurfaced(load(path), 0, stiffness=np.inf), tmp_path / "out.urdf")
+
+
 def test_an_unchanged_surface_leaves_the_file_alone(tmp_path):
     path = urdf(tmp_path, f"<contact>{FRICTION}</contact>")
     assert through_urdf(path, load(path))[2].encode() == path.read_bytes()

@@ -1,5 +1,6 @@
 """Surfaces of URDF links: what their <contact> says."""
 
+import numpy as np
 import pytest
 
 from hybridsim.core.errors import Severity
@@ -34,6 +35,21 @@ def test_every_number_of_a_shape_comes_before_that_of_its_link(tmp_path):
     assert surfaces(tmp_path, "", own, stiff, link=link) == [(0.7, 0.5, 0.03), (0.7, 0.2, 0.03), (0.7, 0.5, 0.01)]
 
 
+def test_springs_and_dampers_are_read_by_shape_and_link(tmp_path):
+    link = '<stiffness value="1000"/><damping value="30"/>'
+    spec, problems = read_urdf(
+        write(tmp_path, changed(on_base("", '<damping value="1"/><stiffness value="100"/>', link=link)))
+    )
+    assert not problems
+    assert [(g.stiffness, g.damping) for g in spec.geoms] == [(1000.0, 30.0), (100.0, 1.0)]
+
+
+def test_a_friction_that_is_not_told_is_known_to_be_none(tmp_path):
+    told = '<lateral_friction value="1.0"/>'
+    spec, _ = read_urdf(write(tmp_path, changed(on_base("", told))))
+    assert [(g.friction, g.has_friction) for g in spec.geoms] == [(1.0, False), (1.0, True)]
+
+
 def test_a_contact_without_damping_recovers_at_once(tmp_path):
     assert surfaces(tmp_path, '<damping value="0"/><stiffness value="100"/>')[0][2] == 0.0
 
@@ -53,6 +69,8 @@ def test_half_a_spring_is_doubtful(tmp_path, text, part):
         check(problems, [("contact.compliance", LINE, part)], path)
         assert problems[0].severity is Severity.WARNING
         assert spec.geoms[0].recovery_time == DEFAULT_RECOVERY_TIME
+        known = np.isfinite([spec.geoms[0].stiffness, spec.geoms[0].damping])
+        assert known.tolist() == ["has stiffness" in part, "has damping" in part]
 
 
 @pytest.mark.parametrize(

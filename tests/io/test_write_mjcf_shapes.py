@@ -1,5 +1,7 @@
 """Shapes and contacts of models written as MJCF."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trimesh
@@ -61,15 +63,22 @@ def test_groups_pairs_and_friction(tmp_path):
     model = builder.build()
     read, notes = round_trip(model, tmp_path / "m.xml")
     assert notes == ["pairs are given the friction of their shapes, which MuJoCo does not look at: 'g and h'"]
-    assert read.geometry.friction_pairs == (("g", "h"),) and read.geometry.pair_friction == 1.0
+    assert read.geometry.friction_pairs == (("g", "h"),) and read.geometry.pair_friction == 0.3
     order = [[i.name for i in read.geometry.infos].index(i.name) for i in model.geometry.infos]
-    assert [read.geometry.infos[k] for k in order] == list(model.geometry.infos)
+    assert [read.geometry.infos[k] for k in order] == [replace(i, has_friction=True) for i in model.geometry.infos]
     assert np.array_equal(read.geometry.friction[order], model.geometry.friction)
     assert np.array_equal(read.geometry.size[order][:2], model.geometry.size[:2])
     np.testing.assert_allclose(read.geometry.placement.R[order], model.geometry.placement.R, atol=1e-15)
     assert read.geometry.excluded_pairs == (("box", "b"),)
     assert read.geometry.explicit_pairs == (("g", "h"),)
     assert read.topology.frame_names == ("origin",)
+
+
+def test_friction_that_is_left_open_is_named_where_mujoco_takes_more(tmp_path):
+    for friction, count in ((0.3, 1), (1.2, 0)):
+        builder = box_on_a_hinge().add_geom("box", "sphere", (0.1,), name="ball", friction=friction)
+        _, notes = round_trip(builder.add_geom("world", "plane", (), name="floor").build(), tmp_path / "m.xml")
+        assert notes == ["friction that shapes leave open is 1 in MuJoCo, where the larger one counts: 'floor'"][:count]
 
 
 def test_shapes_that_mujoco_refuses_are_left_out(tmp_path):

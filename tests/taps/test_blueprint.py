@@ -91,7 +91,7 @@ def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integra
         grafts.append(Graft(quantity.name, ["step.time"], MLP(1, outputs, hidden=(3,))))
     grafted = Simulator(model, integrator=integrator, contact=contact, blueprint=Blueprint(*grafts))
     rng = np.random.default_rng(0)
-    state = plain.initial_state(qd=rng.normal(size=model.nv))
+    state = plain.initial_state(model.home, rng.normal(size=model.nv))
     u = rng.normal(size=model.nu)
     # without jit: XLA may fuse the two programs differently, and then round differently
     one, other = step(plain, state, u), step(grafted, state, u)

@@ -1,6 +1,5 @@
 """The fixed list of contacts that a simulation watches: which pairs of shapes, and how many points of each."""
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from hybridsim.contact.doubts import warn_user
 from hybridsim.contact.pairs import ROUTINES
-from hybridsim.core.errors import ModelWarning
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME
@@ -133,15 +132,13 @@ def candidates(
     if impossible:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in impossible.items())
         message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
-        warnings.warn(message, ModelWarning, stacklevel=3)
+        warn_user(message)
     watched = Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
     if watched.nc > MANY_CONTACTS:
         message = (
             f"{watched.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
         )
-        warnings.warn(
-            f"{message}: choose those that matter by only, exclude or self_collision", ModelWarning, stacklevel=3
-        )
+        warn_user(f"{message}: choose those that matter by only, exclude or self_collision")
     return watched
 
 

@@ -14,18 +14,32 @@ Tangential = Float[AnyArray, "nc 2"]
 
 
 def tapped_impulses(
-    normal: Normal, friction: Callable[[Normal], Tangential], dt: Scalar, taps: Taps
+    normal: Normal, friction: Callable[[Normal], Tangential], dt: Scalar, taps: Taps, *, gap: Normal | None = None
 ) -> Float[AnyArray, "nc 3"]:
     """Impulses on the first body of every contact, in the contact's frame [N·s].
+
+    Grafts act where bodies touch, and nowhere else: where they press, or overlap. What a network says about contacts
+    that are not there has no effect.
 
     Args:
         normal: normal forces [N].
         friction: friction forces [N] from these, as the taps left them.
         dt: time step [s].
         taps: of the step.
+        gap: distances [m], if a contact that does not press may touch.
     """
     if not normal.shape[0]:
         return np.zeros((0, 3))
-    normal = taps("contact.normal_force", normal)
-    tangential = taps("contact.friction_force", friction(normal))
-    return taps("contact.impulse", dt * jnp.concatenate([normal[:, None], tangential], axis=1))
+    pressing = normal
+
+    def where_touching(changed: AnyArray, value: AnyArray) -> AnyArray:
+        if not taps.is_active:
+            return value
+        touches = pressing > 0.0 if gap is None else (pressing > 0.0) | (gap <= 0.0)
+        return jnp.where(touches.reshape(-1, *[1] * (value.ndim - 1)), changed, value)
+
+    normal = where_touching(taps("contact.normal_force", normal), normal)
+    tangential = friction(normal)
+    tangential = where_touching(taps("contact.friction_force", tangential), tangential)
+    impulse = dt * jnp.concatenate([normal[:, None], tangential], axis=1)
+    return where_touching(taps("contact.impulse", impulse), impulse)

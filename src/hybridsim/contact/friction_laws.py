@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
@@ -25,11 +26,12 @@ Vec2 = Float[AnyArray, "2"]
 class FrictionLaw(eqx.Module):
     """Friction by slip speed; numbers are one for all pairs, one each, or by name, as those of `CompliantContact`.
 
-    The velocity over which friction rises from zero is by default as small as the time step can follow: where friction
-    could reverse a contact's slip within a step, bodies at rest would chatter and wander.
+    The velocity over which friction rises from zero is by default as small as the time step can follow under the load:
+    where friction could reverse a contact's slip within a step, bodies at rest would chatter and wander.
     """
 
     transition: eqx.AbstractVar[PairNumbers]
+    """Velocity v_t [m/s]; those that are left open are 0.01 m/s at a slope of μ/v_t, or what the load calls for."""
     positive = ("transition",)
     """Numbers that are divided by."""
 
@@ -39,23 +41,26 @@ class FrictionLaw(eqx.Module):
 
     def bound(self, candidates: Candidates) -> "FrictionLaw":
         """With one number per pair; raises `ValueError` for those that do not fit or make no sense."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.wants_transition:
-            del given["transition"]
-        told = {
-            name: per_pair(f"{name} of the friction law", number, candidates, is_positive=name in self.positive)
-            for name, number in given.items()
-        }
-        return replace(self, **told)
+
+        def told(name: str, given: PairNumbers, **more) -> AnyArray:
+            what = f"{name} of the friction law"
+            return per_pair(what, given, candidates, is_positive=name in self.positive, **more)
+
+        names = [field.name for field in fields(self) if field.name != "transition"]
+        law = replace(self, **{name: told(name, getattr(self, name)) for name in names})
+        least = LEAST_TRANSITION * law.steepness + np.zeros(len(candidates.pairs))
+        transition = told("transition", least if law.transition is None else law.transition, otherwise=least)
+        return replace(law, transition=transition)
 
     @property
-    def wants_transition(self) -> bool:
-        """Is the velocity over which friction rises left to be chosen?"""
-        return self.transition is None
+    def steepness(self) -> AnyArray | float:
+        """Slope of the law at rest, by μ / v_t."""
+        return 1.0
 
-    def with_transition(self, transition: AnyArray) -> "FrictionLaw":
-        """The law with this velocity [m/s], if it was left to be chosen."""
-        return replace(self, transition=transition) if self.wants_transition else self
+    def widened(self, least: AnyArray) -> "FrictionLaw":
+        """The law with a slope at rest of no more than μ by this velocity [m/s]."""
+        assert self.transition is not None and not isinstance(self.transition, Mapping)
+        return replace(self, transition=jnp.maximum(self.transition, least * self.steepness))
 
     def force(self, normal_force: Scalar, slip: Vec2, mu: Scalar) -> Vec2:
         """Force on the first body [N]."""
@@ -67,6 +72,8 @@ class FrictionLaw(eqx.Module):
 
 SMALL_SLIP = 1e-9
 """Slip [m/s] below which friction is proportional to it."""
+LEAST_TRANSITION = 0.01
+"""Velocity [m/s] over which friction rises by default, or more than that under a high load."""
 
 
 def _excess(static: PairNumbers) -> AnyArray | float:
@@ -98,6 +105,10 @@ class Andersson(FrictionLaw):
     """p."""
     positive = ("transition", "stribeck")
 
+    @property
+    def steepness(self):
+        return 1.0 + _excess(self.static)
+
     def coefficient(self, speed, mu):
         rise = _excess(self.static) * jnp.exp(-((speed / self.stribeck) ** self.exponent))
         return mu * (1.0 + rise) * jnp.tanh(speed / self.transition)
@@ -111,8 +122,9 @@ class Hollars(FrictionLaw):
     static: PairNumbers = 1.2
     """μ_s by μ."""
 
-    def with_transition(self, transition):
-        return super().with_transition((1.0 + 2.0 * _excess(self.static)) * transition)
+    @property
+    def steepness(self):
+        return 1.0 + 2.0 * _excess(self.static)
 
     def coefficient(self, speed, mu):
         s = speed / self.transition
@@ -120,15 +132,16 @@ class Hollars(FrictionLaw):
 
 
 class Brown(FrictionLaw):
-    """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2018)."""
+    """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
     transition: PairNumbers = None
     """v_t [m/s]; friction rises four times as fast as for the other laws."""
     static: PairNumbers = 1.2
     """μ_s by μ."""
 
-    def with_transition(self, transition):
-        return super().with_transition(4.0 * transition)
+    @property
+    def steepness(self):
+        return 4.0 + _excess(self.static) / 0.75**2
 
     def coefficient(self, speed, mu):
         s = speed / self.transition

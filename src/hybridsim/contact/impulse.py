@@ -42,6 +42,9 @@ from hybridsim.model.model import Model
 STEPS_OF_FALL = 2.0
 """Contacts that are met more slowly than by falling for so many time steps do not bounce."""
 
+BOUNCES_FULLY = 0.1
+"""Restitution from which on a contact that bounces does not give way at all; below, less and less."""
+
 
 class ImpulseMemory(eqx.Module):
     """What the next step wants to know of this one."""
@@ -166,15 +169,16 @@ class ImpulseContact(AbstractContact):
 
         opening = self.stabilisation.opening(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
         aim = jnp.where(touch.gap > 0.0, -touch.gap / dt, opening)
-        # decided by the impact alone, so that nothing jumps where there is no restitution and it can be learnt from none
+        # by the impact alone, so that nothing jumps where there is no restitution and it can be learnt from none
         bounces = memory.approach > 0.0
         aim = jnp.where(bounces, restitution[each] * memory.approach, aim)
         start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
         start = jnp.concatenate([start, joint.J @ motion.qd - joint.opening])
 
         soft = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
-        # friction does not give way, nor does what bounces
-        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(jnp.where(bounces, 0.0, soft[each]))
+        # friction does not give way, nor does what bounces, so that it bounces as far as it should
+        giving = jnp.where(bounces, jnp.maximum(1.0 - restitution[each] / BOUNCES_FULLY, 0.0), 1.0)
+        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(giving * soft[each])
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
         return Rows(
             J=J,

@@ -147,9 +147,7 @@ def _change_of_solution(primals, tangents):
         return x - steps * (rows.b + rows.dt * (rows.J @ qdd + J @ moved) + rows.cfm * x)
 
     def updated(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
-        limits = eqx.tree_at(
-            lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper)
-        )
+        limits = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
         return projected(limits, wanted(rows, moved))
 
     still = jnp.zeros_like(qdd)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.detect import detect
-from hybridsim.contact.points import tangents
+from hybridsim.contact.points import FAR, tangents
 from hybridsim.core.numerics import cross
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Mat3, Q, Qd, Vec3
@@ -20,6 +20,7 @@ from hybridsim.dynamics.jacobian import world_directions
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import ancestor_mask
 from hybridsim.model.coordinates import coupling
+from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 from hybridsim.spatial.transform import Pose
@@ -54,7 +55,12 @@ def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyA
     if not candidates.nc:
         return Touch(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
     points = detect(model.geometry, X_WB, candidates)
-    gap = taps("contact.gap", points.gap)
+    gap = points.gap
+    if taps.is_active:
+        # a network is not shown a kilometre where there is no point, nor can it make one touch
+        is_there = points.gap < FAR
+        gap = taps("contact.gap", jnp.where(is_there, points.gap, sizes(model.geometry, candidates)))
+        gap = jnp.where(is_there, gap, points.gap)
     point = taps("contact.point", 0.5 * (points.on_first + points.on_second))
     normal = taps("contact.normal", points.normal)
     frame = jax.vmap(contact_frame)(normal)
@@ -70,6 +76,20 @@ def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyA
     approach = taps("contact.gap_velocity", relative[:, 0])
     slip = taps("contact.slip_velocity", relative[:, 1:])
     return Touch(gap, frame, point, jnp.concatenate([approach[:, None], slip], axis=1))
+
+
+def sizes(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
+    """How far the two shapes of every contact reach from their frames, together [m]; grounds count nothing."""
+
+    def reach(info: GeomInfo, size: Vec3):
+        if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
+            return np.zeros(())
+        far = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
+        return jnp.sqrt(jnp.max(jnp.sum(far * far, axis=1)))
+
+    of_shapes = [reach(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
+    of_pairs = [of_shapes[pair.first] + of_shapes[pair.second] for pair in candidates.pairs]
+    return jnp.stack(of_pairs)[np.array(candidates.pair_of, dtype=int)]
 
 
 def contact_frame(normal: Vec3) -> Mat3:

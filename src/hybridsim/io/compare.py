@@ -94,6 +94,8 @@ PARAMETERS = (
     Parameter("shape", "geometry.restitution"),
     Parameter("shape", "geometry.recovery_time", "s"),
     Parameter("shape", "geometry.softness"),
+    Parameter("shape", "geometry.stiffness", "N/m"),
+    Parameter("shape", "geometry.damping", "N·s/m"),
     Parameter("shape", "geometry.placement.p", "m"),
     Parameter("shape", "geometry.placement.R"),
     Parameter("pair", "geometry.pair_friction"),

@@ -94,7 +94,8 @@ class Converter:
             (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
         ]
         pairs = named_pairs(self.m, self.geoms, {geom.name for geom in spec.geoms})
-        spec.explicit_pairs, spec.pair_friction = list(pairs), pair_friction(self.m, pairs)
+        spec.explicit_pairs = list(pairs) if self._collides() else []
+        spec.pair_friction = pair_friction(self.m, pairs)
         self._place_pairs(pairs)
         self.problems += unsupported(self.document)
         self.problems += [replace(p, file=p.file or self.document.file) for p in problems_of(spec)]
@@ -150,6 +151,9 @@ class Converter:
 
         bits = [int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{switch}")) for switch in switches]
         return any(self.m.opt.disableflags & bit for bit in bits)
+
+    def _collides(self) -> bool:
+        return not self._is_off("CONTACT", "CONSTRAINT")
 
     def _warn(self, kind: str, name: str, code: str, message: str, fix: str) -> None:
         source = self._source(kind, name)
@@ -269,7 +273,7 @@ class Converter:
         doubt = solref_doubt(m, g)
         if doubt:
             self.doubts.setdefault(doubt, []).append(name)
-        collides = not self._is_off("CONTACT", "CONSTRAINT")
+        collides = self._collides()
         return GeomSpec(
             name,
             self.bodies[m.geom_bodyid[g]],

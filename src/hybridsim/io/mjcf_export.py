@@ -23,12 +23,13 @@ from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model
 
 _JOINT_FIELDS = ("breakaway", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
-_SURFACE = ("geometry.friction", "geometry.restitution", "geometry.recovery_time", "geometry.softness")
+_NOT_IN_MJCF = ("geometry.restitution", "geometry.stiffness", "geometry.damping")
+_SURFACE = ("geometry.friction", "geometry.recovery_time", "geometry.softness", *_NOT_IN_MJCF)
 _SHAPES_STAY = "shapes and frames are not written back"
 _NOT_WRITTEN = {
     "MJCF has no place for it": {
         *(f"joint.{field}" for field in (*_JOINT_FIELDS, "mimic_ratio", "mimic_offset")),
-        "geometry.restitution",
+        *_NOT_IN_MJCF,
     },
     _SHAPES_STAY: {
         parameter.path

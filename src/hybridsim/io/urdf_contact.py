@@ -1,11 +1,17 @@
 """Surfaces of URDF links: the `<contact>` of a link or of one of its shapes, an extension that Bullet introduced."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from hybridsim.io.numbers import Reader
 from hybridsim.io.xml import Element
 
-FIELDS = {"lateral_friction": "friction", "restitution": "restitution"}
+FIELDS = {
+    "lateral_friction": "friction",
+    "restitution": "restitution",
+    "stiffness": "stiffness",
+    "damping": "damping",
+}
 """Children of `<contact>` whose value is a field of `GeomSpec`."""
 _SPRING = ("stiffness", "damping")
 _CODES = {
@@ -16,28 +22,31 @@ _CODES = {
 }
 
 
-def read_surface(reader: Reader, owner: Element) -> dict[str, float]:
+def read_surface(reader: Reader, owner: Element) -> dict[str, Any]:
     """Fields of `GeomSpec` that the `<contact>` of a link or collision gives."""
     contact = owner.child("contact")
     if contact is None:
         return {}
     values = {tag: value for tag in _CODES if (value := _value(reader, contact.child(tag))) is not None}
-    surface = {field: values[tag] for tag, field in FIELDS.items() if tag in values}
+    if values.get("stiffness") == 0.0:
+        reader.warn(
+            contact.child("stiffness") or contact,
+            "contact.compliance",
+            f"{contact.title} has no stiffness, so it is not used",
+            "write a positive number: a contact recovers within damping divided by stiffness",
+        )
+        values = {tag: value for tag, value in values.items() if tag not in _SPRING}
+    surface: dict[str, Any] = {field: values[tag] for tag, field in FIELDS.items() if tag in values}
+    if "friction" in surface:
+        surface["has_friction"] = True
     given = [tag for tag in _SPRING if tag in values]
     if len(given) == 1:
         (other,) = set(_SPRING).difference(given)
         reader.warn(
             contact.child(given[0]) or contact,
             "contact.compliance",
-            f"{contact.title} has {given[0]} without {other}, so it is not used",
-            f'write <{other} value="..."/> as well: a contact recovers within damping divided by stiffness',
-        )
-    elif given and values["stiffness"] == 0.0:
-        reader.warn(
-            contact.child("stiffness") or contact,
-            "contact.compliance",
-            f"{contact.title} has no stiffness, so it is not used",
-            "write a positive number: a contact recovers within damping divided by stiffness",
+            f"{contact.title} has {given[0]} without {other}, so only compliant contact uses it",
+            f'write <{other} value="..."/> as well: an impulse contact recovers within damping divided by stiffness',
         )
     elif given:
         surface["recovery_time"] = values["damping"] / values["stiffness"]

@@ -27,6 +27,7 @@ URDF_HOLDS = (
     *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
     *("joint.damping", "joint.friction", "joint.lower", "joint.upper", "joint.effort_limit"),
     *("joint.mimic_ratio", "joint.mimic_offset", "geometry.friction", "geometry.restitution"),
+    *("geometry.stiffness", "geometry.damping"),
 )
 """Paths of the parameters that a URDF file has a place for."""
 

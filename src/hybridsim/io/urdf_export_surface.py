@@ -1,6 +1,8 @@
-"""Writing changed friction and restitution of shapes into the text of a URDF file."""
+"""Writing changed friction, restitution, stiffness and damping of shapes into the text of a URDF file."""
 
 from collections import defaultdict
+
+import numpy as np
 
 from hybridsim.io.edit import Change, number_text
 from hybridsim.io.rows import number
@@ -39,11 +41,12 @@ class SurfaceWriter:
                 if before == after:
                     continue
                 line = place[1].line if place else 0
-                changes.append(Change(f"shape {info.name!r}", line, field, before, after, "" if place else note))
-                contact = _contact(*place, tag) if place else None
+                fits = place is not None and bool(np.isfinite(after))
+                changes.append(Change(f"shape {info.name!r}", line, field, before, after, "" if fits else note))
+                contact = _contact(*place, tag) if place and fits else None
                 if contact is not None:
                     self.text.set_numbers(contact, tag, "value", [after])
-                elif place:
+                elif fits:
                     added.append(f'  <{tag} value="{number_text(after)}"/>')
             if added and place:
                 self.text.insert_child(place[1], "\n".join(["<contact>", *added, "</contact>"]))

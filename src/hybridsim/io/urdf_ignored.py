@@ -90,7 +90,7 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
         ignored_settings(robot),
         "urdf.ignored",
         "settings in <contact> are ignored",
-        "contacts follow lateral_friction and restitution, and recover within damping divided by stiffness",
+        "contacts follow lateral_friction, restitution, stiffness and damping",
     )
 
 

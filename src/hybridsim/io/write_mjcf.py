@@ -29,6 +29,7 @@ from hybridsim.io.write_mjcf_parts import (
 from hybridsim.io.write_mjcf_shapes import (
     field_attributes,
     has_heights,
+    note_open_friction,
     pair_friction,
     placement_of,
     surface_attributes,
@@ -238,6 +239,7 @@ class _MjcfWriter:
                 contype=geom.group if geom.group != 1 else None,
                 conaffinity=geom.mask if geom.mask != 1 else None,
             )
+        note_open_friction(self.spec, self.notes)
 
     def _size(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> dict | None:
         """The attribute that gives the extent; None, with a note, for a shape that MuJoCo would refuse."""

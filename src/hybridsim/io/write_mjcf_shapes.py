@@ -26,6 +26,8 @@ def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
             notes.add(f"softness is brought into the range of MJCF, {HARDEST:.2g} to {SOFTEST:.2g}", geom.name)
     if geom.restitution:
         notes.add("restitution is not part of MJCF", geom.name)
+    if np.isfinite([geom.stiffness, geom.damping]).any():
+        notes.add("stiffness and damping of compliant contacts are not part of MJCF", geom.name)
     return {
         "friction": geom.friction if geom.friction != DEFAULT_FRICTION else None,
         "solref": time,
@@ -39,10 +41,23 @@ def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float,
     own = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
     if own is None:
         surfaces = [geom for geom in spec.geoms if geom.name in (a, b)]
-        highest = max(geom.priority for geom in surfaces)
-        own = max(geom.friction for geom in surfaces if geom.priority == highest)
+        highest = max((geom.priority, geom.has_friction) for geom in surfaces)
+        own = max(geom.friction for geom in surfaces if (geom.priority, geom.has_friction) == highest)
         notes.add("pairs are given the friction of their shapes, which MuJoCo does not look at", f"{a} and {b}")
     return (own, own) if own != DEFAULT_FRICTION else None
+
+
+def note_open_friction(spec: ModelSpec, notes: Notes) -> None:
+    """Note shapes that leave their friction to what they touch, where that has less than MuJoCo gives them."""
+
+    def may_touch(a: GeomSpec, b: GeomSpec) -> bool:
+        return a.body != b.body and bool(a.group & b.mask or b.group & a.mask)
+
+    slippery = [geom for geom in spec.geoms if geom.has_friction and geom.friction < DEFAULT_FRICTION]
+    is_open = [geom for geom in spec.geoms if not geom.has_friction and geom.friction == DEFAULT_FRICTION]
+    names = [geom.name for geom in is_open if any(may_touch(geom, other) for other in slippery)]
+    if names:
+        notes.add("friction that shapes leave open is 1 in MuJoCo, where the larger one counts", *names)
 
 
 def has_heights(geom: GeomSpec) -> bool:

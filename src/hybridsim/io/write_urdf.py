@@ -18,7 +18,7 @@ from hybridsim.io.urdf_elements import rpy
 from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
 from hybridsim.io.write_spec import SCALAR_JOINTS, SHAPE_NAMES, are_direct, impossible_inertials, spec_of
-from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, NOT_TOLD, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME, BodySpec, FrameSpec, GeomSpec, JointKind, JointSpec, ModelSpec
@@ -125,7 +125,9 @@ def _note_lost(spec: ModelSpec, notes: Notes) -> None:
             notes.add("collision groups are not part of URDF", geom.name)
         if geom.priority:
             notes.add("priorities of surfaces are not part of URDF", geom.name)
-        if geom.recovery_time != DEFAULT_RECOVERY_TIME:
+        has_spring = np.isfinite([geom.stiffness, geom.damping]).all()
+        time = geom.damping / geom.stiffness if has_spring else DEFAULT_RECOVERY_TIME
+        if geom.recovery_time != time:
             notes.add("recovery times of contacts are not part of URDF", geom.name)
         if geom.softness != DEFAULT_SOFTNESS:
             notes.add("softness of contacts is not part of URDF", geom.name)
@@ -268,8 +270,10 @@ def _add_origin(element: Element, X: Pose) -> None:
 
 def _add_contact(collision: Element, geom: GeomSpec) -> None:
     """Surface of a shape, where it is not as usual."""
-    usual = {"friction": DEFAULT_FRICTION, "restitution": 0.0}
-    numbers = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != usual[field]}
+    usual = {"restitution": 0.0, "stiffness": NOT_TOLD, "damping": NOT_TOLD}
+    if not geom.has_friction:
+        usual["friction"] = DEFAULT_FRICTION
+    numbers = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != usual.get(field)}
     if numbers:
         contact = add(collision, "contact")
         for tag, number in numbers.items():

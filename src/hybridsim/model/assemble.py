@@ -191,6 +191,7 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
             g.priority,
             int(place) if g.data is not None else -1,
             g.faces,
+            g.has_friction,
         )
         for g, place in zip(geoms, data_places, strict=True)
     )
@@ -206,6 +207,8 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
         restitution=each(lambda g: g.restitution),
         recovery_time=each(lambda g: g.recovery_time),
         softness=each(lambda g: g.softness),
+        stiffness=each(lambda g: g.stiffness),
+        damping=each(lambda g: g.damping),
         data=tuple(np.asarray(g.data, dtype=float) for g in geoms if g.data is not None),
         excluded_pairs=tuple(spec.excluded_pairs),
         explicit_pairs=tuple(spec.explicit_pairs),

@@ -105,7 +105,7 @@ class ModelBuilder:
             at: position in the body [m].
             rpy: orientation in the body as roll, pitch, yaw [rad].
             data: points (n, 3) of points, hulls and polygons (n, 2 will do for these), heights of a terrain [m].
-            **surface: friction, restitution, recovery_time, softness; and group, mask, priority.
+            **surface: friction, restitution, recovery_time, softness, stiffness, damping; and group, mask, priority.
         """
         padded = np.zeros(3)
         padded[: len(size)] = size
@@ -113,6 +113,7 @@ class ModelBuilder:
         shape, points = Shape(shape), None if data is None else np.asarray(data, dtype=float)
         if points is not None and shape is Shape.POLYGON and points.shape[-1] == 2:
             points = np.pad(points, ((0, 0), (0, 1)))
+        surface.setdefault("has_friction", "friction" in surface)
         self.spec.geoms.append(GeomSpec(name, body, shape, padded, pose(at, rpy), data=points, **surface))
         return self
 

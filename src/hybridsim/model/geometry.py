@@ -44,6 +44,8 @@ Faces = tuple[tuple[int, int, int], ...]
 DEFAULT_FRICTION = 1.0
 DEFAULT_RECOVERY_TIME = 0.02
 DEFAULT_SOFTNESS = 0.2
+NOT_TOLD = float("inf")
+"""Stiffness and damping of a surface that has none of its own: it does not give way, what it touches may."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,15 @@ class GeomInfo:
     """Place of the shape's points or heights in `Geometry.data`; -1 if it has none."""
     faces: Faces = ()
     """Triangles of a convex hull."""
+    has_friction: bool = True
+    """Was its friction told? Where two shapes touch, one that was counts before one that has the default."""
 
 
 class Geometry(eqx.Module):
     """All collision shapes of a model, and what their surfaces are like.
 
-    Where two shapes touch, the larger friction and restitution and the means of the other numbers count, unless the
-    pair has a friction of its own.
+    Where two shapes touch, the larger friction and restitution, stiffness and damping in series and the means of the
+    other numbers count, unless the pair has a friction of its own.
     """
 
     infos: tuple[GeomInfo, ...] = eqx.field(static=True)
@@ -90,6 +94,10 @@ class Geometry(eqx.Module):
     """Time in which a penetration is undone [s] (impulse contact)."""
     softness: Float[AnyArray, " ng"]
     """By how much a contact gives way, by the bodies' apparent inverse mass (impulse contact)."""
+    stiffness: Float[AnyArray, " ng"]
+    """Stiffness at a depth of 1 mm [N/m]; infinite where nothing is told (compliant contact)."""
+    damping: Float[AnyArray, " ng"]
+    """Damping at a depth of 1 mm [N·s/m]; infinite where nothing is told (compliant contact)."""
     data: tuple[AnyArray, ...] = ()
     """Points (n, 3) of points, hulls and polygons, heights (rows along x, columns along y) of terrains [m]."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
@@ -108,4 +116,4 @@ def no_geometry() -> Geometry:
     """Geometry of a model without shapes."""
     nothing = np.zeros(0)
     poses = Pose(np.zeros((0, 3, 3)), np.zeros((0, 3)))
-    return Geometry((), poses, np.zeros((0, 3)), nothing, nothing, nothing, nothing)
+    return Geometry((), poses, np.zeros((0, 3)), nothing, nothing, nothing, nothing, nothing, nothing)

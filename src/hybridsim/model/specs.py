@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Faces, Shape
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, NOT_TOLD, Faces, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.spatial.transform import Pose
 
@@ -116,6 +116,10 @@ class GeomSpec:
     restitution: float = 0.0
     recovery_time: float = DEFAULT_RECOVERY_TIME
     softness: float = DEFAULT_SOFTNESS
+    stiffness: float = NOT_TOLD
+    damping: float = NOT_TOLD
+    has_friction: bool = True
+    """Was the friction told, or is it the default?"""
     priority: int = 0
     data: np.ndarray | None = None
     """Points or heights, as `Geometry.data` has them."""

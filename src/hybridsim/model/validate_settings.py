@@ -79,6 +79,11 @@ def _surface_problems(spec: ModelSpec) -> Iterator[Problem]:
                     f"{field.replace('_', ' ')} of shape {geom.name!r} is {value:g}",
                     "it must not be negative" if most > 1.0 else "it must be between 0 and 1",
                 )
+        for field, is_possible in (("stiffness", geom.stiffness > 0.0), ("damping", geom.damping >= 0.0)):
+            if not is_possible:
+                message = f"{field} of shape {geom.name!r} is {getattr(geom, field):g}"
+                fix = "it must be positive" if field == "stiffness" else "it must not be negative"
+                yield problem_at(geom.source, "geom.surface", message, fix)
 
 
 def _pair_problems(spec: ModelSpec) -> Iterator[Problem]:

@@ -12,8 +12,8 @@ STANDING = (0.0, 0.8, -1.6)
 LEGS = {"FR": (1.0, -1.0), "FL": (1.0, 1.0), "RR": (-1.0, -1.0), "RL": (-1.0, 1.0)}
 """Leg names and the signs of their x and y position."""
 
-ON_GROUND = {"group": 1, "mask": 2}
-"""What the robot's shapes touch: the ground. That they also touch each other would be hundreds of contacts to watch."""
+ROBOT, GROUND = 1, 2
+"""Groups of shapes. The robot's touch the ground; that they also touch each other would be hundreds of contacts."""
 
 
 def quadruped() -> Model:
@@ -31,10 +31,10 @@ def quadruped() -> Model:
         inertia=(0.01683993, 0.056579028, 0.064713601, 8.3902e-05, 0.000597679, 2.5134e-05),
         home=(0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0),
     )
-    robot.add_geom("trunk", "box", (0.1335, 0.097, 0.057), **ON_GROUND)
+    robot.add_geom("trunk", "box", (0.1335, 0.097, 0.057), group=ROBOT, mask=GROUND)
     for leg, (front, left) in LEGS.items():
         _add_leg(robot, leg, front, left)
-    robot.add_geom("world", "plane", (), name="ground", group=ON_GROUND["mask"], mask=ON_GROUND["group"])
+    robot.add_geom("world", "plane", (), name="ground", friction=1.0, group=GROUND, mask=ROBOT)
     return robot.build()
 
 
@@ -53,7 +53,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         effort_limit=20.0,
         home=STANDING[0],
     )
-    robot.add_geom(f"{leg}_hip", "cylinder", (0.046, 0.02), rpy=(0.5 * np.pi, 0.0, 0.0), **ON_GROUND)
+    robot.add_geom(f"{leg}_hip", "cylinder", (0.046, 0.02), rpy=(0.5 * np.pi, 0.0, 0.0), group=ROBOT, mask=GROUND)
     robot.add_body(
         f"{leg}_thigh",
         parent=f"{leg}_hip",
@@ -68,7 +68,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         effort_limit=55.0,
         home=STANDING[1],
     )
-    robot.add_geom(f"{leg}_thigh", "box", (0.017, 0.01225, 0.1), at=(0.0, 0.0, -0.1), **ON_GROUND)
+    robot.add_geom(f"{leg}_thigh", "box", (0.017, 0.01225, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT, mask=GROUND)
     robot.add_body(
         f"{leg}_calf",
         parent=f"{leg}_thigh",
@@ -83,7 +83,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         effort_limit=55.0,
         home=STANDING[2],
     )
-    robot.add_geom(f"{leg}_calf", "box", (0.008, 0.008, 0.1), at=(0.0, 0.0, -0.1), **ON_GROUND)
+    robot.add_geom(f"{leg}_calf", "box", (0.008, 0.008, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT, mask=GROUND)
     robot.add_body(
         f"{leg}_foot",
         parent=f"{leg}_calf",
@@ -92,7 +92,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         mass=0.06,
         inertia=(9.6e-06, 9.6e-06, 9.6e-06),
     )
-    robot.add_geom(f"{leg}_foot", "sphere", (0.02,), friction=0.8, **ON_GROUND)
+    robot.add_geom(f"{leg}_foot", "sphere", (0.02,), friction=0.8, group=ROBOT, mask=GROUND)
 
 
 def _mirrored(entries, front: float, left: float) -> np.ndarray:

@@ -1,17 +1,19 @@
 """Simulator: a model, the parts that are swapped whole, and the networks grafted onto it."""
 
-import warnings
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 from jax.core import Tracer
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
+from hybridsim.contact.doubts import warn_user
 from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.core.errors import ModelWarning
+from hybridsim.contact.model_numbers import with_model_numbers
+from hybridsim.contact.overlaps import warn_of_overlaps
 from hybridsim.core.types import Numbers, Scalar, as_floats
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import JointType
@@ -106,6 +108,8 @@ class Simulator(eqx.Module):
         Quaternions are brought to unit length.
         """
         model = self.model
+        if q is None and self.contact.watched.nc:
+            warn_of_overlaps(model, self.contact.watched, within_trees=False)
         start = as_floats(model.home if q is None else q)
         speed = as_floats(np.zeros(model.nv) if qd is None else qd)
         if start.shape != (model.nq,) or speed.shape != (model.nv,):
@@ -121,11 +125,13 @@ class Simulator(eqx.Module):
         return State(start, speed, as_floats(t), aux)
 
 
-def _bound_contact(given: AbstractContact | str | None, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
+def _bound_contact(given: Any, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
     if isinstance(given, str):
         if given not in CONTACTS:
             raise ValueError(f"unknown contact model {given!r}; choose one of {', '.join(CONTACTS)}")
         given = CONTACTS[given]()
+    if isinstance(given, type) and issubclass(given, AbstractContact):
+        raise TypeError(f"contact is a model of contact, not its class: write {given.__name__}()")
     contact = NoContact() if given is None else given
     if not isinstance(contact, AbstractContact):
         raise TypeError(f"contact is a model of contact or the name of one, not {type(contact).__name__}")
@@ -134,11 +140,22 @@ def _bound_contact(given: AbstractContact | str | None, model: Model, dt: Scalar
             f"{type(contact).__name__} corrects the velocities of a step once, which the integrator {integrator!r} "
             "does not allow: use 'euler', or compliant contact"
         )
-    contact = contact.bound(model, dt)
-    if model.geometry.infos and not (contact.watched.nc or isinstance(contact, NoContact)):
-        message = f"no two shapes of model {model.name!r} can touch; `hybridsim.with_floor(model)` adds a floor"
-        warnings.warn(message, ModelWarning, stacklevel=3)
+    with jax.enable_x64(True):
+        contact = with_model_numbers(contact, model).bound(model, dt)
+    if contact.watched.nc:
+        warn_of_overlaps(model, contact.watched, within_trees=True)
+    elif model.geometry.infos and not isinstance(contact, NoContact):
+        warn_user(f"no two shapes of model {model.name!r} can touch{_advice(model)}")
     return contact
+
+
+def _advice(model: Model) -> str:
+    if any(info.group or info.mask for info in model.geometry.infos):
+        return "; `hybridsim.with_floor(model)` adds a floor"
+    return (
+        ': group and mask of all of them are 0, as in an MJCF file with contype="0" conaffinity="0" or '
+        '<flag contact="disable"/>; take that out of the file'
+    )
 
 
 def _with_unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:

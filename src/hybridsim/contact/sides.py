@@ -1,0 +1,49 @@
+"""Where shapes can be touched: their extents and sides, in plain NumPy, for what is found once per simulator."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybridsim.model.geometry import Geometry, Shape
+
+_FIELDS = (Shape.PLANE, Shape.HEIGHTFIELD)
+"""Shapes that are grounds rather than bodies."""
+
+
+def extents(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and half edges [m] of the box, along the axes of a shape, that just holds it; a ground has none."""
+    info, size = geometry.infos[shape], np.asarray(geometry.size)[shape]
+    centre, half = np.zeros(3), size.copy()
+    if info.shape in _FIELDS:
+        half = np.zeros(3)
+    elif info.shape is Shape.SPHERE:
+        half = np.full(3, size[0])
+    elif info.shape in (Shape.CAPSULE, Shape.CYLINDER):
+        half = np.array([size[0], size[0], size[1] + (size[0] if info.shape is Shape.CAPSULE else 0.0)])
+    elif info.data >= 0:
+        points = np.asarray(geometry.data[info.data])
+        centre[: points.shape[1]] = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        half = size[0] * np.full(3, info.shape is Shape.POINTS) + size * np.array([0, 0, info.shape is Shape.POLYGON])
+        half[: points.shape[1]] += 0.5 * np.ptp(points, axis=0)
+    return centre, half
+
+
+def sides(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The axis that each of six sides is normal to, and points (n, 3) that bear where it is touched; in its frame."""
+    kind = geometry.infos[shape].shape
+    centre, half = extents(geometry, shape)
+    # how far each side extends along the other axes
+    flat = np.tile(half, (3, 1))
+    if kind in (Shape.SPHERE, Shape.ELLIPSOID):
+        flat[:] = 0.0
+    elif kind in (Shape.CAPSULE, Shape.CYLINDER):
+        flat[:2] = 0.0, 0.0, np.asarray(geometry.size)[shape, 1]
+        flat[2] = 0.0 if kind is Shape.CAPSULE else np.sqrt(0.5) * half[0]
+    for axis, sign in itertools.product(range(3), (-1.0, 1.0)):
+        along = [k for k in range(3) if k != axis]
+        corners = sorted(set(itertools.product(*((-flat[axis, k], flat[axis, k]) for k in along))))
+        points = np.zeros((len(corners), 3))
+        points[:, along] = corners
+        points[:, axis] = sign * half[axis]
+        yield axis, centre + points
