@@ -11,9 +11,13 @@ from hybridsim.core.codes import CODES, OPEN_TOPICS
 from hybridsim.io.compare import PARAMETERS
 
 SOURCE = Path(hybridsim.__file__).parent
-CHECKED = ("core", "model", "io", "cli")
+CHECKED = ("core", "model", "data", "io", "project", "cli")
 """Packages that report problems."""
-OTHERS = {"package.xml", "run.csv", "step.c", "topology.*", "*.*", *(parameter.path for parameter in PARAMETERS)}
+FILES = "package.xml run.csv step.c project.toml *.toml manifest.json history.jsonl result.json scores.json "
+FILES += "summary.html weights.safetensors prediction.csv identified.* "
+FILES += "course.png windows.png window_typical.png window_worst.png"
+QUANTITIES = "joint.q joint.qd step.time input.* topology.* *.*"
+OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}
 """Words that look like codes and are none."""
 
 

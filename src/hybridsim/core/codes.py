@@ -10,6 +10,11 @@ _TOPICS = {
     "contact": "compliance damping friction restitution stiffness",
     "convert": "format",
     "damping": "invalid",
+    "data": (
+        "ambiguous array channel constant duplicate_channel duplicate_column empty encoding estimated file format gap "
+        "group jump length missing_column nan noise object package ragged range run series split step text "
+        "time_duplicate time_order time_unit uneven unit unwrap window"
+    ),
     "effort_limit": "invalid",
     "element": "repeated unknown",
     "export": "inertial place rotation structure verify",
@@ -35,6 +40,7 @@ _TOPICS = {
     "number": "count invalid nonfinite",
     "option": "base built_in inertia lenient packages",
     "placement": "nonfinite",
+    "project": "command conflict file free graft key missing model noise outside syntax tap value",
     "rest": "quaternion shape",
     "stiffness": "invalid kind",
     "stribeck_velocity": "invalid",

@@ -34,7 +34,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a model, and what to do about it."""
+    """One thing that is wrong with a file or a model, and what to do about it."""
 
     message: str
     """What is wrong, naming the element."""
@@ -43,7 +43,7 @@ class Problem:
     file: str = ""
     """Path of the file, as the user gave it; empty for models built in Python."""
     line: int = 0
-    """Line in the file, counted from 1; 0 where there is none."""
+    """Line (of a table: row) in the file, counted from 1; 0 where there is none."""
     severity: Severity = Severity.ERROR
     code: str = ""
     """Short stable identifier, e.g. `mass.negative`, for scripts and for `--lenient`; all are in `core.codes`."""
@@ -56,12 +56,28 @@ class Problem:
         return f"{where}{self.severity}: {self.message}{fix}"
 
 
-class ModelError(HybridsimError):
-    """A model that cannot be used; carries every problem found in one pass."""
+class ProblemsError(HybridsimError):
+    """Something that a user wrote cannot be used; carries every problem found in one pass."""
 
     def __init__(self, problems: Iterable[Problem]):
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ModelError(ProblemsError):
+    """A model that cannot be used."""
+
+
+class DataError(ProblemsError):
+    """Recorded data that cannot be used."""
+
+
+class DivergedError(HybridsimError):
+    """A simulation diverges where it must not."""
+
+
+class ParameterError(HybridsimError):
+    """A parameter that the model does not have, or that cannot be fitted as told."""
 
 
 class ModelWarning(UserWarning):

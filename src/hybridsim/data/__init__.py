@@ -1,0 +1,1 @@
+"""Recorded data: files into clean series in SI units; knows no robot."""

@@ -1,0 +1,231 @@
+"""What can be wrong with measured times and values; every function returns problems and changes nothing.
+
+Times and values come without what is not finite; `rows` tells where in the table the remaining ones are.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hybridsim.core.errors import Problem, Severity
+from hybridsim.data.series import Series
+from hybridsim.data.table import Table
+from hybridsim.data.units import Unit
+from hybridsim.data.words import and_more, counted, listed
+
+LONG_GAP = 5.0
+"""A step that is longer than this many usual ones is a gap."""
+PLAUSIBLE_STEPS = (1e-7, 10.0)
+"""Between these, a usual time step [s] needs no question about its unit."""
+UNEVEN_STEP, UNEVEN_SHARE = 0.5, 0.1
+"""Sampling is called uneven where a tenth of the steps differ from the usual one by more than half of it."""
+WRAP = (0.8, 1.2)
+"""Changes from one sample to the next between these parts of a full turn look like an angle that starts again."""
+EDGE = 0.1
+"""How near numbers without a unit must come to both ends of a turn to be taken for an angle [rad]."""
+SMOOTH = 0.25
+"""An angle whose usual change is more than this part of a turn does not show where it starts again."""
+DOUBTFUL_UNWRAP = 0.4
+"""Changes of more than this part of a turn leave open in which direction the angle moved."""
+
+
+def missing_numbers(
+    finite: Sequence[bool] | np.ndarray, table: Table, column: str, name: str, *, dropped: bool
+) -> list[Problem]:
+    """Numbers that are missing or not finite: errors, or a note if they were left out."""
+    bad = np.flatnonzero(~np.asarray(finite))
+    if not len(bad):
+        return []
+    first = int(bad[0])
+    where = f"in {table.place(first)}{and_more(len(bad), 'such row')}"
+    if dropped:
+        message = f"{_called(column, name)} has no finite number {where}; left out {counted(len(bad), 'sample')}"
+        return [_problem(table, column, message, "", "data.nan", first, Severity.NOTE)]
+    message = f"{_called(column, name)} has no finite number {where}: empty, NaN or infinite"
+    return [
+        _problem(
+            table, column, message, "correct the file, or leave these samples out: on_nan='drop'", "data.nan", first
+        )
+    ]
+
+
+def order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+    """Times that go back or stand still."""
+    steps, found = np.diff(t), []
+    back, still = np.flatnonzero(steps < 0.0), np.flatnonzero(steps == 0.0)
+    if len(back):
+        row = int(rows[back[0] + 1])
+        more = and_more(len(back), "such row")
+        message = (
+            f"time {column!r} goes back from {t[back[0]]:.15g} to {t[back[0] + 1]:.15g} s in {table.place(row)}{more}"
+        )
+        fix = (
+            "cut the file there if two recordings follow one another, sort its rows, or leave out samples that are not "
+            "later than all before them: on_disorder='drop'"
+        )
+        found.append(_problem(table, column, message, fix, "data.time_order", row))
+    if len(still):
+        row = int(rows[still[0] + 1])
+        more = and_more(len(still), "such row")
+        message = f"time {column!r} in {table.place(row)} is the same as before, {t[still[0]]:.15g} s{more}"
+        fix = "write time stamps with more digits, or leave the second sample out: on_disorder='drop'"
+        found.append(_problem(table, column, message, fix, "data.time_duplicate", row))
+    return found
+
+
+def left_out_of_order(later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+    """A note on samples that were left out because they are not later than all before them."""
+    out = np.flatnonzero(~later)
+    if not len(out):
+        return []
+    row = int(rows[out[0]])
+    where = f"in {table.place(row)}{and_more(len(out), 'such row')}"
+    message = f"time {column!r} goes back or stands still {where}; left out {counted(len(out), 'sample')}"
+    return [_problem(table, column, message, "", "data.time_order", row, Severity.NOTE)]
+
+
+def sampling(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+    """Doubts about increasing times: their unit, gaps, uneven steps."""
+    found = []
+    steps = np.diff(t)
+    usual = float(np.median(steps))
+    if not PLAUSIBLE_STEPS[0] <= usual <= PLAUSIBLE_STEPS[1]:
+        fix = "tell the unit of the time column: time_unit='ms', 'us' or 'ns'" if usual > 1.0 else "time_unit='s'?"
+        message = f"the usual step of time {column!r} is {usual:.3g} s, which is hard to believe"
+        found.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
+    found += gaps(t, rows, table, column)
+    if (np.abs(steps - usual) > UNEVEN_STEP * usual).mean() > UNEVEN_SHARE:
+        low, high = np.quantile(steps, [0.05, 0.95])
+        message = f"time {column!r} is sampled unevenly: most steps are between {low:.3g} and {high:.3g} s"
+        found.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
+    return found
+
+
+def gaps(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+    """Steps in time that are much longer than usual."""
+    steps = np.diff(t)
+    usual = float(np.median(steps))
+    long = np.flatnonzero(steps > LONG_GAP * usual)
+    if not len(long):
+        return []
+    longest = int(long[np.argmax(steps[long])])
+    row = int(rows[longest + 1])
+    others = f"; there are {counted(len(long), 'gap')} in all" if len(long) > 1 else ""
+    message = (
+        f"{column!r} has a gap of {steps[longest]:.3g} s before {table.place(row)}, at {t[longest]:.15g} s, "
+        f"where {usual:.3g} s are usual{others}"
+    )
+    fix = f"cut the recording there: segments(recording, longest_gap={LONG_GAP * usual:.2g})"
+    return [_problem(table, column, message, fix, "data.gap", row, Severity.WARNING)]
+
+
+def turns(
+    values: Float[np.ndarray, " n"],
+    rows: Int[np.ndarray, " n"],
+    unit: Unit,
+    table: Table,
+    column: str,
+    *,
+    unwrapped: bool,
+) -> list[Problem]:
+    """Angles that start again after a full turn, or that change too fast to be unwrapped.
+
+    Numbers without a unit that fill exactly one turn in radians are taken for an angle, too.
+
+    Args:
+        values: numbers as they are in the file, or already unwrapped.
+        rows: where they are.
+        unit: their unit.
+        table: where they come from.
+        column: its column.
+        unwrapped: whether they are.
+    """
+    turn = unit.turn or (2 * np.pi if not unit.quantity and _fills_a_turn(values) else 0.0)
+    if not turn:
+        return []
+    changes = np.abs(np.diff(values)) / turn
+    if unwrapped:
+        doubtful = np.flatnonzero(changes > DOUBTFUL_UNWRAP)
+        if not len(doubtful):
+            return []
+        row = int(rows[doubtful[0] + 1])
+        message = (
+            f"column {column!r} changes by {changes[doubtful[0]]:.2g} turns at {table.place(row)}"
+            f"{and_more(len(doubtful), 'such place')}, so that unwrapping may have gone the wrong way round"
+        )
+        return [_problem(table, column, message, "check the place", "data.unwrap", row, Severity.WARNING)]
+    jumps = np.flatnonzero((changes > WRAP[0]) & (changes < WRAP[1]))
+    if not len(jumps) or np.median(changes) > SMOOTH:
+        return []
+    row = int(rows[jumps[0] + 1])
+    more = and_more(len(jumps), "such jump")
+    message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} turns at {table.place(row)}{more}"
+    fix = "set unwrap=True" if unit.turn else "if it is an angle, set unit='rad' and unwrap=True"
+    return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
+
+
+def _fills_a_turn(values: np.ndarray) -> bool:
+    low, high = values.min(), values.max()
+    return any(
+        start <= low <= start + EDGE and start + 2 * np.pi - EDGE <= high <= start + 2 * np.pi
+        for start in (-np.pi, 0.0)
+    )
+
+
+def too_short(count: int, table: Table, column: str, name: str) -> Problem:
+    """A channel with too few samples."""
+    message = f"{_called(column, name)} has {counted(count, 'usable sample')}; at least 2 are needed"
+    return _problem(table, column, message, "check whether the recording was cut off", "data.empty")
+
+
+def other_length(count: int, times: int, table: Table, column: str, time: str) -> Problem:
+    """A channel with more or fewer samples than times."""
+    message = f"column {column!r} has {counted(count, 'sample')}, but its time {time!r} has {times}"
+    return _problem(table, column, message, "name the time column that belongs to it in the channel", "data.length")
+
+
+def constant(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
+    """A channel that never changes."""
+    if (values != values[0]).any():
+        return []
+    message = f"{_called(column, name)} is constant"
+    fix = "check the sensor and its cable; leave the channel out if it was not used"
+    return [_problem(table, column, message, fix, "data.constant", severity=Severity.WARNING)]
+
+
+def alike(series: Sequence[Series], file: str) -> list[Problem]:
+    """Channels with the same numbers to the last bit."""
+    by_bytes: dict[bytes, list[str]] = {}
+    for one in series:
+        if (one.values != one.values[0]).any():  # constant channels are told already
+            by_bytes.setdefault(one.values.tobytes(), []).append(one.name)
+    return [
+        Problem(
+            f"channels {listed(names)} are identical to the last bit",
+            "check whether a column was named twice or a sensor recorded twice",
+            file,
+            severity=Severity.WARNING,
+            code="data.duplicate_channel",
+            element=names[1],
+        )
+        for names in by_bytes.values()
+        if len(names) > 1
+    ]
+
+
+def _called(column: str, name: str) -> str:
+    return f"column {column!r}" + (f" (channel {name!r})" if name not in ("", column) else "")
+
+
+def _problem(
+    table: Table,
+    column: str,
+    message: str,
+    fix: str,
+    code: str,
+    row: int | None = None,
+    severity: Severity = Severity.ERROR,
+) -> Problem:
+    line = 0 if row is None else table.row(row)
+    return Problem(message, fix, table.file, line, severity, code, column)

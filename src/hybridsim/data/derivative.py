@@ -1,0 +1,82 @@
+"""Rates of change of measured series, which may be sampled unevenly."""
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from hybridsim.core.errors import DataError, Problem
+from hybridsim.data.local_polynomial import local_fit
+from hybridsim.data.series import Series
+from hybridsim.data.words import counted
+
+DEGREE = 3
+"""Of the polynomials: the derivatives of a cubic motion are exact."""
+
+
+def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1) -> Series:
+    """The rate of change, from cubic polynomials fitted to the samples around each time.
+
+    A longer window averages more noise away, and rounds off what is faster than itself. Near the ends the window stays
+    inside the series, so that the estimate is noisier there. Windows do not stop at gaps: cut the recording there
+    first, with `segments`.
+
+    Args:
+        series: what to differentiate.
+        window: a whole number (`int`) is samples, at least 4; any other number (`float`) the longest time from the
+            first sample of a window to its last one [s].
+        order: 2 for the rate of change of the rate of change.
+
+    Raises:
+        DataError: a window holds fewer samples than a cubic polynomial needs.
+    """
+    if order not in (1, 2):
+        raise ValueError(f"order is 1 or 2, not {order!r}")
+    start, end = _windows(series, window)
+    fit = local_fit(series.t, series.values, start, end, DEGREE)
+    prime = "'" * order
+    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second)
+
+
+def window_in_words(window: int | float) -> str:
+    """`9 samples` or `0.02 s`."""
+    return counted(window, "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
+
+
+def windows_of(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """First sample of the windows around each of `count` samples, and the sample after each window."""
+    start = np.clip(np.arange(count) - samples // 2, 0, count - samples)
+    return start, start + samples
+
+
+def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarray]:
+    count, words = len(series), window_in_words(window)
+    if isinstance(window, int | np.integer):
+        if window <= DEGREE:
+            fix = f"use at least {DEGREE + 1} samples; for seconds write {window}.0"
+            raise DataError([_too_few(series, f"a window of {words} is too short", fix)])
+        if count < window:
+            fix = "use a shorter window"
+            raise DataError([_too_few(series, f"it has {counted(count, 'sample')}, a window {words}", fix)])
+        return windows_of(count, window)
+    t = series.t
+    if not window > 0.0:
+        raise DataError([_too_few(series, f"a window of {words} is too short", "use a longer one")])
+    # a time step that is not a round number must not decide whether a sample is still inside
+    half = window / 2 * (1.0 + 1e-9)
+    centre = np.clip(t, t[0] + min(half, (t[-1] - t[0]) / 2), t[-1] - min(half, (t[-1] - t[0]) / 2))
+    start = np.searchsorted(t, centre - half, side="left")
+    end = np.searchsorted(t, centre + half, side="right")
+    sparse = np.flatnonzero(end - start <= DEGREE)
+    if len(sparse):
+        k = sparse[0]
+        held = counted(int(end[k] - start[k]), "sample")
+        usual = DEGREE * series.median_step
+        fix = f"use a longer window; it needs {DEGREE + 1} samples, which usually take {usual:.3g} s"
+        raise DataError([_too_few(series, f"the window of {words} at {t[k]:.15g} s holds {held}", fix)])
+    return start, end
+
+
+def _too_few(series: Series, why: str, fix: str) -> Problem:
+    message = f"series {series.name!r} cannot be differentiated: {why}"
+    return Problem(message, fix, code="data.window", element=series.name)

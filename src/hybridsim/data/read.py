@@ -1,0 +1,135 @@
+"""Reading a recorded file, whatever its format; its ending tells which it is."""
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hybridsim.core.errors import DataError, Problem, Severity
+from hybridsim.data.arrays import WhichRun
+from hybridsim.data.read_csv import read_csv
+from hybridsim.data.read_hdf5 import read_hdf5
+from hybridsim.data.read_mcap import read_mcap
+from hybridsim.data.read_npz import read_npz
+from hybridsim.data.read_parquet import read_parquet
+from hybridsim.data.table import Table
+
+FORMATS = {
+    "csv": (".csv", ".tsv", ".txt", ".dat"),
+    "npz": (".npz", ".npy"),
+    "hdf5": (".h5", ".hdf5", ".hdf"),
+    "parquet": (".parquet", ".pq"),
+    "mcap": (".mcap",),
+}
+"""Endings of files by format."""
+OTHER_FORMATS = {
+    (".pkl", ".pickle", ".pt", ".pth"): "save it as NPZ; pickled files are never loaded, since they could run any code",
+    (".bag", ".db3"): "convert it to MCAP with JSON messages, or to CSV",
+    (".xls", ".xlsx", ".ods"): "save the sheet as CSV",
+    (".mat",): "save it as NPZ or HDF5",
+    (".gz", ".zip", ".zst", ".xz", ".bz2"): "unpack it first",
+}
+"""What to do with files that cannot be read."""
+
+
+def read_table(path: str | Path, *, group: str = "", run: int | None = None, run_starts: str = "") -> Table:
+    """The columns of a CSV, NPZ, NPY, HDF5, Parquet or MCAP file.
+
+    A column of an array with two dimensions is called `angles[0]`, in every format; in files without names, columns are
+    called by their number, "0", "1" and so on.
+
+    Args:
+        path: the file.
+        group: group of an HDF5 file or topic of an MCAP file; empty for all of them.
+        run: which run, counted from 0, of an NPZ, NPY or HDF5 file that holds several.
+        run_starts: array that says in which row each run starts, where runs follow one another; it ends with the end of
+            the last one. Empty for arrays of shape (runs, samples) or (runs, samples, columns).
+
+    Returns:
+        The table. What is not a column of numbers is in its `unreadable`.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    table = inspect_tables(path, group=group, run=run, run_starts=run_starts)[0]
+    errors = [problem for problem in table.problems if problem.severity is Severity.ERROR]
+    if errors:
+        raise DataError(errors)
+    return table
+
+
+def inspect_tables(path: str | Path, *, group: str = "", run: WhichRun = None, run_starts: str = "") -> Sequence[Table]:
+    """The tables of a file: one, or with `run="all"` one per run. Takes the arguments of `read_table`.
+
+    Other than there, wrong rows are no exception but in the tables' `problems`, to be told with all others.
+
+    Raises:
+        DataError: nothing in the file can be read.
+    """
+    path = Path(path)
+    kind = _format(path)
+    sha256 = sha256_of(path)
+    if group and kind not in ("hdf5", "mcap"):
+        fix = "leave the group out; only HDF5 and MCAP files have groups"
+        raise DataError([Problem(f"there is no group {group!r}", fix, str(path), code="data.group", element=group)])
+    if (run is not None or run_starts) and kind not in ("npz", "hdf5"):
+        fix = "leave the run out; only NPZ, NPY and HDF5 files hold several"
+        raise DataError([Problem("the file holds a single run", fix, str(path), code="data.run")])
+    match kind:
+        case "csv":
+            tables = [read_csv(path)]
+        case "npz":
+            tables = read_npz(path, run, run_starts)
+        case "hdf5":
+            tables = read_hdf5(path, group, run, run_starts)
+        case "parquet":
+            tables = [read_parquet(path)]
+        case _:
+            tables = [read_mcap(path, group)]
+    return [replace(table, sha256=sha256) for table in tables]
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file's bytes, read piece by piece.
+
+    Raises:
+        DataError: the file is not there or cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        problem = Problem("there is no such file", _similar_file(path), str(path), code="file.missing")
+    except IsADirectoryError:
+        problem = Problem("this is a folder", "name a file in it", str(path), code="file.directory")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        problem = Problem(
+            f"the file cannot be read: {reason}", "check its permissions", str(path), code="file.unreadable"
+        )
+    raise DataError([problem])
+
+
+def _format(path: Path) -> str:
+    suffix = path.suffix.lower()
+    for name, suffixes in FORMATS.items():
+        if suffix in suffixes:
+            return name
+    if not path.exists() or path.is_dir():
+        sha256_of(path)  # says what is wrong with it
+    known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    fix = next(
+        (fix for suffixes, fix in OTHER_FORMATS.items() if suffix in suffixes), "save it in one of these formats"
+    )
+    message = f"the file has the ending {suffix!r}, which is none of {known}"
+    raise DataError([Problem(message, fix, str(path), code="data.format")])
+
+
+def _similar_file(path: Path) -> str:
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return f"there is no folder {str(path.parent)!r} either"
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else "check the path"

@@ -1,0 +1,48 @@
+"""HDF5 files: the data sets of a group, and of the groups inside it, by their path from there."""
+
+from pathlib import Path
+from typing import Any
+
+from hybridsim.core.errors import DataError, Problem
+from hybridsim.data.arrays import WhichRun, tables_of
+from hybridsim.data.damage import damage_told
+from hybridsim.data.packages import needed
+from hybridsim.data.table import Table
+from hybridsim.data.words import advice
+
+
+def read_hdf5(path: Path, group: str = "", run: WhichRun = None, run_starts: str = "") -> list[Table]:
+    """The tables of a group, one per wanted run; see `arrays.tables_of`.
+
+    Args:
+        path: the file.
+        group: path of the group in it; empty for the whole file. `trial_3` has the column `angles[0]`, which is
+            `trial_3/angles[0]` of the whole file.
+        run: which run is wanted.
+        run_starts: array of the rows where runs start.
+
+    Raises:
+        DataError: the file is damaged, or has no such group or run.
+    """
+    h5py = needed(path, "h5py")
+    fix = "check that it is an HDF5 file and was closed after writing"
+    with damage_told(path, fix), h5py.File(path, "r") as file:
+        return tables_of(_datasets(h5py, file, group, path), str(path), run, run_starts)
+
+
+def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
+    groups: list[str] = []
+    file.visititems(lambda name, item: groups.append(name) if isinstance(item, h5py.Group) else None)
+    inside = group.strip("/")
+    if inside and inside not in groups:
+        what = "is a data set, not a group" if inside in file else "is not in the file"
+        fix = advice(inside, groups) if groups else "leave the group out: the file has none"
+        raise DataError([Problem(f"group {group!r} {what}", fix, str(path), code="data.group", element=group)])
+    found: dict[str, Any] = {}
+
+    def keep(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item
+
+    (file[inside] if inside else file).visititems(keep)
+    return found

@@ -1,0 +1,157 @@
+"""MCAP files with messages in JSON: the numbers of a topic's messages, and when each was logged.
+
+Nested fields are called `pose.x`, entries of lists `position[0]`. The column `log_time` holds seconds since the first
+message of the file, whatever its topic, so that topics stay comparable.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import DataError, Problem
+from hybridsim.data.arrays import MOST_COLUMNS
+from hybridsim.data.damage import damage_told
+from hybridsim.data.packages import needed
+from hybridsim.data.table import Table
+from hybridsim.data.words import advice, listed
+
+LOG_TIME = "log_time"
+"""Column of the times at which messages were logged [s]."""
+
+
+def read_mcap(path: Path, group: str = "") -> Table:
+    """The table of a topic.
+
+    Args:
+        path: the file.
+        group: the topic. If empty and the file has several, their columns are called `/topic/column`.
+
+    Raises:
+        DataError: the file is damaged, has no such topic, or messages in another encoding.
+    """
+    reader = needed(path, "mcap", "reader")
+    with (
+        damage_told(path, "if the recording was cut off, repair a copy with `mcap recover`"),
+        path.open("rb") as stream,
+    ):
+        return _table(reader.make_reader(stream, validate_crcs=True), str(path), group)
+
+
+def _table(reader: Any, file: str, group: str) -> Table:
+    topics: dict[str, _Topic] = {}
+    foreign: dict[str, str] = {}
+    stamps = []
+    # every topic is gone through: the first message of the file may belong to another one
+    for _, channel, message in reader.iter_messages():
+        stamps.append(message.log_time)
+        if channel.message_encoding != "json":
+            foreign[channel.topic] = channel.message_encoding
+            continue
+        topic = topics.setdefault(channel.topic, _Topic(channel.topic, file))
+        if group in ("", channel.topic):
+            topic.add(message)
+    if not topics or (group and group not in topics):
+        raise DataError([_no_topic(group, topics, foreign, file)])
+    start = min(stamps)
+    if group or len(topics) == 1:
+        topic = topics[group] if group else next(iter(topics.values()))
+        return Table(topic.columns(start), file, unreadable=topic.unreadable())
+    unreadable = {topic: _foreign_problem(topic, encoding, file) for topic, encoding in foreign.items()}
+    columns = {}
+    for name, topic in topics.items():
+        columns |= {f"{name}/{field}": column for field, column in topic.columns(start).items()}
+        unreadable |= {f"{name}/{field}": problem for field, problem in topic.unreadable().items()}
+    return Table(columns, file, unreadable=unreadable)
+
+
+class _Topic:
+    """Numbers of one topic's messages."""
+
+    def __init__(self, name: str, file: str):
+        self._name, self._file = name, file
+        self._stamps: list[int] = []
+        self._rows: dict[str, list[int]] = {}
+        self._numbers: dict[str, list[float]] = {}
+        self._others: dict[str, tuple[int, Any]] = {}
+
+    def add(self, message: Any) -> None:
+        """Take in the next message."""
+        row = len(self._stamps)
+        self._stamps.append(message.log_time)
+        try:
+            content = json.loads(message.data)
+        except ValueError as error:
+            text = f"message {row + 1} of topic {self._name!r} is not JSON: {error}"
+            fix = "write it again, or leave the topic out"
+            raise DataError([Problem(text, fix, self._file, row + 1, code="data.format")]) from None
+        for name, value in _leaves(content, ""):
+            if isinstance(value, int | float) or value is None:
+                self._rows.setdefault(name, []).append(row)
+                self._numbers.setdefault(name, []).append(_float(value))
+            else:
+                self._others.setdefault(name, (row, value))
+
+    def columns(self, start: int) -> dict[str, np.ndarray]:
+        """Numbers by field, NaN where a message has none.
+
+        Args:
+            start: log time of the file's first message [ns].
+        """
+        # whole numbers are subtracted: a float cannot hold today's date in nanoseconds
+        columns = {LOG_TIME: (np.array(self._stamps, dtype=np.int64) - start) * 1e-9}
+        for name, numbers in self._numbers.items():
+            if name not in self._others:
+                column = np.full(len(self._stamps), np.nan)
+                column[self._rows[name]] = numbers
+                columns[name] = column
+        return columns
+
+    def unreadable(self) -> dict[str, Problem]:
+        """Fields that hold something else, at least once."""
+        problems = {}
+        for name, (row, value) in self._others.items():
+            what = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
+            message = f"field {name!r} of topic {self._name!r} has {what} in row {row + 1}, not a number"
+            problems[name] = Problem(
+                message, "name another column", self._file, row + 1, code="data.text", element=name
+            )
+        return problems
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The single values in a message, by name."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and len(value) <= MOST_COLUMNS:
+        for k, item in enumerate(value):
+            yield from _leaves(item, f"{name}[{k}]")
+    else:
+        yield name, value
+
+
+def _float(value: float | None) -> float:
+    try:
+        return float("nan") if value is None else float(value)
+    except OverflowError:
+        return float("inf")  # a whole number beyond all floats
+
+
+def _no_topic(group: str, topics: Collection[str], foreign: Mapping[str, str], file: str) -> Problem:
+    if group in foreign:
+        return _foreign_problem(group, foreign[group], file)
+    if not topics and foreign:
+        return _foreign_problem(listed(foreign), listed(dict.fromkeys(foreign.values())), file)
+    if not topics:
+        return Problem("the file holds no messages", "check whether this is the right file", file, code="data.empty")
+    message = f"there is no topic {group!r}"
+    return Problem(message, advice(group, [*topics, *foreign]), file, code="data.group", element=group)
+
+
+def _foreign_problem(topic: str, encoding: str, file: str) -> Problem:
+    message = f"topic {topic} has messages in {encoding}, and only those in JSON can be read"
+    fix = "convert the topic to JSON messages or to CSV, for example with a short script of the `mcap` package"
+    return Problem(message, fix, file, code="data.encoding", element=topic)

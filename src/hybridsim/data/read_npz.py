@@ -1,0 +1,63 @@
+"""NumPy's own files, NPZ and NPY. Never unpickled: an array of Python objects could run any code."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import DataError, Problem
+from hybridsim.data.arrays import WhichRun, tables_of
+from hybridsim.data.damage import damage_told
+from hybridsim.data.table import Table
+
+
+def read_npz(path: Path, run: WhichRun = None, run_starts: str = "") -> list[Table]:
+    """The tables of an NPZ or NPY file, one per wanted run; see `arrays.tables_of`.
+
+    Raises:
+        DataError: the file is damaged, or has no such run.
+    """
+    # opened here, since NumPy leaves a damaged file open
+    with path.open("rb") as stream:
+        loaded = _loaded(path, stream)
+        if isinstance(loaded, np.ndarray):
+            return tables_of({"": loaded}, str(path), run, run_starts)
+        arrays, objects, damages = {}, {}, []
+        for name in loaded.files:
+            try:
+                arrays[name] = _array(path, loaded, name)
+            except DataError as error:
+                if error.problems[0].code == "data.object":
+                    objects[name] = error.problems[0]  # matters only to who asks for this array
+                else:
+                    damages += error.problems
+    if damages:
+        raise DataError(damages)
+    tables = tables_of(arrays, str(path), run, run_starts)
+    return [replace(table, unreadable={**table.unreadable, **objects}) for table in tables]
+
+
+def _loaded(path: Path, stream: Any) -> Any:
+    with damage_told(path, "save it again with numpy.savez or numpy.save"):
+        try:
+            return np.load(stream, allow_pickle=False)
+        except ValueError as error:
+            # NumPy takes any file that is not its own for a pickled one
+            raise _refusal(path, error, "the file holds Python objects, or NumPy did not write it") from None
+
+
+def _array(path: Path, loaded: Any, name: str) -> np.ndarray:
+    with damage_told(path, "save it again with numpy.savez", name):
+        try:
+            return np.asarray(loaded[name])
+        except ValueError as error:
+            raise _refusal(path, error, f"array {name!r} holds Python objects", name) from None
+
+
+def _refusal(path: Path, error: ValueError, message: str, name: str = "") -> Exception:
+    """An error for what NumPy refuses to unpickle; whatever else it says stays as it is."""
+    if "allow_pickle" not in str(error):
+        return error
+    fix = "save arrays of numbers only; pickled objects are never loaded, since they could run any code"
+    return DataError([Problem(message, fix, str(path), code="data.object", element=name)])

@@ -1,0 +1,91 @@
+"""Units that recordings come in, and what turns them into SI units."""
+
+import math
+from dataclasses import dataclass
+
+from hybridsim.core.errors import Problem
+from hybridsim.data.words import listed, nearest
+
+STANDARD_GRAVITY = 9.80665
+"""What accelerometers call 1 g [m/s²]."""
+INCH = 0.0254
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of measurement."""
+
+    quantity: str
+    """What it measures, such as `angle`; empty for plain numbers."""
+    factor: float = 1.0
+    """The unit in SI units."""
+    turn: float = 0.0
+    """Of an angle: how much a full turn is in this unit."""
+
+
+UNITS = {
+    "": Unit(""),
+    "1": Unit(""),
+    "%": Unit("", 0.01),
+    "px": Unit("pixels"),
+    "rad": Unit("angle", 1.0, 2 * math.pi),
+    "mrad": Unit("angle", 1e-3, 2000 * math.pi),
+    "deg": Unit("angle", math.pi / 180, 360.0),
+    "rev": Unit("angle", 2 * math.pi, 1.0),
+    "rad/s": Unit("angular velocity"),
+    "deg/s": Unit("angular velocity", math.pi / 180),
+    "rev/s": Unit("angular velocity", 2 * math.pi),
+    "rpm": Unit("angular velocity", math.pi / 30),
+    "rad/s^2": Unit("angular acceleration"),
+    "deg/s^2": Unit("angular acceleration", math.pi / 180),
+    "m": Unit("length"),
+    "cm": Unit("length", 1e-2),
+    "mm": Unit("length", 1e-3),
+    "um": Unit("length", 1e-6),
+    "inch": Unit("length", INCH),
+    "m/s": Unit("velocity"),
+    "cm/s": Unit("velocity", 1e-2),
+    "mm/s": Unit("velocity", 1e-3),
+    "km/h": Unit("velocity", 1 / 3.6),
+    "m/s^2": Unit("acceleration"),
+    "g": Unit("acceleration", STANDARD_GRAVITY),
+    "s": Unit("time"),
+    "ms": Unit("time", 1e-3),
+    "us": Unit("time", 1e-6),
+    "ns": Unit("time", 1e-9),
+    "min": Unit("time", 60.0),
+    "N": Unit("force"),
+    "mN": Unit("force", 1e-3),
+    "kN": Unit("force", 1e3),
+    "N*m": Unit("torque"),
+    "Nm": Unit("torque"),
+    "mNm": Unit("torque", 1e-3),
+    "kNm": Unit("torque", 1e3),
+    "A": Unit("current"),
+    "mA": Unit("current", 1e-3),
+    "V": Unit("voltage"),
+    "mV": Unit("voltage", 1e-3),
+}
+"""Units by name. The empty name means that the numbers are in SI units already."""
+
+
+def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
+    """The unit of a name, or what is wrong with it.
+
+    Args:
+        name: of the unit.
+        element: what has the unit; for messages.
+        quantity: what the unit must measure, such as `time`; empty for anything.
+    """
+    if name not in UNITS:
+        known = f"units are {', '.join(filter(None, UNITS))}; for others use the channel's scale"
+        fix = " ".join(filter(None, [nearest(name, UNITS), known]))
+        return Problem(f"unit {name!r} of {element!r} is unknown", fix, code="data.unit", element=element)
+    if quantity and UNITS[name].quantity != quantity:
+        return Problem(
+            f"unit {name!r} of {element!r} is not one of {quantity}",
+            f"choose one of {listed(unit for unit, entry in UNITS.items() if entry.quantity == quantity)}",
+            code="data.unit",
+            element=element,
+        )
+    return UNITS[name]

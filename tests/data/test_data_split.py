@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim.data.recording import Recording
+from hybridsim.data.split import split_runs
+
+
+def runs(count):
+    t = np.arange(3.0)
+    return [Recording.from_arrays(f"run{k}", t, {"q": t + k}) for k in range(count)]
+
+
+def names(recordings):
+    return [recording.name for recording in recordings]
+
+
+def test_a_part_of_all_runs_is_spread_over_them():
+    training, validation = split_runs(runs(8))
+    assert names(validation) == ["run2", "run6"]
+    assert names(training) == ["run0", "run1", "run3", "run4", "run5", "run7"]
+    assert names(split_runs(runs(6), validation=0.5)[1]) == ["run1", "run3", "run5"]
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 40), st.floats(0.001, 0.999))
+def test_every_run_is_on_one_side_and_no_side_is_empty(count, share):
+    recordings = runs(count)
+    training, validation = split_runs(recordings, validation=share)
+    assert training and validation
+    assert sorted(names(training) + names(validation)) == sorted(names(recordings))
+    assert abs(len(validation) - share * count) <= 1.0
+
+
+def test_runs_can_be_named():
+    training, validation = split_runs(runs(4), validation=["run3", "run0"])
+    assert names(validation) == ["run0", "run3"] and names(training) == ["run1", "run2"]
+    assert names(split_runs(runs(4), validation="run2")[1]) == ["run2"]
+
+
+def test_nothing_for_validation_if_told_so():
+    training, validation = split_runs(runs(1), validation=0.0)
+    assert names(training) == ["run0"] and validation == []
+
+
+@pytest.mark.parametrize(
+    ("recordings", "validation", "word"),
+    [
+        (runs(4), ["run7"], "did you mean"),
+        (runs(2), ["run0", "run1"], "leave some"),
+        (runs(2) + runs(2), ["run0"], "a name of its own"),
+        (runs(1), 0.25, "validation to 0"),
+        (runs(4), 1.0, "less than 1"),
+        (runs(4), -0.1, "from 0"),
+    ],
+)
+def test_splits_that_cannot_be_made(problems, recordings, validation, word):
+    (problem,) = problems(lambda: split_runs(recordings, validation=validation))
+    assert problem.code == "data.split" and word in problem.fix

@@ -1,0 +1,107 @@
+"""Units, scales and angles of channels, and channels that make no sense."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridsim.data.channel import Channel
+from hybridsim.data.load import load_recording
+from hybridsim.data.units import UNITS
+
+
+def recorded(text, numbers, **channel):
+    rows = "\n".join(f"{k},{number!r}" for k, number in enumerate(numbers))
+    return load_recording(text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("", 90.0),
+        ("deg", math.pi / 2),
+        ("rad", 90.0),
+        ("rev", 180 * math.pi),
+        ("deg/s", math.pi / 2),
+        ("rpm", 3 * math.pi),
+        ("rad/s", 90.0),
+        ("mm", 0.09),
+        ("cm", 0.9),
+        ("inch", 2.286),
+        ("m/s", 90.0),
+        ("ms", 0.09),
+        ("us", 9e-5),
+        ("ns", 9e-8),
+        ("N", 90.0),
+        ("N*m", 90.0),
+        ("Nm", 90.0),
+        ("mNm", 0.09),
+        ("A", 90.0),
+        ("g", 882.5985),
+        ("px", 90.0),
+    ],
+)
+def test_units_become_si_units(text, unit, expected):
+    assert recorded(text, [90.0, 0.0], unit=unit).series["q"].values[0] == pytest.approx(expected, rel=1e-15)
+
+
+def test_scale_and_offset_come_after_the_unit(text):
+    values = recorded(text, [180.0, 0.0], unit="deg", scale=-2.0, offset=1.0).series["q"].values
+    assert values == pytest.approx([1.0 - 2 * math.pi, 1.0])
+
+
+def test_unknown_units_are_answered_with_all_known_ones(text, problems):
+    (problem,) = problems(lambda: recorded(text, [1.0, 2.0], unit="degree"))
+    assert problem.code == "data.unit" and "did you mean 'deg'" in problem.fix
+    assert all(unit in problem.fix for unit in UNITS)
+
+
+def test_a_time_unit_must_be_one_of_time(text, problems):
+    file = text("time,q\n0,1\n10,2\n")
+    assert load_recording(file, [Channel("q", "q")], time_unit="ms").series["q"].t.tolist() == [0.0, 0.01]
+    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time_unit="deg"))
+    assert problem.code == "data.unit" and "'ms'" in problem.fix
+
+
+@pytest.mark.parametrize("unit", ["rad", "mrad", "deg", "rev"])
+@settings(max_examples=10)
+@given(rate=st.floats(-9.0, 9.0), start=st.floats(-20.0, 20.0))
+def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
+    angle = start + rate * np.sin(np.arange(0.0, 12.0, 0.1))
+    turn = UNITS[unit].turn
+    wrapped = np.mod(angle / (2 * math.pi) + 0.5, 1.0) * turn - turn / 2
+    recording = recorded(text, wrapped.tolist(), unit=unit, unwrap=True)
+    values = recording.series["q"].values
+    assert np.diff(values) == pytest.approx(np.diff(angle), abs=1e-9)
+    assert "data.jump" not in {problem.code for problem in recording.problems}
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"unwrap": True, "unit": "m"}, "angle"),
+        ({"unwrap": True}, "rad, mrad, deg, rev"),
+        ({"scale": 0.0}, "zero"),
+        ({"scale": math.inf}, "finite"),
+        ({"offset": math.nan}, "finite"),
+        ({"column": ""}, "column or velocity_of"),
+        ({"velocity_of": "p"}, "column or velocity_of"),
+        ({"column": "", "velocity_of": "P"}, "did you mean 'p'"),
+        ({"column": "", "velocity_of": "p", "scale": 2.0}, "make them for the channel"),
+        ({"name": "p"}, "a name of its own"),
+        ({"name": ""}, "name what it measures"),
+    ],
+)
+def test_channels_that_make_no_sense(text, problems, settings, word):
+    channel = Channel(**{"name": "q", "column": "q", **settings})
+    file = text("time,p,q\n0,1,2\n1,2,4\n")
+    found = problems(lambda: load_recording(file, [Channel("p", "p"), channel]))
+    assert {problem.code for problem in found} == {"data.channel"}
+    assert any(word in problem.message + problem.fix for problem in found)
+
+
+def test_a_recording_needs_channels(text, problems):
+    (problem,) = problems(lambda: load_recording(text("time,q\n0,1\n1,2\n"), []))
+    assert problem.code == "data.channel"
