@@ -5,7 +5,6 @@ and their zeros and ones become part of the code; the rest is handed over, so th
 anything anew. Should a zero become something else, that entry is handed over from then on.
 """
 
-import os
 import warnings
 from functools import cache, partial
 from typing import Any
@@ -22,17 +21,10 @@ from hybridsim.native.program import Forms
 from hybridsim.native.rollout import Rollout
 from hybridsim.sim import rollout_xla
 from hybridsim.sim.guard import Row, Run, guarded_step
+from hybridsim.sim.parts import parted, plain_values, threads_for
 from hybridsim.sim.program_name import program_name
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
-
-WORTH_A_THREAD = 20_000
-"""Steps, counted over all trajectories, below which starting threads takes longer than it saves."""
-WITH_ONES = ("R", "axis", "mimic_ratio", "rest", "home")
-"""Parameters in which a one means "along this axis" or "as it is", so that it may become part of the code.
-
-Zeros and infinities mean "not there" in all parameters but those of networks. A mass or a time step that happens to be
-one is a value like any other."""
 
 _calls: dict[Any, NativeCall | str] = {}
 """Rollouts that this process has prepared, by everything but values; or the reason why there is no native code."""
@@ -40,7 +32,7 @@ _calls: dict[Any, NativeCall | str] = {}
 
 def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
     """Where a simulation ends, and its rows; raises `UnsupportedPrimitive` if something has no native code."""
-    arrays, others = eqx.partition(sim, jax.tree_util.tree_map_with_path(_is_handed_over, sim))
+    arrays, others = parted(sim)
     traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
     call = _prepared(traced, known, others, run, _one_step(inputs))
     forms = call.rollout.forms
@@ -76,7 +68,7 @@ def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) ->
     call = _calls.get(key)
     if isinstance(call, str):
         raise UnsupportedPrimitive(call)
-    varying = _plain_values(known)
+    varying = plain_values(known)
     if call is not None:
         row = call.rollout.forms.fixed.pack(known)
         if call.rollout.fits(row):
@@ -104,7 +96,7 @@ def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) ->
     otherwise = None
     if others.backend == "auto":
         otherwise = partial(_by_xla, rollout.forms, others)
-    call = _calls[key] = NativeCall(rollout, threads=_threads, otherwise=otherwise, warn=warn_once)
+    call = _calls[key] = NativeCall(rollout, threads=threads_for, otherwise=otherwise, warn=warn_once)
     return call
 
 
@@ -122,39 +114,8 @@ def _by_xla(forms: Forms, others: Any, fixed, free, start, inputs) -> tuple[jax.
     return jax.vmap(one, in_axes=[None if once else 0 for once in shared])(*rows)
 
 
-def _plain_values(known: Any) -> frozenset[int]:
-    """Cells of the fixed parameters whose value is just a value, though it is one that could be part of the code."""
-    found, first = [], 0
-    for path, leaf in jax.tree_util.tree_flatten_with_path(known)[0]:
-        names = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
-        values = np.ravel(leaf)
-        if names[0] == "blueprint":
-            found += range(first, first + values.size)
-        elif names[-1] not in WITH_ONES:
-            found += (first + np.flatnonzero(np.abs(values) == 1.0)).tolist()
-        first += values.size
-    return frozenset(found)
-
-
 def _type_of(x: Any) -> str:
     return str(x.dtype if hasattr(x, "dtype") else np.result_type(x))
-
-
-def _is_handed_over(path: Any, x: Any) -> bool:
-    """Is a leaf of a simulator a value, rather than something that decides what is computed?
-
-    A plain number in a network may be either (`for _ in range(self.depth)`), so it decides, as it does for XLA.
-    """
-    if isinstance(x, Tracer | jax.Array | np.ndarray | np.generic):
-        return True
-    return isinstance(x, float) and path[0].name != "blueprint"
-
-
-def _threads(batch: int, steps: int) -> int:
-    """How many threads to use."""
-    if batch * steps < WORTH_A_THREAD:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _one_step(inputs: Inputs) -> Inputs:

@@ -1,0 +1,187 @@
+"""Numbers of a setup that follow together from a few coordinates: rotations, axes, a vector's length, inertias.
+
+A family is measured from the numbers that a setup had when the space was made; these are part of it, so that the same
+coordinates always mean the same numbers, whatever they are put into.
+"""
+
+import abc
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from hybridsim.core.numerics import unit
+from hybridsim.core.types import AnyArray
+from hybridsim.params.catalog import SYMMETRIC, XYZ
+from hybridsim.params.inertial import NominalBody
+from hybridsim.params.leaves import Number, Path, Writing, dotted, is_jax, leaf_at
+from hybridsim.spatial.rotation import matrix_exp
+
+MASS, COM, INERTIA = (dotted(f"sim.model.body.{field}") for field in ("mass", "com", "inertia"))
+
+
+@dataclass(frozen=True)
+class Family(abc.ABC):
+    """Coordinates (n,) and the numbers that follow from them."""
+
+    name: str
+    """Address of its row, as messages spell it."""
+    row: int
+    nominal: tuple[float, ...]
+    """Coordinates when the space was made; those that are not free stay there."""
+
+    @property
+    @abc.abstractmethod
+    def numbers(self) -> tuple[tuple[Path, tuple[int, ...]], ...]:
+        """Leaves that it writes to, and their places."""
+
+    @abc.abstractmethod
+    def values(self, x: AnyArray) -> tuple[AnyArray, ...]:
+        """What it writes to each of these leaves; in JAX if the coordinates are."""
+
+    @abc.abstractmethod
+    def read(self, setup: Any, is_free: np.ndarray) -> np.ndarray:
+        """Coordinates for which the numbers are those of a setup, if there are any."""
+
+    def shown(self, x: np.ndarray) -> dict[str, float]:
+        """The numbers that a user wants to see instead of the coordinates; none if these are what they want to see."""
+        del x
+        return {}
+
+    @cached_property
+    def places(self) -> tuple[Number, ...]:
+        """Every number that it writes."""
+        return tuple(Number(path, index) for path, indices in self.numbers for index in indices)
+
+    def write(self, writing: Writing, x: AnyArray) -> None:
+        """Put the numbers in their places."""
+        for (path, indices), values in zip(self.numbers, self.values(x), strict=True):
+            writing.put(path, indices, values)
+
+
+def _rows(row: int, width: int) -> tuple[int, ...]:
+    return tuple(range(row * width, (row + 1) * width))
+
+
+@dataclass(frozen=True)
+class Turned(Family):
+    """A rotation: the one there was, followed by a rotation vector [rad] in the turned frame."""
+
+    path: Path
+    R: tuple[tuple[float, ...], ...]
+
+    @property
+    def numbers(self):
+        return ((self.path, _rows(self.row, 9)),)
+
+    def values(self, x):
+        turn = matrix_exp(x) if is_jax(x) else Rotation.from_rotvec(x).as_matrix()
+        return ((np.array(self.R) @ turn).reshape(-1),)
+
+    def read(self, setup, is_free):
+        R = np.asarray(leaf_at(setup, self.path))[self.row]
+        return Rotation.from_matrix(np.array(self.R).T @ R).as_rotvec()
+
+
+@dataclass(frozen=True)
+class UnitAxis(Family):
+    """A direction, brought to unit length."""
+
+    path: Path
+
+    @property
+    def numbers(self):
+        return ((self.path, _rows(self.row, 3)),)
+
+    def values(self, x):
+        if is_jax(x):
+            return (unit(x, np.array(self.nominal))[0],)
+        length = np.linalg.norm(x)
+        return (x / length if length > 0.0 else np.array(self.nominal),)
+
+    def read(self, setup, is_free):
+        axis = np.asarray(leaf_at(setup, self.path))[self.row]
+        kept = np.where(is_free, 0.0, axis)
+        # of all vectors along the axis the one whose kept numbers are what they were
+        stretch = kept @ np.array(self.nominal) / (kept @ kept) if kept.any() else 1.0
+        return axis * stretch
+
+    def shown(self, x):
+        return dict(zip((f"{self.name}.{c}" for c in XYZ), self.values(x)[0].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Magnitude(Family):
+    """The length of a vector that keeps its direction."""
+
+    path: Path
+    vector: tuple[float, ...]
+
+    @property
+    def numbers(self):
+        return ((self.path, _rows(self.row, 3)),)
+
+    def values(self, x):
+        return (np.array(self.vector) * (x[0] / self.nominal[0]),)
+
+    def read(self, setup, is_free):
+        return np.array([np.linalg.norm(leaf_at(setup, self.path))])
+
+
+@dataclass(frozen=True)
+class GrowingMass(Family):
+    """A mass with which the inertia about the centre of mass grows."""
+
+    inertia: tuple[float, ...]
+    body_name: str
+
+    @property
+    def numbers(self):
+        return (MASS, (self.row,)), (INERTIA, _rows(self.row, 6))
+
+    def values(self, x):
+        return x, np.array(self.inertia) * (x[0] / self.nominal[0])
+
+    def read(self, setup, is_free):
+        return np.asarray(leaf_at(setup, MASS))[self.row : self.row + 1]
+
+    def shown(self, x):
+        inertia = self.values(x)[1].tolist()
+        return {self.name: float(x[0])} | _named(inertia, "inertia", self.body_name, SYMMETRIC)
+
+
+@dataclass(frozen=True)
+class PossibleBody(Family):
+    """Mass, centre of mass and inertia of a body, always possible ones."""
+
+    body: NominalBody
+    body_name: str
+
+    @property
+    def numbers(self):
+        return (MASS, (self.row,)), (COM, _rows(self.row, 3)), (INERTIA, _rows(self.row, 6))
+
+    def values(self, x):
+        mass, com, inertia = self.body.body(x)
+        return mass[None], com, inertia
+
+    def read(self, setup, is_free):
+        mass, com, inertia = (np.asarray(leaf_at(setup, path))[self.row] for path in (MASS, COM, INERTIA))
+        return self.body.numbers(float(mass), com, inertia)
+
+    def shown(self, x):
+        (mass,), com, inertia = (part.tolist() for part in self.values(x))
+        named = {f"body.mass[{self.body_name}]": mass} | _named(com, "com", self.body_name, XYZ)
+        return named | _named(inertia, "inertia", self.body_name, SYMMETRIC)
+
+
+def _named(values: list[float], field: str, body: str, components: tuple[str, ...]) -> dict[str, float]:
+    return {f"body.{field}[{body}].{c}": value for c, value in zip(components, values, strict=True)}
+
+
+def joined(parts: list[Any]) -> AnyArray:
+    """Coordinates of a family from scalars."""
+    return jnp.stack([jnp.asarray(x) for x in parts]) if any(map(is_jax, parts)) else np.array(parts)
