@@ -1,0 +1,1 @@
+"""Fitting simulations to recordings: windows, residuals, solvers."""

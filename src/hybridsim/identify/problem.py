@@ -1,0 +1,128 @@
+"""A fit as a whole: what is simulated, what is free, what was measured, and in which stages it is fitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.data.recording import Recording
+from hybridsim.identify.guess import Guess, first_guess
+from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.objective import Objective, Terms
+from hybridsim.identify.robust import LOSSES
+from hybridsim.identify.simulated import Simulated
+from hybridsim.identify.solver import Solver
+from hybridsim.identify.windows import Measured, span, windows
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.state import Inputs
+
+Starts = Literal["free", "near", "measured"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of a fit: how the runs are cut into windows, and which solver works on them."""
+
+    window: float | None = None
+    """Length of a window [s]; whole runs by default."""
+    stride: float | None = None
+    """Time between the starts of windows [s]; their length by default."""
+    starts: Starts = "free"
+    """Starts of windows are unknown (`free`), nearly known (`near`), or taken as measured."""
+    start_noise: tuple[float, float] = (1e-3, 1e-2)
+    """Standard deviations of measured starts [rad or m] and their velocities [rad/s or m/s], where they are `near`."""
+    ties: tuple[float, float] | None = None
+    """Tolerances in position [rad or m] and velocity [rad/s or m/s] between the end of a window and the next start."""
+    loss: str = "linear"
+    """Robust loss of the samples; see `robust`."""
+    loss_scale: float = 1.0
+    """Standard deviations of the noise from which on a sample counts less."""
+    solver: Solver = field(default_factory=LevenbergMarquardt)
+
+    def __post_init__(self):
+        if self.loss not in LOSSES:
+            raise HybridsimError(f"unknown loss {self.loss!r}; choose one of {', '.join(LOSSES)}")
+        if self.ties is not None and (self.starts == "measured" or self.stride is not None):
+            raise HybridsimError("ties between windows need starts that are not held, and windows without a stride")
+
+
+ONE_STEP = Stage(window=0.0, starts="measured")
+"""The loss of the papers: every measured state is simulated for one step and compared with the next one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is fitted to what."""
+
+    setup: Setup
+    space: ParameterSpace
+    measured: Measured
+    train: tuple[Recording, ...]
+    held_out: tuple[Recording, ...] = ()
+    """Whole runs that the fit never sees, to judge it by."""
+
+    def __post_init__(self):
+        sensors, actuators = self.setup.sensors.names, self.setup.sim.model.actuator.names
+        if tuple(self.measured.noise) != sensors:
+            raise HybridsimError(f"noise is told for {', '.join(self.measured.noise)}, but sensors measure {sensors}")
+        for name in self.measured.commands:
+            if name not in actuators:
+                raise HybridsimError(f"no actuator is named {name!r}; there are {', '.join(actuators) or 'none'}")
+        if not self.train:
+            raise HybridsimError("there is nothing to fit to: no run is left for training")
+
+    def simulated(self, *, with_states: bool = False) -> Simulated:
+        """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""
+        return self._with_states if with_states else self._readings_alone
+
+    @cached_property
+    def _readings_alone(self) -> Simulated:
+        return self._simulated(with_states=False)
+
+    @cached_property
+    def _with_states(self) -> Simulated:
+        return self._simulated(with_states=True)
+
+    def _simulated(self, *, with_states: bool) -> Simulated:
+        user = {name: np.zeros(()) for name in self.measured.user}
+        inputs = Inputs(np.zeros(self.setup.sim.model.nu), None, user)
+        return Simulated(self.setup, self.space, inputs, with_states=with_states)
+
+    def objective(self, stage: Stage, runs: Sequence[Recording] | None = None) -> tuple[Objective, Guess]:
+        """What a stage minimises, over the runs for training by default, and the first guess of the starts."""
+        runs = self.train if runs is None else runs
+        sim, sensors = self.setup.sim, self.setup.sensors
+        dt = float(sim.dt)
+        longest = max(end - begin for begin, end in (span(run, self.measured) for run in runs))
+        cut = windows(
+            runs,
+            self.measured,
+            sim.model.actuator.names,
+            dt=dt,
+            length=longest + dt if stage.window is None else max(stage.window, dt),
+            stride=stage.stride,
+            lead=self._longest_delay(),
+            at_start=stage.starts != "measured",
+        )
+        simulated = self.simulated(with_states=stage.ties is not None)
+        guess = first_guess(simulated.starts, sensors, runs, cut, smooth=stage.starts != "measured")
+        terms = Terms(
+            loss=stage.loss,
+            loss_scale=stage.loss_scale,
+            free_starts=stage.starts != "measured",
+            start_noise=np.repeat(stage.start_noise, sim.model.nv) if stage.starts == "near" else None,
+            tolerance=None if stage.ties is None else np.repeat(stage.ties, sim.model.nv),
+        )
+        return Objective(simulated, cut, (guess.q, guess.qd), terms), guess
+
+    def _longest_delay(self) -> float:
+        """The longest delay that a sensor may have [s]."""
+        delays = list(np.asarray(self.setup.sensors.delay))
+        for change in self.space.table(self.space.start):
+            if change.name.startswith("sensor.delay"):
+                delays.append(change.upper if np.isfinite(change.upper) else 10.0 * max(change.before, 1e-3))
+        return float(max(delays, default=0.0))

@@ -1,0 +1,102 @@
+"""What every local solver is: a beginning, a step, and a word on whether it is done.
+
+A state holds arrays only, with a leading axis of problems that are solved side by side. It is all that the next step
+depends on, so that a run that goes on from a saved state is the run that was never interrupted, bit by bit.
+"""
+
+import abc
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hybridsim.identify.objective import Objective, Point
+
+Array = np.ndarray
+
+
+class Verdict(IntEnum):
+    """Why a problem is no longer worked on."""
+
+    RUNNING = 0
+    FLAT = 1
+    """The gradient vanishes: a minimum, or a bound that holds it."""
+    SMALL_STEP = 2
+    """Steps no longer move anything."""
+    SMALL_GAIN = 3
+    """Steps no longer gain anything."""
+    STUCK = 4
+    """No step gains anything, although the gradient does not vanish: the objective is rough here."""
+    DIVERGED = 5
+    """The simulation diverges at the start, so that there is no way on."""
+    OUT_OF_STEPS = 6
+    """As many steps as allowed were made."""
+
+    @property
+    def converged(self) -> bool:
+        """Is the answer a minimum, as far as anybody can tell?"""
+        return self in (Verdict.FLAT, Verdict.SMALL_STEP, Verdict.SMALL_GAIN)
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Verdict.RUNNING: "still running",
+    Verdict.FLAT: "converged (no slope left)",
+    Verdict.SMALL_STEP: "converged (steps have become tiny)",
+    Verdict.SMALL_GAIN: "converged (nothing more to gain)",
+    Verdict.STUCK: "stuck: no step gains anything although there is a slope",
+    Verdict.DIVERGED: "the simulation diverges at the starting values",
+    Verdict.OUT_OF_STEPS: "out of steps",
+}
+
+
+class SolverState(NamedTuple):
+    """What all solvers keep."""
+
+    point: Point
+    """The best so far."""
+    cost: Float[Array, " P"]
+    verdict: Int[Array, " P"]
+    steps: Int[Array, ""]
+    """Steps made."""
+    own: Any
+    """What a solver keeps beside: a named tuple or dictionary of arrays."""
+
+
+class Solver(abc.ABC):
+    """A local solver. Its settings are fields of a frozen dataclass."""
+
+    name: str
+    most_steps: int
+
+    @abc.abstractmethod
+    def init(self, objective: Objective, point: Point) -> SolverState:
+        """The state before the first step."""
+
+    @abc.abstractmethod
+    def step(self, objective: Objective, state: SolverState) -> SolverState:
+        """The state after one more step of every problem that is still running."""
+
+    def kept(self, state: SolverState) -> SolverState:
+        """What of a state must be kept to go on from it; by default all of it."""
+        return state
+
+    def resumed(self, objective: Objective, state: SolverState) -> SolverState:
+        """The state that was kept, as it was."""
+        del objective
+        return state
+
+    def is_done(self, state: SolverState) -> bool:
+        """Is there nothing left to do?"""
+        return not np.any(state.verdict == Verdict.RUNNING)
+
+
+def stopped_at(most_steps: int, steps: Int[Array, ""], verdict: Int[Array, " P"]) -> Int[Array, " P"]:
+    """Verdicts after this step, if there is a limit of them."""
+    running = verdict == Verdict.RUNNING
+    return np.where(running & (steps >= most_steps), Verdict.OUT_OF_STEPS, verdict)

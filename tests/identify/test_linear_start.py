@@ -1,0 +1,154 @@
+"""Linear starts: near the truth where torques tell it, and honest about what they do not tell."""
+
+import equinox as eqx
+import numpy as np
+import pytest
+from fit_problems import changed, problem, recorded
+from test_objective import FLYING
+
+from hybridsim import Simulator
+from hybridsim.core.errors import HybridsimError
+from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw
+from hybridsim.identify.linear_start import linear_start
+from hybridsim.models import cube, planar_arm
+from hybridsim.params.free import Free
+from hybridsim.params.inertial import nominal_body
+from hybridsim.params.setup import Setup
+
+DT, STEPS = 0.002, 1000
+CHANNELS = {f"q{k}": f"joint.q[joint{k}]" for k in (1, 2, 3, 4)}
+ACTUATORS = [f"joint{k}" for k in (1, 2, 3, 4)]
+
+
+def excitation(seed: int) -> dict[str, np.ndarray]:
+    """Torques that move every joint at several frequencies."""
+    t, random = np.arange(STEPS) * DT, np.random.default_rng(seed)
+    return {
+        name: sum(random.uniform(0.2, 0.6) * np.sin(w * t + random.uniform(0, 6)) for w in (3.0, 7.0, 12.0))
+        for name in ACTUATORS
+    }
+
+
+@pytest.fixture(scope="module")
+def true():
+    arm = planar_arm()
+    return changed(
+        arm,
+        lambda m: (m.body.mass, m.joint.damping, m.joint.friction, m.joint.armature, m.joint.friction_width),
+        (
+            np.asarray(arm.body.mass) * [1.0, 1.2, 0.8, 1.25],
+            np.array([0.2, 0.25, 0.05, 0.1]),
+            np.array([0.1, 0.0, 0.15, 0.05]),
+            np.array([0.02, 0.0, 0.01, 0.0]),
+            np.full(4, 0.1),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def nominal():
+    return Simulator(changed(planar_arm(), lambda m: m.joint.friction_width, np.full(4, 0.1)), dt=DT)
+
+
+def runs(model, noise: float):
+    sim = Simulator(model, dt=DT)
+    starts = ([0.3, -0.9, -0.4, 0.6], [-0.5, -1.8, 0.3, -0.2])
+    return [
+        recorded(sim, q, steps=STEPS, channels=CHANNELS, drives=excitation(k), noise=noise, seed=k)
+        for k, q in enumerate(starts)
+    ]
+
+
+@pytest.fixture(scope="module")
+def arm(true, nominal):
+    frees = [Free("body.mass[link4]"), Free("joint.damping[*]", bounds=(0, 0.2)), Free("joint.friction[*]")]
+    return problem(nominal, CHANNELS, frees, runs(true, 1e-5), commands=ACTUATORS)
+
+
+@pytest.fixture(scope="module")
+def start(arm):
+    return linear_start(arm.setup, arm.train, arm.measured)
+
+
+def test_torques_are_explained_several_times_better(start):
+    assert (start.error_after < 0.25 * start.error_before).all()
+    assert np.linalg.norm(start.error_after) < 0.15 * np.linalg.norm(start.error_before)
+
+
+def test_friction_and_damping_come_near_the_truth(start, true):
+    found = start.setup.sim.model.joint
+    np.testing.assert_allclose(found.damping, true.joint.damping, atol=0.01)
+    np.testing.assert_allclose(found.friction, true.joint.friction, atol=0.01)
+    assert (found.damping >= 0.0).all() and (found.friction >= 0.0).all() and (found.armature >= 0.0).all()
+
+
+def test_bodies_can_exist(start):
+    body, names = start.setup.sim.model.body, start.setup.sim.model.topology.body_names
+    for k, name in enumerate(names):
+        nominal_body(name, float(body.mass[k]), np.asarray(body.com[k]), np.asarray(body.inertia[k]), diagonal=False)
+
+
+def test_what_the_motion_does_not_show_is_named(start):
+    # the first link turns about the vertical only: its mass and the height of its centre do nothing
+    assert "body.mass[link1]" in start.unseen and "body.com[link1].z" in start.unseen
+    assert not any(name.startswith(("joint.damping", "joint.friction")) for name in start.unseen)
+
+
+def test_the_models_own_numbers_stay_where_they_are_right(nominal):
+    own = problem(nominal, CHANNELS, [Free("body.mass[link4]")], runs(nominal.model, 0.0), commands=ACTUATORS)
+    found = linear_start(own.setup, own.train, own.measured).setup.sim.model
+    np.testing.assert_allclose(found.body.mass, nominal.model.body.mass, rtol=0.02)
+    np.testing.assert_allclose(found.joint.damping, nominal.model.joint.damping, atol=0.01)
+
+
+def test_theta_of_a_space_is_within_its_bounds(arm, start):
+    theta = start.theta(arm.space)
+    assert (theta >= arm.space.lower).all() and (theta <= arm.space.upper).all()
+    values = arm.space.values(theta)
+    assert values["joint.damping[joint2]"] == pytest.approx(0.2)
+    assert values["body.mass[link4]"] == pytest.approx(float(start.setup.sim.model.body.mass[3]))
+
+
+def test_noise_does_not_make_bodies_that_cannot_exist(arm):
+    # with too much noise for the window, the data alone would have it so
+    noisy = linear_start(arm.setup, arm.train, arm.measured, window=5)
+    assert len(noisy.at_the_edge) > 1
+    body = noisy.setup.sim.model.body
+    assert (np.asarray(body.mass) > 0.0).all()
+    for k, name in enumerate(noisy.setup.sim.model.topology.body_names):
+        nominal_body(name, float(body.mass[k]), np.asarray(body.com[k]), np.asarray(body.inertia[k]), diagonal=False)
+
+
+def test_a_free_base_is_an_error():
+    sim = Simulator(cube(), dt=0.01)
+    run = recorded(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
+    flying = problem(sim, FLYING, [Free("gravity.z")], [run])
+    with pytest.raises(HybridsimError, match="'cube' has free, ball or mimic joints"):
+        linear_start(flying.setup, flying.train, flying.measured)
+
+
+def test_a_joint_that_nothing_measures_is_an_error(arm, nominal):
+    some = {name: CHANNELS[name] for name in ("q1", "q2", "q4")}
+    blind = problem(nominal, some, [Free("body.mass[link4]")], arm.train, commands=ACTUATORS)
+    with pytest.raises(HybridsimError, match="nothing measures joint3"):
+        linear_start(blind.setup, blind.train, blind.measured)
+
+
+def test_motors_with_memory_are_an_error(arm, nominal):
+    lagging = Simulator(nominal.model, dt=DT, actuation=Actuation(ModelLaw(), FirstOrderLag(0.01)))
+    with pytest.raises(HybridsimError, match="motors without memory"):
+        linear_start(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measured)
+
+
+def test_gains_biases_and_delays_of_sensors_are_taken_out(arm, start):
+    gauged = Setup(
+        arm.setup.sim, eqx.tree_at(lambda s: (s.gain, s.bias), arm.setup.sensors, (np.full(4, 2.0), np.ones(4)))
+    )
+    doubled = [_gauged(run) for run in arm.train]
+    found = linear_start(gauged, doubled, arm.measured)
+    np.testing.assert_allclose(found.setup.sim.model.joint.damping, start.setup.sim.model.joint.damping, rtol=1e-6)
+
+
+def _gauged(run):
+    values = {name: s.values if name not in CHANNELS else 2.0 * s.values + 1.0 for name, s in run.series.items()}
+    return type(run).from_arrays(run.name, run.series["q1"].t, values)

@@ -1,0 +1,55 @@
+"""Native code and XLA give the same readings, derivatives, gradients and answers."""
+
+import numpy as np
+import pytest
+from fit_problems import double_pendulum_problem, solved
+
+from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.problem import Stage
+
+WITHIN = {"rtol": 1e-9, "atol": 1e-9}
+"""Both are double precision, and 20 steps do not amplify rounding much."""
+
+
+@pytest.fixture(scope="module")
+def both():
+    """The same objective by native code and by XLA."""
+    pair = [
+        double_pendulum_problem(backend=backend, noise=1e-3).objective(Stage(window=0.2))[0]
+        for backend in ("native", "xla")
+    ]
+    assert not pair[0].simulated.by_xla and pair[1].simulated.by_xla
+    return pair
+
+
+@pytest.fixture(scope="module")
+def point(both):
+    """Away from the guess, so that residuals are large."""
+    random = np.random.default_rng(0)
+    start = both[0].point(both[0].simulated.space.start)
+    return both[0].moved(start, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
+
+
+def test_readings(both, point):
+    (native, ok), (xla, ok_too) = (objective.samples(point) for objective in both)
+    assert native.shape == (1, 9, 40) and ok.all() and ok_too.all()
+    np.testing.assert_allclose(native, xla, **WITHIN)
+
+
+def test_derivatives(both, point):
+    (native_cost, native), (xla_cost, xla) = (objective.normal_equations(point) for objective in both)
+    np.testing.assert_allclose(native_cost, xla_cost, rtol=1e-9)
+    for one, other in zip(native[:5], xla[:5], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
+
+
+def test_gradients(both, point):
+    native, xla = (objective.slopes(point) for objective in both)
+    for one, other in zip(native, xla, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
+
+
+def test_the_fitted_answer(both):
+    found = [solved(LevenbergMarquardt(), one, one.point(one.simulated.space.start)) for one in both]
+    native, xla = (list(both[0].simulated.space.values(state.point.theta[0]).values()) for state in found)
+    np.testing.assert_allclose(native, xla, rtol=1e-6)

@@ -1,0 +1,271 @@
+"""The objective: every kind of term has the gradient that finite differences say, forwards and backwards."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytest
+from fit_problems import DOUBLE, DT, changed, double_pendulum_problem, pendulum_problem, problem, recorded
+
+import hybridsim
+from hybridsim import Simulator
+from hybridsim.data.recording import Recording
+from hybridsim.identify.objective import Objective, Point, Terms
+from hybridsim.identify.problem import ONE_STEP, Stage
+from hybridsim.models import cartpole, cube, double_pendulum
+from hybridsim.params.free import Free
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.networks import MLP
+
+H = 1e-6
+"""Finite differences; their error is H² by third derivatives, and rounding by H."""
+
+
+def nearby(objective: Objective, seed: int = 0, size: float = 0.03) -> Point:
+    """A point off the guess, so that no term vanishes, and within the bounds."""
+    random, space = np.random.default_rng(seed), objective.simulated.space
+    point = objective.point(space.start)
+    theta = np.abs(size * random.standard_normal((1, objective.n)))
+    return objective.moved(point, theta, size * random.standard_normal((1, objective.windows.count, objective.s)))
+
+
+def by_differences(objective: Objective, point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient by θ, and by the start of the last window but one."""
+    n, W, s = objective.n, objective.windows.count, objective.s
+    no_theta, no_start = np.zeros((1, n)), np.zeros((1, W, s))
+
+    def slope(theta, start):
+        high, low = (objective.cost(objective.moved(point, sign * theta, sign * start))[0] for sign in (H, -H))
+        return (high - low) / (2.0 * H)
+
+    of_theta = np.array([slope(np.eye(n)[k][None], no_start) for k in range(n)])
+    of_start = []
+    for k in range(s):
+        direction = no_start.copy()
+        direction[0, -2, k] = 1.0
+        of_start.append(slope(no_theta, direction))
+    return of_theta, np.array(of_start)
+
+
+def check_gradient(objective: Objective, point: Point | None = None, rtol: float = 1e-6) -> None:
+    point = nearby(objective) if point is None else point
+    of_theta, of_start = by_differences(objective, point)
+    cost, equations = objective.normal_equations(point)
+    backwards = objective.slopes(point)
+    for name, found in (("costs", cost), ("costs backwards", backwards.cost)):
+        np.testing.assert_allclose(found, objective.cost(point), rtol=1e-10, err_msg=name)
+    for found in (equations.a, backwards.theta):
+        np.testing.assert_allclose(found[0], of_theta, rtol=rtol, atol=rtol * np.abs(of_theta).max(initial=0.0))
+    for found in (equations.d, backwards.start):
+        np.testing.assert_allclose(found[0, -2], of_start, rtol=rtol, atol=rtol * np.abs(of_start).max(initial=0.0))
+
+
+def moved_stamps(run: Recording, by: float) -> Recording:
+    """The same values at uneven times; what they mean does not matter here."""
+    t = np.asarray(run.series["q0"].t)
+    late = t + by * DT * (1.0 + np.sin(7.0 * np.arange(len(t))))
+    values = {name: series.values for name, series in run.series.items()}
+    return Recording.from_arrays(run.name, late, values)
+
+
+@pytest.fixture(scope="module")
+def links():
+    return double_pendulum_problem(noise=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["linear", "huber", "soft_l1", "cauchy"])
+def test_losses(links, loss):
+    objective, _ = links.objective(Stage(window=0.2, loss=loss, loss_scale=2.0))
+    check_gradient(objective)
+
+
+def test_a_robust_loss_counts_a_large_residual_less(links):
+    costs = {}
+    for loss in ("linear", "huber", "soft_l1", "cauchy"):
+        objective, _ = links.objective(Stage(window=0.2, loss=loss))
+        costs[loss] = objective.cost(nearby(objective))[0]
+    assert costs["cauchy"] < costs["soft_l1"] < costs["huber"] < costs["linear"]
+
+
+def test_starts_that_are_nearly_known(links):
+    objective, _ = links.objective(Stage(window=0.2, starts="near", start_noise=(2e-3, 3e-2)))
+    check_gradient(objective)
+
+
+def test_starts_that_are_held(links):
+    objective, _ = links.objective(Stage(window=0.2, starts="measured"))
+    assert objective.s == 0
+    check_gradient(objective)
+
+
+def test_windows_that_are_tied(links):
+    objective, _ = links.objective(Stage(window=0.2, ties=(2e-3, 3e-2)))
+    assert objective.ties is not None and len(objective.ties.second) == 6
+    check_gradient(objective)
+
+
+def test_priors_and_penalties():
+    frees = [
+        Free("joint.damping[*]", bounds=(0, 1), prior=(0.2, 1e-3)),
+        Free("body.mass[link1]", bounds=(0.1, 5), l2=3e5),
+    ]
+    with_them, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
+    without, _ = double_pendulum_problem().objective(Stage(window=0.2))
+    check_gradient(with_them)
+    point = nearby(without)
+    space = with_them.simulated.space
+    expected = 0.5 * np.sum(((point.theta[0, :2] - space.prior_mean[:2]) / space.prior_std[:2]) ** 2)
+    expected += 0.5 * 3e5 * point.theta[0, 2] ** 2
+    np.testing.assert_allclose(with_them.cost(point) - without.cost(point), expected, rtol=1e-9)
+
+
+def test_stamps_between_time_steps(links):
+    uneven = replace(links, train=tuple(moved_stamps(run, 0.3) for run in links.train))
+    objective, _ = uneven.objective(Stage(window=0.2))
+    assert not np.allclose(objective.windows.position, np.round(objective.windows.position))
+    check_gradient(objective)
+
+
+def test_free_delays_and_a_free_time_step():
+    frees = [Free("sensor.delay[*]", bounds=(0, 0.04)), Free("dt", bounds=(0.005, 0.02)), Free("joint.damping[*]")]
+    objective, _ = double_pendulum_problem(frees, delay=[0.013, 0.021]).objective(Stage(window=0.2))
+    assert objective.windows.position.min() == 4.0
+    # between two stencils of the interpolation its slope jumps; no sample comes near
+    check_gradient(objective, nearby(objective, size=0.005))
+
+
+def test_gains_and_biases_of_sensors_and_the_time_step():
+    frees = [
+        Free("sensor.gain[*]"),
+        Free("sensor.bias[q1]"),
+        Free("dt", bounds=(0.005, 0.02)),
+        Free("joint.damping[*]"),
+    ]
+    objective, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
+    assert not objective.simulated.delay_is_free
+    check_gradient(objective)
+
+
+FLYING = {f"p{c}": f"joint.q[root.{c}]" for c in ("x", "y", "z", "qw", "qx", "qy", "qz")}
+
+
+@pytest.fixture(scope="module")
+def flying():
+    """A body that tumbles through the air, seen by a motion capture system."""
+    model = changed(cube(), lambda m: m.body.inertia, np.array([[6e-4, 8e-4, 7e-4, 1e-5, 0.0, -2e-5]]))
+    sim = Simulator(model, dt=DT)
+    runs = [
+        recorded(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0 * sign, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
+        for sign in (1, -1)
+    ]
+    frees = [Free("body.inertia[cube].xx"), Free("body.inertia[cube].xz"), Free("body.com[cube].y"), Free("gravity.z")]
+    return problem(sim, FLYING, frees, runs)
+
+
+@pytest.mark.parametrize("stage", ["free", "near", "tied"])
+def test_a_free_body_with_quaternions(flying, stage):
+    more = {"free": {}, "near": {"starts": "near"}, "tied": {"ties": (1e-2, 1e-1)}}[stage]
+    objective, _ = flying.objective(Stage(window=0.2, **more))
+    check_gradient(objective, nearby(objective, size=0.1))
+
+
+def test_a_model_driven_by_commands():
+    sim, channels = Simulator(cartpole(), dt=DT), {"x": "joint.q[slider]", "angle": "joint.q[hinge]"}
+    force = 3.0 * np.sin(np.arange(60) * 0.3)
+    run = recorded(sim, [0.1, 0.2], steps=60, channels=channels, drives={"slider": force})
+    driven = problem(
+        sim, channels, [Free("actuator.gain[slider]"), Free("joint.damping[slider]")], [run], commands=["slider"]
+    )
+    objective, _ = driven.objective(Stage(window=0.2))
+    check_gradient(objective)
+    whole, _ = driven.objective(Stage())
+    exact = Objective(whole.simulated, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms)
+    assert exact.cost(exact.point(driven.space.start)) < 1e-15
+
+
+def test_a_graft_that_reads_a_user_input():
+    net = MLP(2, 1, hidden=(3,), seed=2)
+    blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind", "joint.qd[joint0]"], net), inputs={"wind": 1})
+    sim = Simulator(double_pendulum(), dt=DT, blueprint=blueprint)
+    wind = np.cos(np.arange(60) * 0.2)
+    run = recorded(sim, [0.5, 0.2], steps=60, channels=DOUBLE, user={"wind": wind})
+    blown = problem(sim, DOUBLE, [Free("graft[0]")], [run], user=["wind"])
+    objective, _ = blown.objective(Stage(window=0.2))
+    assert objective.n == 13
+    check_gradient(objective, nearby(objective, size=0.2))
+
+
+def test_one_step_loss_is_that_of_the_papers():
+    # ½ Σ_t |f(s_{t-1}) − s*_t|², with positions and velocities measured and a noise of one
+    channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
+    true = Simulator(double_pendulum(damping=0.1), dt=DT)
+    runs = [recorded(true, q, steps=25, channels=channels, noise=1e-2, seed=k) for k, q in enumerate(([1, 0], [0, 2]))]
+    measured = problem(Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0)
+    objective, guess = measured.objective(ONE_STEP)
+    theta = np.array([0.3, 0.05])
+    sim = measured.space.put(measured.setup, theta).sim
+    after = jax.jit(lambda q, qd: hybridsim.step(sim, sim.initial_state(q, qd)))
+    total = 0.0
+    for run in runs:
+        rows = np.stack([run.series[c].values for c in channels], axis=1)
+        for here, following in pairwise(rows):
+            reached = after(here[:2], here[2:])
+            total += np.sum((np.concatenate([reached.q, reached.qd]) - following) ** 2)
+    np.testing.assert_allclose(objective.cost(objective.point(theta)), 0.5 * total, rtol=1e-10)
+    assert objective.windows.count == 50 and objective.s == 0 and guess.unseen == ()
+
+
+def test_a_diverging_window_costs_infinity_and_the_others_stay_finite():
+    objective, _ = pendulum_problem([Free("joint.damping[*]")]).objective(Stage(window=0.4))
+    wild = objective.point(np.array([[1.0], [1e5]]))
+    cost, equations = objective.normal_equations(wild)
+    assert np.isfinite(cost[0]) and np.isinf(cost[1])
+    np.testing.assert_array_equal(np.isinf(objective.cost(wild)), [False, True])
+    alone_cost, alone = objective.normal_equations(wild.chosen([0]))
+    assert alone_cost[0] == cost[0] and (alone.a[0] == equations.a[0]).all()
+
+
+def test_problems_side_by_side_are_each_alone_bit_for_bit(links):
+    for stage in (Stage(window=0.2), Stage(window=0.2, ties=(1e-2, 1e-1))):
+        objective, _ = links.objective(stage)
+        points = [nearby(objective, seed) for seed in range(5)]
+        together = Point(*(np.concatenate(x) for x in zip(*points, strict=True)))
+        all_costs, all_equations = objective.normal_equations(together)
+        all_slopes, all_plain = objective.slopes(together), objective.cost(together)
+        for p, point in enumerate(points):
+            cost, equations = objective.normal_equations(point)
+            slopes = objective.slopes(point)
+            assert cost[0] == all_costs[p] and objective.cost(point)[0] == all_plain[p]
+            for one, every in (*zip(equations, all_equations, strict=True), *zip(slopes, all_slopes, strict=True)):
+                if one is not None:
+                    np.testing.assert_array_equal(one[0], every[p])
+
+
+def test_groups_of_windows_change_nothing(links, monkeypatch):
+    objective, _ = links.objective(Stage(window=0.2))
+    point = nearby(objective)
+    cost, equations = objective.normal_equations(point)
+    monkeypatch.setattr("hybridsim.identify.objective.MEMORY", 6000)
+    assert len(list(objective._parts(point, directions=objective.n + objective.s))) > 3
+    grouped_cost, grouped = objective.normal_equations(point)
+    assert cost[0] == grouped_cost[0]
+    np.testing.assert_array_equal(equations.a, grouped.a)
+    np.testing.assert_array_equal(equations.D, grouped.D)
+
+
+def test_some_windows_stand_for_all(links):
+    objective, _ = links.objective(Stage(window=0.2, starts="measured"))
+    point = nearby(objective)
+    W = objective.windows.count
+    parts = [objective.slopes(point, np.array([w])) for w in range(W)]
+    whole = objective.slopes(point)
+    np.testing.assert_allclose(np.mean([part.cost for part in parts]), whole.cost[0], rtol=1e-12)
+    np.testing.assert_allclose(np.mean([part.theta[0] for part in parts], axis=0), whole.theta[0], rtol=1e-9)
+
+
+def test_ties_need_states():
+    links = double_pendulum_problem()
+    free, guess = links.objective(Stage(window=0.2))
+    with pytest.raises(ValueError, match="states"):
+        Objective(free.simulated, free.windows, guess[:2], Terms(tolerance=np.ones(4)))

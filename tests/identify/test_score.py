@@ -1,0 +1,76 @@
+"""Scores: nothing is wrong with the truth, and more with what is farther from it."""
+
+import numpy as np
+import pytest
+from fit_problems import double_pendulum_problem
+
+from hybridsim.data.recording import Recording
+from hybridsim.identify.score import Score, explained, predicted
+
+TRUTH = np.array([0.05, 0.02, 0.7])
+
+
+@pytest.fixture(scope="module")
+def links():
+    return double_pendulum_problem()
+
+
+def theta_of(links, values) -> np.ndarray:
+    """θ is in units of its own."""
+    unit = [links.space.values(np.eye(3)[k])[name] for k, name in enumerate(links.space.names)]
+    return np.asarray(values) / unit
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda of, theta: explained(of, theta, of.train, 0.3),
+        lambda of, theta: explained(of, theta, of.train, None),
+        lambda of, theta: predicted(of, theta, of.train, before=0.1, after=0.2),
+    ],
+    ids=["explained", "explained whole", "predicted"],
+)
+def test_the_truth_has_no_error_and_errors_grow(links, score):
+    scores = [score(links, theta_of(links, TRUTH * (1.0 + off))) for off in (0.0, 0.05, 0.2)]
+    assert scores[0].worst < 1e-8 and not any(one.diverged for one in scores)
+    assert scores[0].median < scores[1].median < scores[2].median
+    assert scores[1].worst > 1e-5
+
+
+def test_a_prediction_is_harder_than_an_explanation(links):
+    theta = theta_of(links, TRUTH * 1.2)
+    told = explained(links, theta, links.train, 0.3).mean
+    assert predicted(links, theta, links.train, before=0.1, after=0.2).mean > 2.0 * told
+
+
+def test_noise_is_what_is_left_of_the_truth():
+    noisy = double_pendulum_problem(noise=2e-3)
+    found = explained(noisy, theta_of(noisy, TRUTH), noisy.train, None)
+    # three runs of 122 numbers, four of which the start of each takes away
+    assert found.mean == pytest.approx(2e-3, rel=0.1)
+    assert set(found.by_channel) == {"q0", "q1"} and found.by_channel["q0"] == pytest.approx(2e-3, rel=0.2)
+
+
+def test_values_outside_of_the_bounds_of_a_fit_are_scored_as_they_are(links):
+    inside = explained(links, links.space.upper, links.train, 0.3)
+    outside = explained(links, 1.5 * links.space.upper, links.train, 0.3)
+    assert outside.mean > 1.05 * inside.mean
+
+
+def test_windows_that_diverge_are_counted(links):
+    found = explained(links, theta_of(links, [1e7, 1e7, 0.7]), links.train, 0.3)
+    assert found.diverged == 6 and found.rms.shape == (0, 2)
+
+
+def test_a_window_that_diverges_does_not_keep_others_from_being_fitted(links):
+    t = links.train[0].series["q0"].t
+    broken = Recording.from_arrays("broken", t, {"q0": 1e11 + t, "q1": t})
+    found = explained(links, theta_of(links, TRUTH), [*links.train, broken], 0.3)
+    assert found.diverged == 2 and len(found.rms) == 6 and found.worst < 1e-8
+
+
+def test_summaries():
+    score = Score(("a", "b"), np.array([[3.0, 4.0], [np.nan, 1.0], [0.0, 0.0]]), 0)
+    np.testing.assert_allclose(score.of_windows, [np.sqrt(12.5), 1.0, 0.0])
+    assert (score.median, score.worst) == (1.0, pytest.approx(np.sqrt(12.5)))
+    assert score.by_channel == pytest.approx({"a": np.sqrt(4.5), "b": np.sqrt(17.0 / 3.0)})
