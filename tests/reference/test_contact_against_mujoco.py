@@ -8,7 +8,7 @@ their contacts are different models, and what is compared is what these have in 
   millimetre. Under a steady side load its friction creeps: the pendulum here goes on moving by 0.8 mrad/s.
 - Impulse contact lets a gap close within a step and no further, so that it acts one step before MuJoCo's does. The
   speed of an impact is gone in two steps, and nothing creeps.
-- Compliant contact bears the whole weight at a depth of 2 mm, less where several points share it, gives back some of
+- Compliant contact bears the whole weight at a depth of 1 mm, less where several points share it, gives back some of
   the speed of an impact, and creeps like MuJoCo's.
 - So what slides or rocks after an impact ends a few millimetres from where it does with another model.
 """
@@ -130,7 +130,8 @@ def test_a_capsule_falls_on_one_end_and_lies_down(tmp_path, contact):
     text = falling('type="capsule" size="0.05 0.2"', 0.4, "0 70 0")
     both = Both(tmp_path, text, contact, [0, 0.5, 0, 0.3, 0, 0], steps=1500)
     both.check_the_same_before_contact(contact, at_least=200)
-    both.check_the_same_rest(across=2e-3, up=1.5e-3, degrees=0.1)
+    # at the peak of an impact compliant friction is no steeper than the time step can follow
+    both.check_the_same_rest(across=3e-3, up=1.5e-3, degrees=0.1)
 
 
 @BOTH

@@ -1,7 +1,8 @@
 """`hybridsim`: the entry point of the command line.
 
 Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation
-diverged, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json` errors are JSON as well.
+diverged, 4 a fit did not converge, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json`
+errors are JSON as well.
 """
 
 import os
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from hybridsim.core.errors import HybridsimError, ModelError
+from hybridsim.core.errors import HybridsimError, ProblemsError
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it."""
@@ -51,7 +52,11 @@ def _dispatch(arguments: list[str]) -> int:
     from hybridsim.cli.cache import cache
     from hybridsim.cli.check import check
     from hybridsim.cli.convert import convert
+    from hybridsim.cli.demo import demo
     from hybridsim.cli.export_c import export_c
+    from hybridsim.cli.fit import fit
+    from hybridsim.cli.init import init
+    from hybridsim.cli.predict import predict
     from hybridsim.cli.simulate import simulate
     from hybridsim.cli.taps import taps
 
@@ -59,7 +64,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
     app = SubcommandApp()
-    for command in (check, taps, simulate, convert, export_c, cache):
+    for command in (demo, check, taps, simulate, init, fit, predict, convert, export_c, cache):
         app.command(command)
     description = "Robot simulation that fits physics and neural networks to recorded motion."
     return int(app.cli(prog="hybridsim", description=description, args=arguments) or 0)
@@ -68,7 +73,7 @@ def _dispatch(arguments: list[str]) -> int:
 def _failed(error: HybridsimError, as_json: bool) -> int:
     from hybridsim.cli.output import print_json, print_problems, say
 
-    problems = error.problems if isinstance(error, ModelError) else ()
+    problems = error.problems if isinstance(error, ProblemsError) else ()
     if as_json:
         print_json({"error": str(error), "problems": [asdict(problem) for problem in problems]})
     elif problems:

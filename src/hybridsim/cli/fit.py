@@ -1,0 +1,182 @@
+"""`hybridsim fit`: find the numbers of a model that make it move as recorded."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from hybridsim.cli.interrupt import StopRequest
+from hybridsim.cli.output import count, print_json, print_problems, print_table, say, warnings_said
+from hybridsim.core.errors import DivergedError, HybridsimError
+
+if TYPE_CHECKING:
+    from hybridsim.project.record import Record
+    from hybridsim.project.task import Task
+
+DIVERGED, NOT_CONVERGED, INTERRUPTED = 3, 4, 130
+MOST_ROWS = 40
+"""Parameters that are printed; all of them are in the record."""
+
+
+def fit(
+    project: Annotated[Path, tyro.conf.Positional],
+    resume: bool = False,
+    fresh: bool = False,
+    out: Path | None = None,
+    check: bool = False,
+    quiet: bool = False,
+    json: bool = False,
+) -> int:
+    """Fit the free parameters and networks of a project to its recordings.
+
+    Everything goes into the folder of the run: checkpoints while it fits, then the result, the model's file with its
+    new numbers, plots and summary.html. The first Ctrl-C stops after the current step, the second at once; a run that
+    was stopped, killed, or out of disk space goes on with --resume, to the same result.
+
+    Exit codes: 0 converged, 1 the project, model or data is at fault, 3 the simulation diverges at the start, 4 not
+    converged (there is a result nevertheless), 130 interrupted.
+
+    For example:
+      hybridsim fit arm.toml
+      hybridsim fit arm.toml --resume
+      hybridsim fit arm.toml --fresh --out runs/second_try
+
+    Args:
+        project: project file; `hybridsim init` writes one.
+        resume: go on with a run that did not finish; start it, if there is none.
+        fresh: delete an earlier run and start again.
+        out: folder of the run; the project says so, and runs/NAME beside it by default.
+        check: read and check project, model and data, say what would be fitted and what the data cannot tell, and stop.
+        quiet: no progress.
+        json: print the result as JSON for other programs.
+    """
+    if resume and fresh:
+        raise HybridsimError("--resume goes on with a run and --fresh deletes it; give one of them")
+    from hybridsim.cli.fit_progress import FitProgress
+    from hybridsim.project.build import build
+    from hybridsim.project.fit_run import run_fit
+    from hybridsim.project.load import load_project
+    from hybridsim.project.record import Record
+    from hybridsim.project.results import CONVERGED
+    from hybridsim.project.task import task_of
+
+    loaded = load_project(project)
+    record = Record(out or loaded.out)
+    mode = "resume" if resume else "fresh" if fresh else "new"
+    if not check:
+        record.check_mode(mode)
+    with warnings_said():
+        built = build(loaded)
+    print_problems(built.doubts, stderr=True)
+    task = task_of(built)
+    if check:
+        return _checked(task, json)
+    outcome, problem = None, ""
+    with StopRequest(INTERRUPTED) as stop, FitProgress(quiet=quiet) as progress:
+        try:
+            outcome = run_fit(
+                task,
+                record,
+                mode=mode,
+                command=["hybridsim", *sys.argv[1:]],
+                watch=progress.show,
+                stop=lambda: stop.given,
+                tell=progress.tell,
+            )
+        except DivergedError as error:
+            problem = str(error)
+    facts = {"record": str(record.folder), "interrupted": outcome is not None and outcome.result is None}
+    if outcome is None:
+        _say_or_print(facts | {"problem": problem}, f"hybridsim: {problem}", json)
+        return DIVERGED
+    if outcome.result is None:
+        again = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
+        stage, step = outcome.place
+        _say_or_print(facts, f"Stopped in stage {stage + 1} after step {step}. Go on with: {again}", json)
+        return INTERRUPTED
+    if json:
+        print_json(facts | outcome.result)
+    else:
+        _print(outcome.result, record)
+    return 0 if outcome.result["status"] == CONVERGED else NOT_CONVERGED
+
+
+def _say_or_print(facts: dict[str, Any], text: str, json: bool) -> None:
+    if json:
+        print_json(facts)
+    else:
+        say(text, stderr=True)
+
+
+def _checked(task: "Task", json: bool) -> int:
+    """Say what would be fitted, and what the data cannot tell about it."""
+    from hybridsim.identify.check import check
+
+    problem = task.problem
+    objective, _ = problem.objective(task.stages[-1])
+    found = check(objective, objective.point(problem.space.start))
+    facts = {
+        "name": task.name,
+        "model": task.model,
+        "training": [run.name for run in problem.train],
+        "held_out": [run.name for run in problem.held_out],
+        "channels": list(problem.measured.noise),
+        "parameters": list(problem.space.labels),
+        "stages": len(task.stages),
+        "identifiable": found.is_identifiable,
+        "rank": found.rank,
+        "condition": found.condition,
+        "remarks": found.sentences(),
+    }
+    if json:
+        print_json(facts)
+        return 0
+    say(
+        f"{task.name} can be fitted: {count(problem.space.size, 'free number')} of {task.model}, "
+        f"{count(len(problem.measured.noise), 'channel')}, {count(len(problem.train), 'run')} for training, "
+        f"{len(problem.held_out)} held out, {count(len(task.stages), 'stage')}"
+    )
+    for sentence in found.sentences():
+        say(sentence, style="yellow")
+    if found.is_identifiable:
+        say(f"all {problem.space.size} numbers can be told by this data (condition {found.condition:.2g})")
+    return 0
+
+
+def _print(result: dict[str, Any], record: "Record") -> None:
+    """The result in short."""
+    good = result["status"] == "converged"
+    say(f"{result['name']}: {result['words']}", style="green" if good else "yellow")
+    rows = result["parameters"]
+    cells = [
+        (row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", row["unit"], _bound(row))
+        for row in rows[:MOST_ROWS]
+    ]
+    if cells:
+        print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
+    if len(rows) > MOST_ROWS:
+        say(f"and {len(rows) - MOST_ROWS} more in {record.result_file}")
+    for network in result["networks"]:
+        say(f"network on {', '.join(network['outputs'])}: {count(network['free_weights'], 'weight')} fitted")
+    print_table(
+        ("error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
+    )
+    for remark in result["remarks"]:
+        say(f"note: {remark}", style="yellow")
+    if result["model"] and result["model"]["file"]:
+        say(f"identified model: {record.folder / result['model']['file']}")
+    say(f"summary: {record.summary_file}")
+
+
+def _bound(row: dict[str, Any]) -> str:
+    return f"at its {row['at_bound']} bound" if row["at_bound"] else ""
+
+
+def _errors(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    found = []
+    for row in result["scores"]:
+        before, after = (row["in_noise"][when]["rms"] for when in ("before", "after"))
+        what = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
+        found.append((what, *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
+    return found

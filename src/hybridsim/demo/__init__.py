@@ -1,0 +1,1 @@
+"""The demonstration: a small recorded mechanism, fitted without any preparation."""

@@ -1,0 +1,1 @@
+"""Project files and the records of runs."""

@@ -1,0 +1,63 @@
+"""The gap on held-out runs while a fit goes on: cheap enough to be watched, never part of the fit itself."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.identify.fit import Progress
+from hybridsim.identify.objective import Objective, Point
+from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.score import fitted_starts
+
+SHARE = 0.1
+"""Share of a fit's time that looking at held-out runs may take."""
+FIRST_STEPS, NEXT_STEPS = 10, 3
+"""Steps that find the starts of windows: from the first guess, and from where they were for the last θ."""
+
+
+class HeldOutGap:
+    """Looks at held-out runs now and then."""
+
+    def __init__(self, problem: Problem, stages: tuple[Stage, ...]):
+        self._problem, self._stages = problem, stages
+        self._stage = -1
+        self._objective: Objective | None = None
+        self._point: Point | None = None
+        self._spent = self._last = 0.0
+
+    def after(self, progress: Progress) -> float | None:
+        """Root mean square residual of the held-out runs, in standard deviations of the noise.
+
+        Returns:
+            None where there are none, where it would take too much time by now, or where every window diverges.
+        """
+        if not self._problem.held_out or self._spent + self._last > SHARE * progress.seconds:
+            return None
+        begun = time.monotonic()
+        rms = self._rms(progress.stage, progress.theta)
+        self._last = time.monotonic() - begun
+        self._spent += self._last
+        return rms
+
+    def _rms(self, stage: int, theta: Float[np.ndarray, " n"]) -> float | None:
+        if stage != self._stage or self._objective is None or self._point is None:
+            # windows side by side as the stage has them; ties between them would fit several at once
+            alone = replace(self._stages[stage], ties=None)
+            self._objective, _ = self._problem.objective(alone, self._problem.held_out)
+            self._stage, self._point, steps = stage, self._objective.point(theta), FIRST_STEPS
+        else:
+            self._point, steps = self._point._replace(theta=np.array(theta)[None]), NEXT_STEPS
+        self._point = fitted_starts(self._objective, self._point, most_steps=steps)
+        return rms_in_noise(self._objective, self._point)
+
+
+def rms_in_noise(objective: Objective, point: Point) -> float | None:
+    """Root mean square residual over all windows that do not diverge, in standard deviations of the noise."""
+    samples, ok = objective.samples(point)
+    w = objective.windows
+    used = (w.weight > 0.0) & ok[0][:, None]
+    if not used.any():
+        return None
+    return float(np.sqrt(np.mean(np.square((w.weight * (samples[0] - w.value))[used]))))

@@ -1,0 +1,80 @@
+"""One process at a time may write a run record.
+
+The operating system holds the lock and drops it when the process ends, however it ends. The file that is locked stays
+behind and tells nothing but who had it last.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from hybridsim.core.errors import HybridsimError
+
+try:
+    import fcntl
+except ImportError:  # Windows has other locks
+    fcntl = None
+
+
+class RecordLock:
+    """While entered, no other process can enter the same folder."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / "lock"
+        self._descriptor = -1
+
+    def __enter__(self) -> "RecordLock":
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise HybridsimError(
+                f"cannot write to {self.path.parent}: {error.strerror}; choose another folder with --out"
+            ) from None
+        try:
+            _lock(descriptor)
+        except BlockingIOError:
+            holder = os.read(descriptor, 100).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            raise HybridsimError(
+                f"{self.path.parent} is in use by another process (process id {holder}); "
+                "wait until it is done, or choose another folder with --out"
+            ) from None
+        # a disk that is full must not keep anybody from reading the record
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file; raises BlockingIOError if somebody else has locked it."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            # some network file systems cannot lock; two writers at once are then up to the user
+            return
+    else:
+        _lock_on_windows(descriptor)
+
+
+def _lock_on_windows(descriptor: int) -> None:
+    import msvcrt
+
+    try:
+        # a byte far behind the content, which others may still read
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # pyright: ignore[reportAttributeAccessIssue]
+    except OSError:
+        raise BlockingIOError from None
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)

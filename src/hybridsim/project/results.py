@@ -1,0 +1,152 @@
+"""The result of a fit as plain numbers and words, for `result.json` and the summary page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.identify.problem import Stage
+from hybridsim.identify.score import Score
+from hybridsim.project.checkpoint import StageEnd
+from hybridsim.project.manifest import FORMAT
+from hybridsim.project.scoring import HELD_OUT, Comparison, by_channel, in_noise, theta_before
+from hybridsim.project.task import Task
+
+CONVERGED, NOT_CONVERGED = "converged", "not converged"
+FLAT = "nothing to do: there was no slope at its start"
+
+
+def result(
+    task: Task,
+    theta: Float[np.ndarray, " n"],
+    ends: Mapping[int, StageEnd],
+    comparisons: Sequence[Comparison],
+    model: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """What came out of a fit.
+
+    Args:
+        task: what was fitted.
+        theta: as found.
+        ends: how the stages ended; a stage that made no step has none.
+        comparisons: scores before and after.
+        model: what was written of the identified model, if it came from a file.
+    """
+    space = task.problem.space
+    last = ends.get(len(task.stages) - 1)
+    converged = last is None or last.verdict.converged
+    stages = [_stage(k, stage, ends.get(k)) for k, stage in enumerate(task.stages)]
+    found = {
+        "format": FORMAT,
+        "name": task.name,
+        "status": CONVERGED if converged else NOT_CONVERGED,
+        "words": stages[-1]["words"],
+        "stages": stages,
+        "labels": list(space.labels),
+        "theta": np.asarray(theta).tolist(),
+        "parameters": [vars(change) for change in space.table(theta) if not _is_weight(change.name)],
+        "networks": _networks(task, theta),
+        "channels": _channels(task),
+        "scores": [score_row(comparison, task.problem.measured.noise) for comparison in comparisons],
+        "model": model,
+    }
+    return found | {"remarks": _remarks(found)}
+
+
+def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:
+    """Scores before and after as plain numbers: by channel in their units, over all in noise."""
+    before, after = comparison.before, comparison.after
+    channels = {
+        name: {"before": old, "after": new}
+        for (name, old), new in zip(by_channel(before).items(), by_channel(after).values(), strict=True)
+    }
+    return {
+        "runs": comparison.runs,
+        "kind": comparison.kind,
+        "seconds": comparison.seconds,
+        "windows": len(after.rms) + after.diverged,
+        "channels": channels,
+        "in_noise": {"before": _spread(before, noise), "after": _spread(after, noise)},
+    }
+
+
+def _spread(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
+    """Errors of windows over all channels, in standard deviations of the noise."""
+    errors = in_noise(score, noise)
+    found: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged}
+    if len(errors):
+        rms = float(np.sqrt(np.mean(np.square(errors))))
+        found |= {"rms": rms, "median": float(np.median(errors)), "worst": float(np.max(errors))}
+    return found
+
+
+def _stage(number: int, stage: Stage, end: StageEnd | None) -> dict[str, Any]:
+    return {
+        "stage": number + 1,
+        "window": stage.window,
+        "starts": stage.starts,
+        "loss": stage.loss,
+        "solver": stage.solver.name,
+        "steps": end.steps if end else 0,
+        "verdict": end.verdict.name.lower() if end else "flat",
+        "words": end.verdict.words if end else FLAT,
+        "cost": end.cost if end else None,
+    }
+
+
+def _channels(task: Task) -> dict[str, Any]:
+    sensors, noise = task.problem.setup.sensors, task.problem.measured.noise
+    return {
+        name: {"measures": address, "unit": task.units.get(name, ""), "noise": float(noise[name])}
+        for name, address in zip(sensors.names, sensors.addresses, strict=True)
+    }
+
+
+def _is_weight(name: str) -> bool:
+    """Is a number one of a network? There are too many of them for a table."""
+    return name.startswith("graft[")
+
+
+def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]]:
+    """Grafts, and how far their free weights have moved."""
+    space, grafts = task.problem.space, task.problem.setup.sim.blueprint.grafts
+    moved = np.abs(np.asarray(theta) - theta_before(task.problem))
+    found = []
+    for k, graft in enumerate(grafts):
+        own = [entry for entry, label in enumerate(space.labels) if label.startswith(f"graft[{k}]")]
+        found.append(
+            {
+                "graft": k,
+                "inputs": list(graft.inputs),
+                "outputs": list(graft.outputs),
+                "mode": graft.mode,
+                "free_weights": len(own),
+                "largest_change": float(moved[own].max()) if own else 0.0,
+            }
+        )
+    return found
+
+
+def _remarks(found: dict[str, Any]) -> list[str]:
+    """What a user should not overlook."""
+    remarks = []
+    if found["status"] != CONVERGED:
+        remarks.append(f"The fit did not converge: {found['words']}. Its numbers are the best that were found.")
+    for row in found["parameters"]:
+        if row["at_bound"]:
+            bound = f"{row[row['at_bound']]:.6g} {row['unit']}".strip()
+            remarks.append(f"{row['name']} ended at its {row['at_bound']} bound, {bound}.")
+    for row in found["scores"]:
+        before, after = row["in_noise"]["before"], row["in_noise"]["after"]
+        what = f"the {row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
+        if after["diverged"]:
+            remarks.append(f"{after['diverged']} of {row['windows']} windows diverge after the fit ({what}).")
+        if row["runs"] == HELD_OUT and None not in (before["rms"], after["rms"]) and after["rms"] > before["rms"]:
+            worse = f"{before['rms']:.3g} to {after['rms']:.3g} times the noise"
+            remarks.append(f"The fit made the model worse on {what}: from {worse}.")
+    if not any(row["runs"] == HELD_OUT for row in found["scores"]):
+        remarks.append(
+            "No run was held out, so that nothing tells how the model does on runs that it was not fitted to."
+        )
+    return remarks + list((found["model"] or {}).get("doubts", []))

@@ -1,0 +1,218 @@
+"""`hybridsim fit` and `hybridsim predict` as a user meets them: exit codes, what is said, and what is left behind."""
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from hybridsim.cli.main import run
+from support.fit_tasks import PROJECT, write_project
+
+LONG = PROJECT + 500 * "\n[[stage]]\nwindow = 0.25\n"
+"""A fit that takes a minute."""
+EXACT = "solver = { name = 'lm', most_steps = 25, cost_tolerance = 0.0, step_tolerance = 0.0, slope_tolerance = 0.0 }\n"
+"""What makes the last stage of a project take as many steps as it may."""
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A project with a finished run, and what the fit printed as JSON."""
+    folder = tmp_path_factory.mktemp("arm")
+    project = write_project(folder)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert run(["fit", str(project), "--json"]) == 0
+    return project, out.getvalue(), err.getvalue()
+
+
+def test_a_fit_ends_with_a_result_a_model_and_a_page(fitted):
+    project, out, err = fitted
+    result = json.loads(out)
+    record = project.parent / "runs" / "arm"
+    assert result["status"] == "converged" and result["record"] == str(record)
+    for name in ("result.json", "manifest.json", "history.jsonl", "project.toml", "identified.urdf", "summary.html"):
+        assert (record / name).stat().st_size > 0
+    stored = json.loads((record / "result.json").read_text())
+    assert stored == {key: value for key, value in result.items() if key not in ("record", "interrupted")}
+    manifest = json.loads((record / "manifest.json").read_text())
+    assert manifest["command"][0] == "hybridsim" and len(manifest["data"]) == 4
+    assert "stage 1/2 step 1: loss" in err and "held-out" in err
+
+
+def test_a_run_that_is_there_is_left_alone_unless_told(fitted, capsys):
+    project, *_ = fitted
+    before = (project.parent / "runs" / "arm" / "result.json").read_bytes()
+    assert run(["fit", str(project)]) == 1
+    assert "holds a run already (finished)" in capsys.readouterr().err
+    assert run(["fit", str(project), "--resume", "--fresh"]) == 1
+    assert (project.parent / "runs" / "arm" / "result.json").read_bytes() == before
+
+
+def test_resuming_a_finished_run_shows_its_result(fitted, capsys):
+    project, *_ = fitted
+    assert run(["fit", str(project), "--resume", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert "arm: converged" in shown.out and "body.mass[upper]" in shown.out and "summary.html" in shown.out
+    assert "held-out runs, predicted over 1 s" in shown.out
+    assert re.fullmatch(r"Going on with stage 2 after step \d+\.\n", shown.err)
+
+
+def test_a_run_is_not_resumed_with_other_data(fitted, capsys):
+    project, *_ = fitted
+    data = project.parent / "swing_1.csv"
+    text = data.read_text()
+    data.write_text(text.replace("\n0.", "\n0.0000001", 1) if "\n0.0000001" not in text else text[:-40])
+    try:
+        assert run(["fit", str(project), "--resume"]) == 1
+        assert "swing_1.csv" in capsys.readouterr().err
+    finally:
+        data.write_text(text)
+
+
+def test_check_tells_what_would_be_fitted_and_writes_nothing(tmp_path, capsys):
+    project = write_project(tmp_path)
+    assert run(["fit", str(project), "--check"]) == 0
+    assert "arm can be fitted: 2 free numbers of arm.urdf, 1 channel, 3 runs" in capsys.readouterr().out
+    assert run(["fit", str(project), "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == ["joint.damping[shoulder]", "body.mass[upper]"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_fit_that_runs_out_of_steps_has_a_result_and_its_own_code(tmp_path, capsys):
+    project = write_project(tmp_path, PROJECT + "solver = { name = 'lm', most_steps = 1 }\n")
+    assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--quiet"]) == 4
+    assert "out of steps" in capsys.readouterr().out
+    result = json.loads((tmp_path / "elsewhere" / "result.json").read_text())
+    assert result["status"] == "not converged" and not (tmp_path / "runs").exists()
+
+
+def test_a_simulation_that_diverges_at_the_start_has_its_own_code(tmp_path, capsys):
+    stiff = "\n[[free]]\nname = 'joint.stiffness[*]'\nstart = 1e9\nbounds = [0.0, 1e10]\n"
+    project = write_project(tmp_path, PROJECT.replace("\n[[stage]]", stiff + "\n[[stage]]", 1))
+    assert run(["fit", str(project)]) == 3
+    assert "diverges at the starting values" in capsys.readouterr().err
+    assert run(["fit", str(project), "--fresh", "--json"]) == 3
+    assert "diverges" in json.loads(capsys.readouterr().out)["problem"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("arm.toml", "[model]\nfile = 3", "arm.toml:2"),
+        ("arm.toml", "not toml", "arm.toml:1"),
+        ("arm.urdf", "<robot", "arm.urdf"),
+        ("swing_2.csv", "time,angle\n0,1\n0,2\n", "swing_2.csv"),
+    ],
+)
+def test_what_is_wrong_with_files_is_told_without_a_traceback(file, text, message, tmp_path, capsys):
+    project = write_project(tmp_path)
+    (tmp_path / file).write_text(text)
+    assert run(["fit", str(project)]) == 1
+    shown = capsys.readouterr()
+    assert message in shown.err and "Traceback" not in shown.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_first_interrupt_saves_and_says_how_to_go_on(tmp_path):
+    project = write_project(tmp_path, LONG)
+    record = tmp_path / "runs" / "arm"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hybridsim", "fit", str(project)], stderr=subprocess.PIPE, text=True
+    )
+    _wait_for(lambda: _lines(record / "history.jsonl") > 5, process)
+    # nobody else may write there meanwhile
+    assert run(["fit", str(project), "--resume"]) == 1
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert f"Go on with: hybridsim fit {project} --resume" in said
+    assert list(record.glob("checkpoint-*")) and not (record / "result.json").exists()
+
+
+def _wait_for(is_so, process: subprocess.Popen, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
+    while not is_so():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+
+
+def _lines(path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def test_predict_scores_new_recordings_and_writes_what_it_predicts(fitted, tmp_path, capsys):
+    project, *_ = fitted
+    folder = project.parent
+    data = [str(folder / "swing_2.csv"), str(folder / "swing_3.csv")]
+    out = tmp_path / "out"
+    command = [
+        "predict",
+        str(folder / "runs" / "arm"),
+        "--horizon",
+        "0.5",
+        "--out",
+        str(out),
+        "--json",
+        "--data",
+        *data,
+    ]
+    assert run(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["runs"] == ["swing_2", "swing_3"] and [row["kind"] for row in found["scores"]] == [
+        "predicted",
+        "explained",
+    ]
+    for row in found["scores"]:
+        assert row["in_noise"]["after"]["rms"] < 2.0 < row["in_noise"]["before"]["rms"]
+    with (out / "prediction.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    off = [abs(float(row["after"]) - float(row["measured"])) for row in rows if row["run"] == "swing_3"]
+    assert len(off) > 200 and max(off) < 0.03
+    first = min(float(row["time"]) - float(row["window"]) for row in rows)
+    assert 0.1 < first < 0.11
+    assert (out / "windows.png").stat().st_size > 0
+
+
+def test_predict_needs_a_finished_run_of_this_project(fitted, tmp_path, capsys):
+    project, *_ = fitted
+    data = str(project.parent / "swing_0.csv")
+    assert run(["predict", str(tmp_path), "--data", data]) == 1
+    assert "no result" in capsys.readouterr().err
+    assert run(["predict", str(project.parent / "runs" / "arm"), "--horizon", "-1", "--data", data]) == 1
+    text = project.read_text()
+    project.write_text(text.replace("0.5, 5.0", "0.4, 5.0"))
+    try:
+        assert run(["predict", str(project.parent / "runs" / "arm"), "--data", data]) == 1
+        assert "has changed since the fit: the project" in capsys.readouterr().err
+    finally:
+        project.write_text(text)
+
+
+@pytest.mark.slow
+def test_a_killed_fit_goes_on_where_it_was(tmp_path):
+    project = write_project(tmp_path, PROJECT + EXACT)
+    command = [sys.executable, "-m", "hybridsim", "fit", str(project), "--quiet", "--resume"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _wait_for(lambda: _lines(tmp_path / "runs" / "arm" / "history.jsonl") > 6, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert run(command[3:]) in (0, 4)
+    assert run(["fit", str(project), "--quiet", "--out", str(tmp_path / "whole")]) in (0, 4)
+    results = [
+        json.loads((folder / "result.json").read_text()) for folder in (tmp_path / "runs" / "arm", tmp_path / "whole")
+    ]
+    assert results[0] == results[1]
+
+
+def test_help_of_both_commands_is_there(capsys):
+    for command in ("fit", "predict"):
+        with pytest.raises(SystemExit) as ended:
+            run([command, "--help"])
+        assert ended.value.code == 0 and "For example" in capsys.readouterr().out

@@ -1,0 +1,109 @@
+"""A small fit that takes a moment: an arm of one link that swings, recorded with noise."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.data.recording import Recording
+from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.windows import Measured
+from hybridsim.io.load import load_model
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.project.task import Task
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from support.arm_files import one_link_urdf
+
+DT, STEPS, NOISE = 0.005, 300, 0.005
+MASS, DAMPING = 1.8, 0.15
+"""What the recorded arm has; the file says 1.5 kg and no damping."""
+
+PROJECT = """
+[model]
+file = "arm.urdf"
+dt = 0.005
+
+[data]
+files = ["swing_*.csv"]
+
+[[channel]]
+name = "angle"
+measures = "joint.q[shoulder]"
+column = "angle"
+noise = 0.005
+
+[[free]]
+name = "joint.damping[*]"
+bounds = [0.0, 2.0]
+
+[[free]]
+name = "body.mass[upper]"
+bounds = [0.5, 5.0]
+
+[[stage]]
+window = 0.25
+
+[[stage]]
+window = 0.75
+"""
+
+
+def swing(start: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times [s] and angles [rad] of an arm that is let go."""
+    inertia, weight = 0.02 + MASS * 0.25**2, MASS * 9.81 * 0.25
+    q, qd, angles = start, 0.0, []
+    for _ in range(STEPS):
+        angles.append(q)
+        qd += DT * (-weight * np.sin(q) - DAMPING * qd) / inertia
+        q += DT * qd
+    noise = NOISE * np.random.default_rng(seed).normal(size=STEPS)
+    return DT * np.arange(STEPS), np.array(angles) + noise
+
+
+def write_project(folder: Path, text: str = PROJECT, runs: int = 4) -> Path:
+    """A folder with project, model and data; returns the project file."""
+    (folder / "arm.urdf").write_text(one_link_urdf())
+    for k in range(runs):
+        t, angle = swing(0.5 + 0.2 * k, seed=k)
+        np.savetxt(
+            folder / f"swing_{k}.csv", np.column_stack([t, angle]), delimiter=",", header="time,angle", comments=""
+        )
+    file = folder / "arm.toml"
+    file.write_text(text)
+    return file
+
+
+def arm_task(
+    folder: Path, *, stages: tuple[Stage, ...] | None = None, held_out: int = 1, most_damping: float = 2.0
+) -> Task:
+    """The same project, put together in Python."""
+    file = write_project(folder)
+    setup, runs = arm_setup(folder), []
+    for k in range(4):
+        t, angle = swing(0.5 + 0.2 * k, seed=k)
+        runs.append(Recording.from_arrays(f"swing_{k}", t, {"angle": angle}))
+    space = ParameterSpace(
+        setup, [Free("joint.damping[*]", bounds=(0.0, most_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
+    )
+    measured = Measured({"angle": NOISE}, {}, {})
+    problem = Problem(setup, space, measured, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
+    stages = stages or (Stage(window=0.25), Stage(window=0.75))
+    return Task(
+        "arm", problem, stages, file, PROJECT, "arm.urdf", folder / "arm.urdf", {"base": "fixed"}, {"angle": "rad"}
+    )
+
+
+def arm_setup(folder: Path) -> Setup:
+    """The arm and its sensor."""
+    sim = Simulator(load_model(folder / "arm.urdf"), dt=DT)
+    return Setup(sim, Sensors.of(sim, {"angle": "joint.q[shoulder]"}))
+
+
+def restless(most_steps: int) -> LevenbergMarquardt:
+    """A solver that makes as many steps as it may, however little they gain."""
+    return LevenbergMarquardt(
+        most_steps=most_steps, cost_tolerance=0.0, step_tolerance=0.0, slope_tolerance=0.0, first_damping=1e6
+    )
