@@ -148,7 +148,7 @@ def test_surfaces_give_way_in_series():
     np.testing.assert_allclose(numbers(1.0)[0], [6e4, 3e4, 6e4])
 
 
-@pytest.mark.parametrize("backend", ["native", "xla"])
+@pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])
 def test_stiffness_of_a_surface_is_a_parameter_with_a_gradient(backend):
     """A ball lies as deep in the floor as its spring says, and deeper by −depth/stiffness for a stiffer one."""
     scene = ModelBuilder("ball").passive()

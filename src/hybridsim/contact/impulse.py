@@ -145,7 +145,7 @@ class ImpulseContact(AbstractContact):
         x, qdd = answer(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
         normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
-        acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps)
+        acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=touch.gap)
         # both differences are exactly zero, whatever the rounding, where only derivatives or nothing was changed
         if self.reach:
             qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
