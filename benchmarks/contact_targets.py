@@ -8,7 +8,7 @@ from benchmarks.targets import NATIVE, Judge, fastest
 
 TDS_FORWARD = 320.0
 """Five links on the ground by the C code that the Tiny Differentiable Simulator generates, per step [ns]: 1.6 ms for
-5000 steps with one iteration, measured on the same kind of machine; it is not part of the run."""
+5000 steps with one iteration; it is not part of the run, and was measured on other machines."""
 TDS_GRADIENT = 6600.0
 """The same of its gradient [ns]: the faster of 33 and 53 ms."""
 
