@@ -158,7 +158,9 @@ def exactly_started(of: Problem, stage: Stage) -> Objective:
     states = np.array(
         [[of.train[run].series[name].values[row] for name in names] for run, row in zip(w.run, rows, strict=True)]
     )
-    return Objective(objective.simulated, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms)
+    return Objective(
+        objective.simulated, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms
+    )
 
 
 def solved(solver: Solver, objective: Objective, point: Point, most: int = 10**6) -> SolverState:

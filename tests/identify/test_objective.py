@@ -180,7 +180,9 @@ def test_a_model_driven_by_commands():
     objective, _ = driven.objective(Stage(window=0.2))
     check_gradient(objective)
     whole, _ = driven.objective(Stage())
-    exact = Objective(whole.simulated, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms)
+    exact = Objective(
+        whole.simulated, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
+    )
     assert exact.cost(exact.point(driven.space.start)) < 1e-15
 
 
@@ -268,4 +270,4 @@ def test_ties_need_states():
     links = double_pendulum_problem()
     free, guess = links.objective(Stage(window=0.2))
     with pytest.raises(ValueError, match="states"):
-        Objective(free.simulated, free.windows, guess[:2], Terms(tolerance=np.ones(4)))
+        Objective(free.simulated, free.layout, free.windows, guess[:2], Terms(tolerance=np.ones(4)))

@@ -179,7 +179,7 @@ def test_every_solver_takes_the_settings_of_the_project():
         (LbfgsSolver, LBFGS),
         (AdamSolver, Adam),
     ):
-        assert set(section.model_fields) - {"name"} == {field.name for field in fields(solver)} - {"hold_theta"}
+        assert set(section.model_fields) - {"name"} == {field.name for field in fields(solver)} - {"hold_common"}
         assert solver.name in str(section.model_fields["name"].annotation)
 
 

@@ -7,14 +7,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.score import explained, predicted
 from hybridsim.project import fit_run
 from hybridsim.project.figures import curves_of, fit_pictures
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.history import Step
 from hybridsim.project.record import Record
-from hybridsim.project.scoring import compared, foreseen, theta_before
+from hybridsim.project.scoring import theta_before
 from hybridsim.project.summary_page import summary_page
 from support.fit_tasks import DAMPING, MASS, arm_task
 
@@ -137,7 +139,7 @@ def test_bounds_hit_and_fits_that_did_not_end_are_pointed_out(tmp_path, monkeypa
 
 def windows_of(task, theta):
     thetas = np.stack([theta_before(task.problem), theta])
-    return compared(task.problem, thetas, task.problem.held_out, 0.25)
+    return explained(task.problem, thetas, task.problem.held_out, 0.25)
 
 
 def test_curves_are_those_that_the_errors_are_told_of(made):
@@ -168,11 +170,12 @@ def test_windows_that_diverge_are_drawn_without_their_simulation(made):
 def test_predictions_count_only_what_comes_after_the_start_was_fitted(made):
     task, _, outcome = made
     thetas = np.stack([theta_before(task.problem), outcome.fitted.theta])
-    found = foreseen(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
+    found = predicted(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
     w = found.objective.windows
     times = w.position * w.dt
     assert times[w.weight > 0.0].min() > 0.2 and np.all(found.errors[1] < found.errors[0])
-    assert foreseen(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0) is None
+    with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s of it from 2 s before"):
+        predicted(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0)
 
 
 def test_the_page_is_made_of_plain_tags(made):

@@ -70,8 +70,8 @@ class Adam(Solver):
 
     def init(self, objective: Objective, point: Point) -> SolverState:
         self._check(objective)
-        space = objective.simulated.space
-        point = point._replace(theta=np.clip(point.theta, space.lower, space.upper))
+        layout = objective.layout
+        point = point._replace(theta=np.clip(point.theta, layout.lower, layout.upper))
         cost = objective.cost(point)
         verdict = np.where(np.isfinite(cost), Verdict.RUNNING, Verdict.DIVERGED)
         P = len(cost)

@@ -78,22 +78,22 @@ class Check:
 
 def check(objective: Objective, point: Point) -> Check:
     """What the windows of an objective can tell, near a point."""
-    space = objective.simulated.space
+    layout = objective.layout
     J = reduced_jacobian(objective, point)
     length = np.linalg.norm(J, axis=0)
     seen = length > UNSEEN
     unit = J[:, seen] / length[seen]
-    names = np.array(space.names)
+    names = np.array(layout.names)
     values, null = _null_space(unit)
     deviation = np.full(len(names), np.inf)
     if len(values) and not null.shape[1]:
         inverse = np.linalg.pinv(unit)
         deviation[seen] = np.linalg.norm(inverse, axis=1) / length[seen]
-    width = space.upper - space.lower
+    width = layout.upper - layout.lower
     is_weak = seen & np.isfinite(deviation) & (deviation > 0.5 * width)
-    at_bound = (point.theta[0] <= space.lower) | (point.theta[0] >= space.upper)
+    at_bound = (point.theta[0] <= layout.lower) | (point.theta[0] >= layout.upper)
     return Check(
-        names=space.names,
+        names=layout.names,
         sensitivity=length,
         singular_values=values,
         unseen=tuple(names[~seen].tolist()),
@@ -109,8 +109,8 @@ def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
 
     Priors of parameters are rows of it, too.
     """
-    n, space = objective.n, objective.simulated.space
-    total = np.diag(1.0 / np.asarray(space.prior_std, dtype=float))
+    n = objective.n
+    total = np.diag(objective.layout.prior_weight)
     for _, _, _, _, J in objective.linearized(point):
         for window in J:
             by_theta, by_start = window[:n].T, window[n:].T

@@ -17,6 +17,7 @@ from hybridsim.identify.guess import Guess
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.solver import SolverState, Verdict
+from hybridsim.identify.start_fit import fitted_starts
 
 Array = np.ndarray
 
@@ -53,6 +54,7 @@ class Progress(NamedTuple):
     rms: float
     """Root mean square residual, in standard deviations of the noise."""
     theta: Float[Array, " n"]
+    """What is common to all runs."""
     seconds: float
     """Since this process began to fit."""
 
@@ -62,6 +64,9 @@ class Fitted:
     """What came out."""
 
     theta: Float[Array, " n"]
+    """What is common to all runs; numbers of single runs are as they started."""
+    of_runs: dict[str, dict[str, float]]
+    """Numbers of single runs, by the names of runs and numbers."""
     costs: tuple[float, ...]
     """Objective at the end of each stage; they differ in their windows and do not compare."""
     verdicts: tuple[Verdict, ...]
@@ -100,7 +105,8 @@ def fit(
     begun = time.monotonic()
     found = keeper.newest() if keeper else None
     first = found.stage if found else 0
-    theta, costs, verdicts = np.asarray(problem.space.start), [], []
+    layout = problem.layout()
+    theta, costs, verdicts = layout.start, [], []
     state, last = None, None
     for number in range(first, len(stages)):
         stage = stages[number]
@@ -112,7 +118,7 @@ def fit(
             start = objective.point(theta)
             if last is not None:
                 start = carried_over(last[0], last[1], objective, start)
-            state = solver.init(objective, start)
+            state = solver.init(objective, fitted_starts(objective, start))
             _check_start(state, objective, guess)
         while not solver.is_done(state) and not stop():
             state = solver.step(objective, state)
@@ -124,9 +130,10 @@ def fit(
         costs.append(float(state.cost[best]))
         verdicts.append(Verdict(int(state.verdict[best])))
         if not solver.is_done(state):
-            return Fitted(theta, tuple(costs), tuple(verdicts), state, stopped=True)
+            break
     assert state is not None
-    return Fitted(theta, tuple(costs), tuple(verdicts), state, stopped=False)
+    stopped = bool(np.any(state.verdict == Verdict.RUNNING))
+    return Fitted(layout.common(theta), layout.own_values(theta), tuple(costs), tuple(verdicts), state, stopped=stopped)
 
 
 def carried_over(before: Objective, found: Point, now: Objective, guess: Point) -> Point:
@@ -156,7 +163,7 @@ def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective
         most_steps=stages[stage].solver.most_steps,
         cost=cost,
         rms=float(np.sqrt(2.0 * cost / max(objective.windows.samples, 1))),
-        theta=state.point.theta[best],
+        theta=objective.layout.common(state.point.theta[best]),
         seconds=time.monotonic() - begun,
     )
 

@@ -73,8 +73,8 @@ class LBFGS(Solver):
     name = "lbfgs"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
-        space, unknowns = objective.simulated.space, Unknowns(objective)
-        point = point._replace(theta=np.clip(point.theta, space.lower, space.upper))
+        layout, unknowns = objective.layout, Unknowns(objective)
+        point = point._replace(theta=np.clip(point.theta, layout.lower, layout.upper))
         cost, gradient = _slopes(objective, unknowns, point)
         P, N = gradient.shape
         usable = np.isfinite(cost) & np.isfinite(gradient).all(axis=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
@@ -46,8 +46,8 @@ class LevenbergMarquardt(Solver):
     slope_tolerance: float = 1e-12
     """Cosine between residuals and any column of the Jacobian below which it is done."""
     first_damping: float = 1e-3
-    hold_theta: bool = False
-    """Leave θ as it is and find the starts of windows only?"""
+    hold_common: bool = False
+    """Leave alone what is common to all runs, and find only the starts of windows and the numbers of each run?"""
     name = "lm"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
@@ -69,14 +69,14 @@ class LevenbergMarquardt(Solver):
         damping, equations = state.own
         point, cost = state.point.chosen(which), state.cost[which]
         careful, here = _chosen(damping, which), _chosen(equations, which)
-        space = objective.simulated.space
+        least, most = self._room(objective, point)
         factor = careful.factor
         found = bounded_step(
             here,
             factor[:, None] * careful.of_theta,
             factor[:, None, None] * careful.of_start,
-            0.0 * point.theta if self.hold_theta else space.lower - point.theta,
-            0.0 * point.theta if self.hold_theta else space.upper - point.theta,
+            least,
+            most,
         )
         # rounding must not take θ over a bound
         trial = self._within(objective, objective.moved(point, found.theta, found.start))
@@ -120,18 +120,25 @@ class LevenbergMarquardt(Solver):
         return state._replace(own=state.own[0])
 
     def _within(self, objective: Objective, point: Point) -> Point:
-        """The point with θ within its bounds, unless it is to be left as it is."""
-        if self.hold_theta:
-            return point
-        space = objective.simulated.space
-        return point._replace(theta=np.clip(point.theta, space.lower, space.upper))
+        """The point with θ within its bounds, but for what is to be left as it is."""
+        within = np.clip(point.theta, objective.layout.lower, objective.layout.upper)
+        return point._replace(theta=np.where(self._is_held(objective), point.theta, within))
+
+    def _is_held(self, objective: Objective) -> Bool[Array, " N"]:
+        return objective.layout.is_common & self.hold_common
+
+    def _room(self, objective: Objective, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
+        """Least and largest step of θ."""
+        layout, held = objective.layout, self._is_held(objective)
+        least, most = layout.lower - point.theta, layout.upper - point.theta
+        return np.where(held, 0.0, least), np.where(held, 0.0, most)
 
     def _is_flat(self, objective: Objective, point: Point, cost: Array, equations: NormalEquations) -> Array:
         """Is no column of the Jacobian along the residuals, but for those that bounds hold back?"""
-        space, size = objective.simulated.space, np.sqrt(2.0 * np.maximum(cost, np.finfo(float).tiny))
+        least, most = self._room(objective, point)
+        size = np.sqrt(2.0 * np.maximum(cost, np.finfo(float).tiny))
         of_theta, of_start = diagonals(equations)
-        blocked = (point.theta <= space.lower) & (equations.a > 0.0)
-        blocked |= ((point.theta >= space.upper) & (equations.a < 0.0)) | self.hold_theta
+        blocked = ((least >= 0.0) & (equations.a > 0.0)) | ((most <= 0.0) & (equations.a < 0.0)) | (least >= most)
         tiny = np.finfo(float).tiny
         cosine = np.abs(np.where(blocked, 0.0, equations.a)) / (np.sqrt(of_theta + tiny) * size[:, None])
         start = np.abs(equations.d) / (np.sqrt(of_start + tiny) * size[:, None, None])

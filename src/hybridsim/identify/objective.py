@@ -5,7 +5,8 @@
   + ½ Σ e²      e = (start of a window − its first guess) / noise of the guess, where starts are only nearly known
   + ½ Σ p²      p = (θ − prior mean) / prior deviation, and √l2 θ
 
-Points and results have a leading axis of P problems that are solved side by side; a diverging one costs infinity.
+Points and results have a leading axis of P problems that are solved side by side; a diverging one costs infinity. θ is
+the long one of `layout.py`, which holds the numbers of every run.
 """
 
 from collections.abc import Iterator
@@ -15,12 +16,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
+from hybridsim.identify.layout import Layout
 from hybridsim.identify.normal_equations import NormalEquations
 from hybridsim.identify.robust import Robust, robust
 from hybridsim.identify.sampling import Sampling
-from hybridsim.identify.simulated import Readings, Simulated
+from hybridsim.identify.simulated import Delays, Readings, Simulated
 from hybridsim.identify.ties import Ties
 from hybridsim.identify.windows import Windows
 
@@ -48,7 +50,7 @@ class Terms:
 class Point(NamedTuple):
     """Where a fit is."""
 
-    theta: Float[Array, "P n"]
+    theta: Float[Array, "P N"]
     q: Float[Array, "P W nq"]
     qd: Float[Array, "P W nv"]
 
@@ -61,8 +63,12 @@ class Sums(NamedTuple):
     """Costs and slopes."""
 
     cost: Float[Array, " P"]
-    theta: Float[Array, "P n"]
+    theta: Float[Array, "P N"]
     start: Float[Array, "P W s"]
+
+
+Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
+"""Numbers of problems and windows, side by side."""
 
 
 class Part(NamedTuple):
@@ -77,17 +83,20 @@ class Part(NamedTuple):
 class Objective:
     """A sum of squares over windows."""
 
-    def __init__(self, simulated: Simulated, windows: Windows, guess: tuple[Array, Array], terms: Terms):
+    def __init__(
+        self, simulated: Simulated, layout: Layout, windows: Windows, guess: tuple[Array, Array], terms: Terms
+    ):
         """Prepare.
 
         Args:
             simulated: what is fitted.
+            layout: θ of the runs that the windows are pieces of.
             windows: what it is fitted to.
             guess: coordinates (W, nq) and velocities (W, nv) at the start of each window.
             terms: what counts.
         """
-        self.simulated, self.windows, self.guess, self.terms = simulated, windows, guess, terms
-        self.n = len(simulated.space.names)
+        self.simulated, self.layout, self.windows, self.guess, self.terms = simulated, layout, windows, guess, terms
+        self.n = layout.size
         self.m = len(simulated.setup.sensors.names)
         self.s = simulated.starts.size if terms.free_starts else 0
         self.ties: Ties | None = None
@@ -108,13 +117,25 @@ class Objective:
         other.windows = replace(self.windows, weight=weight)
         return other
 
-    def point(self, theta: Float[Array, "*P n"]) -> Point:
-        """θ with the first guess of all starts."""
+    def chosen(self, which: Int[Array, " k"]) -> "Objective":
+        """The objective of some of the windows alone."""
+        guess = (self.guess[0][which], self.guess[1][which])
+        return Objective(self.simulated, self.layout, self.windows.chosen(which), guess, self.terms)
+
+    def until(self, steps: int) -> "Objective":
+        """The objective of the first steps of every window, as if windows were not tied."""
+        terms = replace(self.terms, tolerance=None)
+        return Objective(self.simulated, self.layout, self.windows.until(steps), self.guess, terms)
+
+    def point(self, theta: Float[Array, "*P n"] | Float[Array, "*P N"]) -> Point:
+        """θ, which may be a short one for all runs, with the first guess of all starts."""
         theta = np.atleast_2d(np.asarray(theta, dtype=float))
+        if theta.shape[-1] != self.n:
+            theta = self.layout.lengthened(theta)
         q, qd = (np.repeat(np.asarray(x, dtype=float)[None], len(theta), axis=0) for x in self.guess)
         return Point(theta, q, qd)
 
-    def moved(self, point: Point, theta: Float[Array, "P n"], start: Float[Array, "P W s"]) -> Point:
+    def moved(self, point: Point, theta: Float[Array, "P N"], start: Float[Array, "P W s"]) -> Point:
         """The point after a step."""
         new = point.theta + theta
         if not self.s:
@@ -127,7 +148,7 @@ class Objective:
         """The objective, for comparing points."""
         total = self._known(point).cost
         ends = self.ties.room(len(point.theta), self.windows.count, 0) if self.ties else None
-        for part in self._parts(point, directions=1):
+        for part, _ in self._parts(point, directions=1):
             readings = self.simulated.readings(*part.arguments)
             each = 0.5 * self._robust(self._residuals(point, readings.y, part)).cost.sum(axis=1)
             np.add.at(total, part.problem, np.where(readings.ok, each, np.inf))
@@ -141,10 +162,10 @@ class Objective:
         """The objective and its Gauss–Newton approximation."""
         P, W, n, s = len(point.theta), self.windows.count, self.n, self.s
         cost, a, d = self._known(point)
-        A = np.tile(np.diag(self._prior_weight**2 + self.simulated.space.l2), (P, 1, 1))
+        A = np.tile(np.diag(self.layout.prior_weight**2 + self.layout.l2), (P, 1, 1))
         B, D = np.zeros((P, W, s, n)), np.zeros((P, W, s, s))
         if self._start_weight.any():
-            slopes = self._guess_slopes(point)
+            slopes = self._from_guess(point)[1]
             D += slopes.transpose(0, 1, 3, 2) @ slopes
         ends = self.ties.room(P, W, n + s) if self.ties else None
         for part, readings, along, scaled, J in self.linearized(point):
@@ -165,15 +186,45 @@ class Objective:
         return cost, NormalEquations(A, a, B, D, d, C)
 
     def linearized(self, point: Point) -> Iterator[tuple[Part, Readings, Array, Robust, Float[Array, "b d M"]]]:
-        """Group by group: readings and their derivatives, residuals, and the Jacobian of these, one row per direction.
+        """Group by group: readings, their derivatives where ties need them, residuals, and the Jacobian of these.
 
-        Directions are the entries of θ, then the numbers of a change of the window's own start.
+        It has one row per direction: the entries of θ, then the numbers of a change of the window's own start.
         """
-        for part in self._parts(point, directions=self.n + self.s):
+        for part, _ in self._parts(point, directions=self.n + self.s):
             readings, along = self.simulated.derivatives(*part.arguments, *self._directions(point, part))
             scaled = self._robust(self._residuals(point, readings.y, part))
             J = self._sample_slopes(point, readings.y, along, part) * scaled.slope[:, None]
-            yield part, readings, along, scaled, J
+            if self.ties:
+                along = self._by_long_theta(along, part)
+            yield part, readings, along, scaled, self._by_long_theta(J, part)
+
+    def start_costs(self, point: Point, pairs: Pairs) -> Float[Array, " k"]:
+        """What some windows cost, each by itself: its samples, and its start if that is nearly known."""
+        off, _ = self._from_guess(point)
+        costs = 0.5 * np.square(off[pairs]).sum(axis=1)
+        for part, rows in self._parts(point, directions=1, pairs=pairs):
+            readings = self.simulated.readings(*part.arguments)
+            each = 0.5 * self._robust(self._residuals(point, readings.y, part)).cost.sum(axis=1)
+            costs[rows] += np.where(readings.ok, each, np.inf)
+        return costs
+
+    def start_equations(
+        self, point: Point, pairs: Pairs
+    ) -> tuple[Float[Array, " k"], Float[Array, "k s"], Float[Array, "k s s"]]:
+        """The same with its gradient and Gauss–Newton matrix by each window's start, θ as it is."""
+        off, slopes = (x[pairs] for x in self._from_guess(point))
+        costs = 0.5 * np.square(off).sum(axis=1)
+        d, D = (off[:, None] @ slopes)[:, 0], slopes.transpose(0, 2, 1) @ slopes
+        for part, rows in self._parts(point, directions=self.s, pairs=pairs):
+            along = self.simulated.starts.directions(point.q[part.problem, part.window])
+            held = np.zeros((1, self.s, self.simulated.space.size))
+            readings, along = self.simulated.derivatives(*part.arguments, held, along)
+            scaled = self._robust(self._residuals(point, readings.y, part))
+            J = self._sample_slopes(point, readings.y, along, part) * scaled.slope[:, None]
+            costs[rows] += np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf)
+            d[rows] += (J @ scaled.residual[..., None])[..., 0]
+            D[rows] += J @ J.transpose(0, 2, 1)
+        return costs, d, D
 
     def slopes(self, point: Point, which: Array | None = None) -> Sums:
         """The objective and its gradient by a reverse sweep.
@@ -187,7 +238,7 @@ class Objective:
             return Sums(cost, equations.a, equations.d)
         cost, of_theta, of_start = self._known(point)
         share = 1.0 if which is None else self.windows.count / len(which)
-        for part in self._parts(point, directions=1, which=which):
+        for part, _ in self._parts(point, directions=1, pairs=self._all(point, which)):
             readings = self.simulated.readings(*part.arguments)
             scaled = self._robust(self._residuals(point, readings.y, part))
             by_sample = scaled.residual * scaled.slope * self.windows.weight[part.window]
@@ -196,7 +247,7 @@ class Objective:
             )
             p, w = part.problem, part.window
             np.add.at(cost, p, share * np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
-            np.add.at(of_theta, p, share * found.theta)
+            np.add.at(of_theta, (p[:, None], self.layout.index[self.windows.run[w]]), share * found.theta)
             if self.s:
                 of_start[p, w] += share * self.simulated.starts.change_cotangents(point.q[p, w], found.start)
         return Sums(cost, of_theta, of_start)
@@ -205,7 +256,7 @@ class Objective:
         """Simulated readings at the times of the measurements, and which windows did not diverge."""
         shape = (len(point.theta), self.windows.count)
         found, ok = np.zeros((*shape, self.windows.value.shape[1])), np.zeros(shape, dtype=bool)
-        for part in self._parts(point, directions=1):
+        for part, _ in self._parts(point, directions=1):
             readings = self.simulated.readings(*part.arguments)
             found[part.problem, part.window] = self._sampled(point, readings.y, part)
             ok[part.problem, part.window] = readings.ok
@@ -213,20 +264,28 @@ class Objective:
 
     # parts
 
-    def _parts(self, point: Point, directions: int, which: Array | None = None) -> Iterator[Part]:
-        """All windows of all problems, in groups whose derivatives fit into memory."""
+    def _all(self, point: Point, which: Array | None = None) -> Pairs:
+        """All problems with all windows, or with some."""
         chosen = np.arange(self.windows.count) if which is None else which
         problem, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), chosen, indexing="ij"))
-        size = max(MEMORY // (8 * directions * self.rows * self.simulated.width), 1)
+        return problem, window
+
+    def _parts(self, point: Point, directions: int, pairs: Pairs | None = None) -> Iterator[tuple[Part, slice]]:
+        """All windows of all problems, or some, in groups whose derivatives fit into memory, each with its place."""
+        problem, window = self._all(point) if pairs is None else pairs
+        size = max(MEMORY // (8 * max(directions, 1) * self.rows * self.simulated.width), 1)
         for first in range(0, len(problem), size):
-            p, w = problem[first : first + size], window[first : first + size]
+            rows = slice(first, first + size)
+            p, w = problem[rows], window[rows]
             theta = point.theta[0] if len(point.theta) == 1 else point.theta[p]
+            if self.layout.has_own:
+                theta = np.take_along_axis(point.theta[p], self.layout.index[self.windows.run[w]], axis=1)
             start = self.simulated.starts.rows(point.q[p, w], point.qd[p, w], self.windows.start[w])
-            yield Part(p, w, (theta, start, self.inputs[w]))
+            yield Part(p, w, (theta, start, self.inputs[w])), rows
 
     def _directions(self, point: Point, part: Part) -> tuple[Array, Array]:
-        """Along every entry of θ, then along every number of a change of the start."""
-        n, s = self.n, self.s
+        """Along every entry of the short θ, then along every number of a change of the start."""
+        n, s = self.simulated.space.size, self.s
         cells = part.arguments[1].shape[1]
         of_start = np.zeros((1, n, cells))
         if s:
@@ -238,26 +297,44 @@ class Objective:
         readings = y[..., : self.m]
         if not self.simulated.delay_is_free:
             return self.sampling.picked(readings, part.window)
-        delay = self.simulated.delays(point.theta).steps[part.problem]
-        return self.sampling.delayed(readings, part.window, delay)[0]
+        return self.sampling.delayed(readings, part.window, self._delays(point, part).steps)[0]
 
     def _residuals(self, point: Point, y: Array, part: Part) -> Float[Array, "b M"]:
         w = self.windows
         return w.weight[part.window] * (self._sampled(point, y, part) - w.value[part.window])
 
     def _sample_slopes(self, point: Point, y: Array, along: Array, part: Part) -> Float[Array, "b d M"]:
-        """Derivatives of the residuals along all directions."""
+        """Derivatives of the residuals along all directions, of the short θ."""
         weight, readings = self.windows.weight[part.window][:, None], along[..., : self.m]
         if not self.simulated.delay_is_free:
             return weight * self.sampling.picked(readings, part.window)
-        delay = self.simulated.delays(point.theta)
-        late = delay.steps[part.problem]
-        slopes, _ = self.sampling.delayed(readings, part.window, late)
-        _, by_delay = self.sampling.delayed(y[..., : self.m], part.window, late)
+        delay = self._delays(point, part)
+        slopes, _ = self.sampling.delayed(readings, part.window, delay.steps)
+        _, by_delay = self.sampling.delayed(y[..., : self.m], part.window, delay.steps)
         channel = self.windows.channel[part.window]
-        own = np.take_along_axis(delay.by_theta[part.problem], channel[:, None], axis=2)  # (b, n, M)
-        slopes[:, : self.n] += own * by_delay[:, None]
+        own = np.take_along_axis(delay.by_theta, channel[:, None], axis=2)  # (b, n, M)
+        if along.shape[1] == own.shape[1] + self.s:  # otherwise θ stays as it is
+            slopes[:, : own.shape[1]] += own * by_delay[:, None]
         return weight * slopes
+
+    def _delays(self, point: Point, part: Part) -> Delays:
+        """Delays in each window of a part."""
+        if not self.layout.has_own:
+            return Delays(*(x[part.problem] for x in self.simulated.delays(point.theta)))
+        # one evaluation for every run of every problem
+        found = self.simulated.delays(point.theta[:, self.layout.index].reshape(-1, self.simulated.space.size))
+        which = part.problem * len(self.layout.runs) + self.windows.run[part.window]
+        return Delays(*(x[which] for x in found))
+
+    def _by_long_theta(self, slopes: Float[Array, "b d ..."], part: Part) -> Float[Array, "b D ..."]:
+        """Derivatives along the short θ and starts as those along the long θ and starts."""
+        if not self.layout.has_own:
+            return slopes
+        n = self.simulated.space.size
+        found = np.zeros((len(slopes), self.n + self.s, *slopes.shape[2:]))
+        found[np.arange(len(slopes))[:, None], self.layout.index[self.windows.run[part.window]]] = slopes[:, :n]
+        found[:, self.n :] = slopes[:, n:]
+        return found
 
     def _robust(self, r: Float[Array, "b M"]) -> Robust:
         return robust(self.terms.loss, r, self.terms.loss_scale)
@@ -266,26 +343,23 @@ class Objective:
 
     def _known(self, point: Point) -> Sums:
         """Cost and gradient of what does not need a simulation: priors of θ and guesses of starts."""
-        space = self.simulated.space
-        off = self._prior_weight * (point.theta - np.where(self._prior_weight > 0.0, space.prior_mean, 0.0))
-        cost = 0.5 * np.square(off).sum(axis=1) + 0.5 * (space.l2 * np.square(point.theta)).sum(axis=1)
-        of_theta = self._prior_weight * off + space.l2 * point.theta
-        of_start = np.zeros((*point.q.shape[:2], self.s))
-        if self._start_weight.any():
-            q, qd = np.broadcast_to(self.guess[0], point.q.shape), np.broadcast_to(self.guess[1], point.qd.shape)
-            off = self._start_weight * self.simulated.starts.change(q, qd, point.q, point.qd)
-            cost = cost + 0.5 * np.square(off).sum(axis=(1, 2))
-            of_start = (off[:, :, None] @ self._guess_slopes(point))[:, :, 0]
-        return Sums(cost, of_theta, of_start)
+        layout = self.layout
+        off = layout.prior_weight * (point.theta - layout.prior_mean)
+        cost = 0.5 * np.square(off).sum(axis=1) + 0.5 * (layout.l2 * np.square(point.theta)).sum(axis=1)
+        of_theta = layout.prior_weight * off + layout.l2 * point.theta
+        from_guess, slopes = self._from_guess(point)
+        cost = cost + 0.5 * np.square(from_guess).sum(axis=(1, 2))
+        return Sums(cost, of_theta, (from_guess[:, :, None] @ slopes)[:, :, 0])
 
-    def _guess_slopes(self, point: Point) -> Float[Array, "P W s s"]:
-        """How the weighted distances from the first guesses change with the starts."""
-        q = np.broadcast_to(self.guess[0], point.q.shape)
-        return self._start_weight[:, None] * self.simulated.starts.change_slopes(q, point.q)[1]
-
-    @cached_property
-    def _prior_weight(self) -> Float[Array, " n"]:
-        return 1.0 / np.asarray(self.simulated.space.prior_std, dtype=float)
+    def _from_guess(self, point: Point) -> tuple[Float[Array, "P W s"], Float[Array, "P W s s"]]:
+        """Weighted distances of the starts from their first guesses, and how they change with the starts."""
+        shape = (*point.q.shape[:2], self.s)
+        if not self._start_weight.any():
+            return np.zeros(shape), np.zeros((*shape, self.s))
+        q, qd = np.broadcast_to(self.guess[0], point.q.shape), np.broadcast_to(self.guess[1], point.qd.shape)
+        off = self.simulated.starts.change(q, qd, point.q, point.qd)
+        slopes = self.simulated.starts.change_slopes(q, point.q)[1]
+        return self._start_weight * off, self._start_weight[:, None] * slopes
 
     @cached_property
     def _start_weight(self) -> Float[Array, " s"]:

@@ -10,6 +10,7 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.guess import Guess, first_guess
+from hybridsim.identify.layout import Layout
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.objective import Objective, Terms
 from hybridsim.identify.robust import LOSSES
@@ -117,7 +118,11 @@ class Problem:
             start_noise=np.repeat(stage.start_noise, sim.model.nv) if stage.starts == "near" else None,
             tolerance=None if stage.ties is None else np.repeat(stage.ties, sim.model.nv),
         )
-        return Objective(simulated, cut, (guess.q, guess.qd), terms), guess
+        return Objective(simulated, self.layout(runs), cut, (guess.q, guess.qd), terms), guess
+
+    def layout(self, runs: Sequence[Recording] | None = None) -> Layout:
+        """θ of the runs for training, or of others."""
+        return Layout(self.space, [run.name for run in (self.train if runs is None else runs)])
 
     def _longest_delay(self) -> float:
         """The longest delay that a sensor may have [s]."""

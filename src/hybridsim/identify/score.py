@@ -1,21 +1,31 @@
-"""How far a fitted simulation is from runs, in the units of the channels.
+"""How far fitted simulations are from runs, in the units of the channels.
 
 Scored both ways: with the start of each window fitted on the window itself, which is what a model can explain, and as a
-prediction, with the start fitted on what came just before and nothing else.
+prediction, with the start fitted on what came just before and nothing else. Numbers that every run has its own of are
+found on the run itself: on all of it, or for predictions on its first part, which is then not scored.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.start_fit import fitted_starts
+from hybridsim.identify.windows import span
 
 Array = np.ndarray
+CALIBRATION = 0.25
+"""Part of a run on which its own numbers are found before the rest is predicted."""
+ROUNDING = 1e-9
+"""Share of the time before a prediction by which samples may come late and still belong to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,50 +64,105 @@ class Score:
         return dict(zip(self.channels, np.sqrt(np.nanmean(np.square(self.rms), axis=0)).tolist(), strict=True))
 
 
-def explained(problem: Problem, theta: Array, runs: Sequence[Recording], window: float | None) -> Score:
-    """Errors with the start of each window fitted on the window itself, everything else as it is."""
-    objective, _ = problem.objective(Stage(window=window), runs)
-    return score_at(objective, fitted_starts(objective, objective.point(theta)))
+class Judged(NamedTuple):
+    """Windows of runs, simulated with several θ side by side."""
+
+    objective: Objective
+    """Of the samples that count."""
+    point: Point
+    samples: Float[Array, "P W M"]
+    """Simulated readings at the times of the measurements."""
+    ok: Bool[Array, "P W"]
+    """Which windows did not diverge."""
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """One for each θ."""
+        return tuple(_score(self, k) for k in range(len(self.samples)))
+
+    @property
+    def errors(self) -> Float[Array, "P W"]:
+        """Root mean square residual of each window, in standard deviations of the noise; NaN where it diverged."""
+        w = self.objective.windows
+        counted = np.maximum((w.weight > 0.0).sum(axis=1), 1)
+        total = np.square(w.weight * (self.samples - w.value)).sum(axis=2)
+        return np.where(self.ok, np.sqrt(total / counted), np.nan)
 
 
-def predicted(problem: Problem, theta: Array, runs: Sequence[Recording], *, before: float, after: float) -> Score:
-    """Errors of the time `after` [s] a window's beginning, its start fitted on the time `before` [s] it."""
-    whole, _ = problem.objective(Stage(window=before + after, stride=before + after), runs)
-    late = whole.windows.position * whole.windows.dt > before * (1.0 + 1e-9)
-    early_samples = ~late & (whole.windows.weight > 0.0)
-    has_both = np.asarray(late.any(axis=1) & early_samples.any(axis=1))
-    early = whole.reweighted(np.where(late, 0.0, whole.windows.weight))
+def explained(
+    problem: Problem, thetas: Float[Array, "*P n"], runs: Sequence[Recording], window: float | None
+) -> Judged:
+    """Windows with starts, and numbers of runs, fitted on these windows themselves; all else as it is."""
+    objective = _whole_windows(problem, runs, window)
+    return _judged(objective, calibrated(objective, objective.point(thetas)))
+
+
+def predicted(
+    problem: Problem, thetas: Float[Array, "*P n"], runs: Sequence[Recording], *, before: float, after: float
+) -> Judged:
+    """The time `after` [s] a window's beginning, its start fitted on the time `before` [s] it.
+
+    Raises:
+        HybridsimError: no run is long enough.
+    """
+    whole = _whole_windows(problem, runs, before + after)
+    late = whole.windows.position * whole.windows.dt > before * (1.0 + ROUNDING)
+    used = whole.windows.weight > 0.0
+    has_both = np.asarray((late & used).any(axis=1) & (~late & used).any(axis=1))
+    first = _is_first_part(problem, whole, runs) if whole.layout.has_own else np.zeros(len(has_both), dtype=bool)
+    which = np.flatnonzero(has_both & ~first)
+    if not len(which):
+        raise HybridsimError(f"no run is long enough to predict {after:g} s of it from {before:g} s before")
+    theta = whole.layout.lengthened(np.atleast_2d(thetas))
+    if whole.layout.has_own:
+        known = whole.chosen(np.flatnonzero(first))
+        theta = calibrated(known, known.point(theta)).theta
+    objective, late = whole.chosen(which), late[which]
+    weight = objective.windows.weight
+    early = objective.reweighted(np.where(late, 0.0, weight)).until(math.ceil(before / objective.windows.dt - ROUNDING))
     point = fitted_starts(early, early.point(theta))
-    return score_at(whole.reweighted(np.where(late, whole.windows.weight, 0.0)), point, has_both)
+    return _judged(objective.reweighted(np.where(late, weight, 0.0)), point)
 
 
-def fitted_starts(objective: Objective, point: Point, most_steps: int = 30) -> Point:
-    """A point whose starts fit their windows best, with θ as it is; windows that diverge stay as they are."""
-    _, ok = objective.samples(point)
-    which = np.flatnonzero(ok.all(axis=0))
-    if not which.size:
+def calibrated(objective: Objective, point: Point) -> Point:
+    """The point with starts, and numbers of runs, that fit best; what is common to all runs stays as it is."""
+    point = fitted_starts(objective, point)
+    if not objective.layout.has_own:
         return point
-    guess = (objective.guess[0][which], objective.guess[1][which])
-    usable = Objective(objective.simulated, objective.windows.chosen(which), guess, objective.terms)
-    solver = LevenbergMarquardt(hold_theta=True, most_steps=most_steps)
-    state = solver.init(usable, Point(point.theta, point.q[:, which], point.qd[:, which]))
+    solver = LevenbergMarquardt(hold_common=True)
+    state = solver.init(objective, point)
     while not solver.is_done(state):
-        state = solver.step(usable, state)
-    q, qd = point.q.copy(), point.qd.copy()
-    q[:, which], qd[:, which] = state.point.q, state.point.qd
-    return Point(point.theta, q, qd)
+        state = solver.step(objective, state)
+    return state.point
 
 
-def score_at(objective: Objective, point: Point, which: Array | None = None) -> Score:
-    """Errors of the samples that count, of the first problem."""
-    samples, ok = objective.samples(point)
-    w, names = objective.windows, objective.simulated.setup.sensors.names
-    used = ok[0] if which is None else ok[0] & which
-    off = np.square(samples[0] - w.value)
+def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None) -> Objective:
+    """Windows of runs, without what is left over at their ends."""
+    objective, _ = problem.objective(Stage(window=window), runs)
+    return objective.chosen(np.flatnonzero(objective.windows.is_whole))
+
+
+def _is_first_part(problem: Problem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
+    """Which windows tell about the numbers of their run."""
+    ends = np.array([span(run, problem.measured) for run in runs])
+    limit = ends[:, 0] + CALIBRATION * (ends[:, 1] - ends[:, 0])
+    w = objective.windows
+    return (w.start < limit[w.run]) | (w.start <= ends[w.run, 0])
+
+
+def _judged(objective: Objective, point: Point) -> Judged:
+    return Judged(objective, point, *objective.samples(point))
+
+
+def _score(judged: Judged, problem: int) -> Score:
+    """Errors of the samples that count."""
+    w, names = judged.objective.windows, judged.objective.simulated.setup.sensors.names
+    used = judged.ok[problem]
+    off = np.square(judged.samples[problem] - w.value)
     rms = np.full((w.count, len(names)), np.nan)
     for channel in range(len(names)):
         own = (w.channel == channel) & (w.weight > 0.0)
         count = own.sum(axis=1)
         total = np.where(own, off, 0.0).sum(axis=1)
         rms[:, channel] = np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-    return Score(names, rms[used], int((~ok[0]).sum()))
+    return Score(names, rms[used], int((~used).sum()))

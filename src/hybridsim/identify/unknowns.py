@@ -33,15 +33,15 @@ class Unknowns:
 
     def moved(self, point: Point, change: Float[Array, "P N"]) -> Point:
         """The point after a change, within the bounds of θ."""
-        space = self.objective.simulated.space
+        layout = self.objective.layout
         trial = self.objective.moved(point, *self.split(change))
-        return trial._replace(theta=np.clip(trial.theta, space.lower, space.upper))
+        return trial._replace(theta=np.clip(trial.theta, layout.lower, layout.upper))
 
     def room(self, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
         """Least and largest change that the bounds of θ allow."""
-        space = self.objective.simulated.space
+        layout = self.objective.layout
         free = np.full((len(point.theta), self.windows, self.s), np.inf)
-        return self.joined(space.lower - point.theta, -free), self.joined(space.upper - point.theta, free)
+        return self.joined(layout.lower - point.theta, -free), self.joined(layout.upper - point.theta, free)
 
     @cached_property
     def standard_errors(self) -> Float[Array, " N"]:

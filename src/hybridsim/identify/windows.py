@@ -20,6 +20,8 @@ from hybridsim.sim.state import Inputs
 
 SLACK = 1e-6
 """Share of a time step by which time stamps may miss a window's ends."""
+WHOLE = 0.9
+"""Share of its length from which on a window counts as whole."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,23 @@ class Windows:
         return replace(
             self, run=self.run[which], start=self.start[which], follows=self.follows[which], inputs=inputs, **rows
         )
+
+    def until(self, steps: int) -> "Windows":
+        """The first steps of every window, and the samples that were taken by then."""
+        early = (self.position <= steps) & (self.weight > 0.0)
+        most = int(np.flatnonzero(early.any(axis=0)).max(initial=0)) + 1
+        u, user = self.inputs.u[:, :steps], {k: v[:, :steps] for k, v in self.inputs.user.items()}
+        rows = {
+            name: np.where(early, getattr(self, name), 0)[:, :most]
+            for name in ("channel", "position", "value", "weight")
+        }
+        return replace(self, steps=steps, inputs=Inputs(u, None, user), **rows)
+
+    @property
+    def is_whole(self) -> Bool[np.ndarray, " W"]:
+        """Which windows have samples up to near their end: what a run has left over at its end may be a small piece."""
+        last = np.where(self.weight > 0.0, self.position, 0.0).max(axis=1)
+        return last >= WHOLE * last.max()
 
 
 def windows(

@@ -7,6 +7,8 @@ import numpy as np
 
 from hybridsim.params.maps import MAPS
 
+PER = ("all", "run")
+
 
 @dataclass(frozen=True)
 class Free:
@@ -16,6 +18,7 @@ class Free:
         Free("joint.damping[*]", tie=True)                                        one number for all joints
         Free(("joint.placement[left].y", "joint.placement[right].y"), tie=(1.0, -1.0))    mirrored
         Free("inertial[link2]")                                                   ten numbers, always possible
+        Free("sensor.bias[*]", per="run")                                         other numbers in every run
 
     Options hold for every number that the name matches. Values are physical; those of `inertial[BODY]` and
     `inertial[BODY].diagonal` have no unit and are zero for the model's own body, their bounds and priors too.
@@ -40,6 +43,8 @@ class Free:
     """Numbers to be dropped together, for those who select."""
     tie: bool | Sequence[float] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
+    per: str = "all"
+    """Is a number the same in `all` runs, or one for each `run`: where an encoder was zeroed, what was carried?"""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,6 +104,8 @@ def option_problems(free: Free) -> Iterator[str]:
     for option, value in (("l1", free.l1), ("l2", free.l2)):
         if not (is_number(value) and value >= 0.0):
             yield f"{what} {option} is a number that is not negative, not {value!r}"
+    if free.per not in PER:
+        yield f"{what} a number is per 'all' or per 'run', not {free.per!r}"
     if not isinstance(free.group, str):
         yield f"{what} group is a name, not {free.group!r}"
     if not isinstance(free.tie, bool):

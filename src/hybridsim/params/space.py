@@ -61,6 +61,7 @@ class ParameterSpace:
         l2: weights of squares, as told.
         groups: names of groups, as told.
         is_weight: which entries are numbers of networks.
+        is_per_run: which entries have another value in every run.
     """
 
     def __init__(self, setup: Setup, frees: Sequence[Free]):
@@ -100,6 +101,7 @@ class ParameterSpace:
         self.groups = tuple(part.free.group for part, size in zip(parts, sizes, strict=True) for _ in range(size))
         weights = [c.parameter.is_weight for part in parts for c in part.coordinates[: len(part.start)]]
         self.is_weight = np.array(weights, dtype=bool)
+        self.is_per_run = np.repeat(np.array([part.free.per == "run" for part in parts], dtype=bool), sizes)
         self._before = self._shown([current_values(setup, part.coordinates) for part in parts])
 
     @property
@@ -126,6 +128,10 @@ class ParameterSpace:
     def values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
         """Every physical number that θ decides about, by name; of an inertia as a whole all that follow from it."""
         return self._shown(self.placing.coordinates(np.asarray(theta, dtype=float)))
+
+    def run_values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
+        """Of these numbers those that every run has its own of."""
+        return self._shown(self.placing.coordinates(np.asarray(theta, dtype=float)), per="run")
 
     def theta_of(self, setup: Setup) -> np.ndarray:
         """The θ that puts a setup's own numbers into it.
@@ -168,11 +174,13 @@ class ParameterSpace:
             for k, c in enumerate(part.coordinates)
         }
 
-    def _shown(self, values: list[np.ndarray]) -> dict[str, float]:
-        """Numbers that users want to see, by name, for values of the coordinates of every part."""
+    def _shown(self, values: list[np.ndarray], per: str | None = None) -> dict[str, float]:
+        """Numbers that users want to see, by name, for values of the coordinates of every part, or of some parts."""
         found: dict[str, float] = {}
         shown = {m.family: m.family.shown(m.coordinates(values)) for m in self.placing.memberships}
         for part, numbers in zip(self._parts, values, strict=True):
+            if per not in (None, part.free.per):
+                continue
             for coordinate, value in zip(part.coordinates, numbers.tolist(), strict=True):
                 place = coordinate.place
                 instead = shown[place.family] if isinstance(place, Part) else {}

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hybridsim.data.recording import Recording
+from hybridsim.identify.score import Judged
 from hybridsim.project.history import Step
-from hybridsim.project.scoring import Compared
 from hybridsim.viz.fit_plots import Curves, StageCourse, as_png, course_figure, errors_figure, window_figure
 
 MOST_CHANNELS = 6
@@ -14,19 +14,19 @@ MOST_CHANNELS = 6
 
 
 def fit_pictures(
-    compared: Compared, runs: Sequence[Recording], called: str, history: Sequence[Step], units: Mapping[str, str]
+    judged: Judged, runs: Sequence[Recording], called: str, history: Sequence[Step], units: Mapping[str, str]
 ) -> dict[str, bytes]:
     """PNG files by their names.
 
     Args:
-        compared: windows of these runs before and after the fit.
+        judged: windows of these runs before and after the fit.
         runs: recordings.
         called: what runs they are, such as `held out`.
         history: how the fit went.
         units: of the channels.
     """
-    before, after = compared.errors
-    pictures = {name: as_png(window_figure(*what)) for name, what in _windows(compared, runs, called, units).items()}
+    before, after = judged.errors
+    pictures = {name: as_png(window_figure(*what)) for name, what in _windows(judged, runs, called, units).items()}
     if len(after) > 1:
         pictures["windows.png"] = as_png(errors_figure(before, after, f"Every window of the {called} runs"))
     if courses := _courses(history):
@@ -34,14 +34,14 @@ def fit_pictures(
     return pictures
 
 
-def _windows(compared: Compared, runs: Sequence[Recording], called: str, units: Mapping[str, str]):
+def _windows(judged: Judged, runs: Sequence[Recording], called: str, units: Mapping[str, str]):
     """A typical window and the worst one, by their errors after the fit; titles with their places."""
-    after = np.where(np.isfinite(compared.errors[1]), compared.errors[1], np.inf)
+    after = np.where(np.isfinite(judged.errors[1]), judged.errors[1], np.inf)
     order = np.argsort(after, kind="stable")
     chosen = {"typical": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
     if chosen["typical"] == chosen["worst"]:
         chosen = {"typical": chosen["typical"]}
-    w = compared.objective.windows
+    w = judged.objective.windows
     found = {}
     for kind, at in chosen.items():
         begin = float(w.start[at])
@@ -51,13 +51,13 @@ def _windows(compared: Compared, runs: Sequence[Recording], called: str, units: 
         )
         error = f"off by {after[at]:.3g} times the noise" if np.isfinite(after[at]) else "diverged"
         title = f"{which} of the {called} runs: {place}; {error}"
-        found[f"window_{kind}.png"] = (curves_of(compared, at, units), title)
+        found[f"window_{kind}.png"] = (curves_of(judged, at, units), title)
     return found
 
 
-def curves_of(compared: Compared, window: int, units: Mapping[str, str]) -> list[Curves]:
+def curves_of(judged: Judged, window: int, units: Mapping[str, str]) -> list[Curves]:
     """Channels of one window, those with the largest errors if there are many."""
-    w, sensors = compared.objective.windows, compared.objective.simulated.setup.sensors
+    w, sensors = judged.objective.windows, judged.objective.simulated.setup.sensors
     found = []
     for channel, name in enumerate(sensors.names):
         own = np.flatnonzero((w.channel[window] == channel) & (w.weight[window] > 0.0))
@@ -65,7 +65,7 @@ def curves_of(compared: Compared, window: int, units: Mapping[str, str]) -> list
             continue
         own = own[np.argsort(w.position[window, own], kind="stable")]
         before, after = (
-            compared.samples[k, window, own] if compared.ok[k, window] else None for k in range(len(compared.ok))
+            judged.samples[k, window, own] if judged.ok[k, window] else None for k in range(len(judged.ok))
         )
         t = w.start[window] + w.position[window, own] * w.dt
         noise = 1.0 / float(w.weight[window, own[0]])

@@ -7,6 +7,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Fitted, Progress, fit
+from hybridsim.identify.score import Judged, explained
 from hybridsim.project.checkpoint import StageEnd
 from hybridsim.project.figures import fit_pictures
 from hybridsim.project.held_out import HeldOutGap
@@ -21,9 +22,7 @@ from hybridsim.project.scoring import (
     EXPLAINED,
     HELD_OUT,
     TRAINING,
-    Compared,
     Comparison,
-    compared,
     comparison,
     judging_window,
     predictions,
@@ -150,13 +149,13 @@ def _write_up(
     return found
 
 
-def _scored(task: Task, thetas: np.ndarray) -> tuple[Compared, list[Comparison]]:
+def _scored(task: Task, thetas: np.ndarray) -> tuple[Judged, list[Comparison]]:
     """Windows to be drawn, and all scores: held-out runs first, since they are what counts."""
     problem, window = task.problem, judging_window(task.stages[-1])
-    training = compared(problem, thetas, problem.train, window)
+    training = explained(problem, thetas, problem.train, window)
     scores = [comparison(training, TRAINING, EXPLAINED), *predictions(problem, thetas, problem.train, TRAINING)]
     if not problem.held_out:
         return training, scores
-    judged = compared(problem, thetas, problem.held_out, window)
+    judged = explained(problem, thetas, problem.held_out, window)
     judging = [comparison(judged, HELD_OUT, EXPLAINED), *predictions(problem, thetas, problem.held_out, HELD_OUT)]
     return judged, [*judging, *scores]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from hybridsim.identify.fit import Progress
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import fitted_starts
+from hybridsim.identify.start_fit import fitted_starts
 
 SHARE = 0.1
 """Share of a fit's time that looking at held-out runs may take."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
+from hybridsim.identify.score import Judged, explained, predicted
 from hybridsim.project.figures import fit_pictures
 from hybridsim.project.manifest import changed, manifest
 from hybridsim.project.record import Record
@@ -18,11 +19,8 @@ from hybridsim.project.results import score_row
 from hybridsim.project.scoring import (
     EXPLAINED,
     PREDICTED,
-    Compared,
     Comparison,
-    compared,
     comparison,
-    foreseen,
     judging_window,
     theta_before,
     time_before_prediction,
@@ -37,7 +35,7 @@ class Prediction(NamedTuple):
     """What a fitted model says about recordings."""
 
     runs: tuple[Recording, ...]
-    windows: Compared
+    windows: Judged
     """Predictions before and after the fit."""
     comparisons: tuple[Comparison, ...]
     lead: float
@@ -71,15 +69,10 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     problem = task.problem
     thetas = np.stack([theta_before(problem), theta])
     lead = time_before_prediction(problem, runs)
-    windows = foreseen(problem, thetas, runs, before=lead, after=horizon)
-    if windows is None:
-        raise HybridsimError(
-            f"no run is long enough for a prediction: its start needs {lead:g} s of a run, and something after it"
-        )
-    explained = compared(problem, thetas, runs, judging_window(task.stages[-1]))
+    windows = predicted(problem, thetas, runs, before=lead, after=horizon)
     comparisons = (
         comparison(windows, "these", PREDICTED, horizon),
-        comparison(explained, "these", EXPLAINED),
+        comparison(explained(problem, thetas, runs, judging_window(task.stages[-1])), "these", EXPLAINED),
     )
     return Prediction(tuple(runs), windows, comparisons, lead)
 
