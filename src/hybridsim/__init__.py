@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hybridsim.sim.step import step as step
     from hybridsim.taps.blueprint import Blueprint as Blueprint
     from hybridsim.taps.blueprint import Graft as Graft
+    from hybridsim.taps.drag import RodDrag as RodDrag
     from hybridsim.taps.networks import MLP as MLP
 
 _HOME = {
@@ -74,6 +75,7 @@ _HOME = {
     "Blueprint": "taps.blueprint",
     "Graft": "taps.blueprint",
     "MLP": "taps.networks",
+    "RodDrag": "taps.drag",
     "ImpulseContact": "contact.impulse",
     "CompliantContact": "contact.compliant",
     "Recovery": "contact.stabilisation",
@@ -116,6 +118,7 @@ __all__ = [
     "ModelWarning",
     "PrecisionError",
     "Recovery",
+    "RodDrag",
     "Simulator",
     "State",
     "Status",

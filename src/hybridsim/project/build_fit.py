@@ -154,6 +154,7 @@ def _free(entry: FreeEntry) -> Free:
         l2=entry.l2,
         group=entry.group,
         tie=entry.tie,
+        per=entry.per,
     )
 
 

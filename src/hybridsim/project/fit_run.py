@@ -137,7 +137,7 @@ def _write_up(
     shown, comparisons = _scored(task, thetas)
     model = write_model(task, fitted.theta, record)
     write_weights(task, fitted.theta, record)
-    found = result(task, fitted.theta, ends, comparisons, model)
+    found = result(task, fitted, ends, comparisons, model)
     held_out = task.problem.held_out
     runs, called = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
     pictures = fit_pictures(shown, runs, called, history, task.units)

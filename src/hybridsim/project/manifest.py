@@ -117,7 +117,7 @@ def _of_numbers(task: Task) -> str:
         array = np.array(values, order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
-    digest.update("\n".join((*space.labels, *map(repr, task.stages))).encode())
+    digest.update("\n".join((*problem.layout().names, *map(repr, task.stages))).encode())
     return digest.hexdigest()
 
 

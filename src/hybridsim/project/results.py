@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.identify.fit import Fitted
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
 from hybridsim.project.checkpoint import StageEnd
@@ -19,7 +20,7 @@ FLAT = "nothing to do: there was no slope at its start"
 
 def result(
     task: Task,
-    theta: Float[np.ndarray, " n"],
+    fitted: Fitted,
     ends: Mapping[int, StageEnd],
     comparisons: Sequence[Comparison],
     model: dict[str, Any] | None,
@@ -28,15 +29,16 @@ def result(
 
     Args:
         task: what was fitted.
-        theta: as found.
+        fitted: what was found.
         ends: how the stages ended; a stage that made no step has none.
         comparisons: scores before and after.
         model: what was written of the identified model, if it came from a file.
     """
-    space = task.problem.space
+    space, theta = task.problem.space, fitted.theta
     last = ends.get(len(task.stages) - 1)
     converged = last is None or last.verdict.converged
     stages = [_stage(k, stage, ends.get(k)) for k, stage in enumerate(task.stages)]
+    own = space.run_values(theta)
     found = {
         "format": FORMAT,
         "name": task.name,
@@ -45,7 +47,10 @@ def result(
         "stages": stages,
         "labels": list(space.labels),
         "theta": np.asarray(theta).tolist(),
-        "parameters": [vars(change) for change in space.table(theta) if not _is_weight(change.name)],
+        "parameters": [
+            vars(change) for change in space.table(theta) if change.name not in own and not _is_weight(change.name)
+        ],
+        "of_runs": fitted.of_runs,
         "networks": _networks(task, theta),
         "channels": _channels(task),
         "scores": [score_row(comparison, task.problem.measured.noise) for comparison in comparisons],

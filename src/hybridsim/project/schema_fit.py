@@ -43,6 +43,8 @@ class FreeEntry(Section):
     """Numbers to be dropped together."""
     tie: bool | tuple[float, ...] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
+    per: Literal["all", "run"] = "all"
+    """The same numbers in all runs, or others in every run."""
 
 
 class Network(Section):

@@ -32,7 +32,7 @@ def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], picture
         _list("Worth knowing", result["remarks"]),
         _section("Measured, before and after", [_picture(name, pictures) for name in PICTURES if name in pictures]),
         _section("Errors before and after", [_scores(result)]),
-        _section("Parameters", [_parameters(result), _networks(result)]),
+        _section("Parameters", [_parameters(result), _of_runs(result), _networks(result)]),
         _section("Stages", [_stages(result)]),
         _model(result),
         _section("Made of", [_sources(manifest)]),
@@ -126,6 +126,15 @@ def _parameters(result: Mapping[str, Any]) -> str:
         )
         rows.append(f"<tr>{_name(row['name'])}{numbers}<td>{mark}</td></tr>")
     return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
+
+
+def _of_runs(result: Mapping[str, Any]) -> str:
+    """Numbers that every run has its own of, one row for each run."""
+    if not result["of_runs"]:
+        return ""
+    names = list(next(iter(result["of_runs"].values())))
+    rows = [f"<tr>{_name(run)}{_numbers(*values.values())}</tr>" for run, values in result["of_runs"].items()]
+    return "<h3>Numbers of single runs</h3>" + _table(("Run", *(f">{escape(name)}" for name in names)), rows)
 
 
 def _change(row: Mapping[str, Any]) -> str:
