@@ -1,0 +1,1 @@
+"""Experiments on real recordings and the papers' claims, one file each, all of one shape."""

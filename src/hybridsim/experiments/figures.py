@@ -1,0 +1,70 @@
+"""Pictures that experiments share."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from matplotlib.figure import Figure
+
+COLOURS = ("#c8443c", "#e9a19b")
+"""Of the typical window, and of the worst or mean one."""
+
+
+def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str = "worst") -> None:
+    """Errors of every case, a panel for each kind of score, as bars on a common logarithmic scale.
+
+    Args:
+        results: of an experiment whose scores are spreads in mrad.
+        path: of the picture.
+        title: over it.
+        second: what is drawn beside the median.
+    """
+    cases = results["cases"]
+    names, words = list(cases), [case["words"] for case in cases.values()]
+    kinds = list(cases[names[0]]["scores"])
+    figure = Figure(figsize=(2.4 + 2.2 * len(kinds), 1.2 + 0.42 * len(names)), layout="constrained")
+    axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    for ax, kind in zip(axes, kinds, strict=True):
+        for k, name in enumerate(names):
+            spread = cases[name]["scores"][kind]
+            ax.barh(k, spread[second], height=0.62, color=COLOURS[1])
+            ax.barh(k, spread["median"], height=0.62, color=COLOURS[0])
+            ax.text(spread[second], k, f" {spread['median']:.2g} / {spread[second]:.2g}", va="center", fontsize=8)
+        ax.set_xscale("log")
+        ax.margins(x=0.35)
+        ax.set_title(kind, fontsize=10)
+        ax.set_xlabel("mrad", fontsize=9)
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_yticks(range(len(names)), words)
+    axes[0].invert_yaxis()
+    figure.suptitle(f"{title} (median / {second})", fontsize=11, x=0.01, ha="left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def draw_after(results: Mapping[str, Any], path: Path, title: str) -> None:
+    """Errors after some time, one line for each log, models side by side."""
+    cases = results["cases"]
+    models = list(dict.fromkeys(name.partition("/")[0] for name in cases))
+    words = {name.partition("/")[0]: case["words"] for name, case in cases.items()}
+    logs = list(dict.fromkeys(name.partition("/")[2] for name in cases))
+    kinds = [kind for kind in cases[f"{models[0]}/{logs[0]}"]["scores"] if kind.startswith("off after")]
+    figure = Figure(figsize=(2.6 * len(kinds) + 1.0, 3.4), layout="constrained")
+    axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    for ax, kind in zip(axes, kinds, strict=True):
+        values = {log: [cases[f"{model}/{log}"]["scores"][kind] for model in models] for log in logs}
+        for log, line in values.items():
+            ax.plot(range(len(models)), line, "o-", color="#9aa5b1", lw=1, ms=4, label=log)
+        medians = [median(column) for column in zip(*values.values(), strict=True)]
+        ax.plot(range(len(models)), medians, "o", color=COLOURS[0], ms=7)
+        ax.set_yscale("log")
+        ax.set_title(kind.removesuffix(" [rad]"), fontsize=10)
+        ax.set_xticks(range(len(models)), [words[model] for model in models], rotation=30, ha="right", fontsize=8)
+        ax.grid(axis="y", which="both", alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("rad")
+    figure.suptitle(f"{title} (red: median of the logs)", fontsize=11, x=0.01, ha="left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
