@@ -129,7 +129,7 @@ def test_convert_writes_the_other_format(arm, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; the names are joint0"),
+        (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; there are 'joint0'"),
         (["simulate", "pendulum", "--start", "joint0", "nan"], "coordinate 'joint0' must be a finite number"),
         (["simulate", "pendulum", "--command", "motor", "1"], "no actuator is named 'motor'"),
         (["simulate", "pendulum", "--time", "-1"], "--time must be positive and finite"),

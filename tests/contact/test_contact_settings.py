@@ -138,7 +138,7 @@ def test_a_file_that_switches_contact_off_is_named(tmp_path):
 
 
 def test_compliant_contact_does_not_pass_over_restitution():
-    with pytest.warns(ModelWarning, match=r"does not use the restitution of body_geom0\|floor"):
+    with pytest.warns(ModelWarning, match=r"does not use the restitution of 'body_geom0\|floor"):
         Simulator(on_plane("sphere", (0.1,), restitution=0.5), contact="compliant")
 
 

@@ -123,7 +123,7 @@ def test_pairs_that_no_name_matches_keep_default_compliance(what):
 
 
 def test_numbers_that_no_model_has_are_wanted_for_every_pair():
-    with pytest.raises(ValueError, match=r"cfm is not told for ball0\|ball1, ball0\|floor; add '\*'"):
+    with pytest.raises(ValueError, match=r"cfm is not told for 'ball0\|ball1', 'ball0\|floor'; add '\*'"):
         Simulator(two_balls().build(), contact=ImpulseContact(cfm=SOME))
 
 
@@ -210,9 +210,9 @@ def test_links_that_were_merged_are_names_too():
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"*": 0.1, "foot*": 0.2}, r"no pair of shapes matches 'foot\*' of friction; there are ball0\|ball1, ball0"),
+        ({"*": 0.1, "foot*": 0.2}, r"no pair of shapes matches 'foot\*' of friction; there are 'ball0\|ball1', 'ball0"),
         ({"*": 0.1, "ball0|ball0": 0.2}, r"no pair of shapes matches 'ball0\|ball0'"),
-        ({"ball0": 0.1}, r"friction is not told for ball1\|floor; add '\*' for all others"),
+        ({"ball0": 0.1}, r"friction is not told for 'ball1\|floor'; add '\*' for all others"),
         ({"*": np.array([0.1, 0.2])}, r"friction has shape \(3, 2\)"),
         (np.array([0.1, 0.2]), r"friction has shape \(2,\), but there are 3 pairs"),
         (np.array("ice"), "friction must be numbers, not array"),

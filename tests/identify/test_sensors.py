@@ -88,7 +88,7 @@ def test_a_function_with_another_number_of_channels_is_an_error(sim, state):
         ({"q": "joint.q"}, r"'joint.q' selects 2 \(of joint0, joint1\)"),
         ({"q": "joint.q[elbow]"}, "elbow"),
         ({"q": "joint.position[joint0]"}, "joint.position"),
-        ({"tip": "frame.position[tipp].x"}, r"no frame or site is named 'tipp'; did you mean tip\?"),
+        ({"tip": "frame.position[tipp].x"}, r"no frame or site is named 'tipp'; did you mean 'tip'\?"),
         ({"tip": "frame.position[tip]"}, r"write frame.position\[NAME\].x"),
         ({"q": "step.q_next[joint0]"}, "measure joint.q or joint.qd instead"),
         ({"q": "joint.q[joint0] + joint.q"}, "selects 2"),

@@ -102,7 +102,7 @@ MALFORMED = {
         "no built-in mechanism 'pendulun'", "did you mean 'pendulum'"),
     "model file": (instead('built_in = "pendulum"', 'file = "a.urdf"'), 2, "file of [model]", ""),
     "joint": (instead("joint.q[joint0]", "joint.q[joint1]"), 11,
-        "nothing is named 'joint1'; did you mean joint0", "taps"),
+        "nothing is named 'joint1'; did you mean 'joint0'", "taps"),
     "quantity": (instead("joint.q[joint0]", "joint.p[joint0]"), 11, "there is no quantity 'joint.p'", "taps"),
     "column": (instead('column = "q"', 'column = "qq"'), 12,
         "there is no column 'qq' of channel 'angle'", "did you mean 'q'?"),

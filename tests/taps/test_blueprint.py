@@ -227,12 +227,12 @@ def test_two_simulators_with_different_blueprints_do_not_mix(model):
 
 
 WRONG = {
-    "unknown quantity": (("joint.tua", ["joint.q"], 2, 2), "did you mean joint.tau"),
+    "unknown quantity": (("joint.tua", ["joint.q"], 2, 2), "did you mean 'joint.tau'"),
     "unknown row": (
         ("joint.tau[joint7]", ["joint.q"], 2, 1),
-        "nothing is named 'joint7'; did you mean joint1 or joint0",
+        "nothing is named 'joint7'; did you mean 'joint0' or 'joint1'",
     ),
-    "unknown component": (("body.twist[link0].omga", ["joint.q"], 2, 3), "did you mean omega"),
+    "unknown component": (("body.twist[link0].omga", ["joint.q"], 2, 3), "did you mean 'omega'"),
     "unreadable address": (("tau", ["joint.q"], 2, 2), "group.quantity"),
     "input only": (("step.time", ["joint.q"], 2, 1), "can be read but not changed"),
     "input too late": (

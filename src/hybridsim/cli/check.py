@@ -4,7 +4,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
-from hybridsim.cli.output import count, print_json, print_problems, print_table, say, verdict
+from hybridsim.cli.output import print_json, print_problems, print_table, say, verdict
+from hybridsim.core.words import counted
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -93,11 +94,11 @@ def bodies(model: "Model") -> list[dict]:
 def _print_model(model: "Model") -> None:
     facts = summary(model)
     counts = [
-        count(facts["bodies"], "body", "bodies"),
-        count(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
-        count(facts["actuators"], "actuator"),
-        count(facts["shapes"], "shape"),
-        count(facts["frames"], "frame"),
+        counted(facts["bodies"], "body", "bodies"),
+        counted(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
+        counted(facts["actuators"], "actuator"),
+        counted(facts["shapes"], "shape"),
+        counted(facts["frames"], "frame"),
     ]
     gravity = ", ".join(f"{g:g}" for g in facts["gravity"])
     say(f"{facts['name']}: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base", style="bold")

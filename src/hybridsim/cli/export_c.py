@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
-from hybridsim.cli.output import count, print_json, say
+from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.words import counted
 
 
 def export_c(
@@ -67,8 +68,8 @@ def export_c(
         )
         return 0
     say(
-        f"{mechanism.name}: {count(done.states, 'state')}, {count(done.commands, 'command')}, "
-        f"{count(done.parameters, 'parameter')} ({done.differentiated} with derivatives), "
+        f"{mechanism.name}: {counted(done.states, 'state')}, {counted(done.commands, 'command')}, "
+        f"{counted(done.parameters, 'parameter')} ({done.differentiated} with derivatives), "
         f"written to {done.source} and {done.header}"
     )
     return 0

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import count, print_json, print_problems, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import DivergedError, HybridsimError
+from hybridsim.core.words import counted
 
 if TYPE_CHECKING:
     from hybridsim.project.record import Record
@@ -133,9 +134,9 @@ def _checked(task: "Task", json: bool) -> int:
         print_json(facts)
         return 0
     say(
-        f"{task.name} can be fitted: {count(problem.space.size, 'free number')} of {task.model}, "
-        f"{count(len(problem.measured.noise), 'channel')}, {count(len(problem.train), 'run')} for training, "
-        f"{len(problem.held_out)} held out, {count(len(task.stages), 'stage')}"
+        f"{task.name} can be fitted: {counted(problem.space.size, 'free number')} of {task.model}, "
+        f"{counted(len(problem.measured.noise), 'channel')}, {counted(len(problem.train), 'run')} for training, "
+        f"{len(problem.held_out)} held out, {counted(len(task.stages), 'stage')}"
     )
     for sentence in found.sentences():
         say(sentence, style="yellow")
@@ -158,7 +159,7 @@ def _print(result: dict[str, Any], record: "Record") -> None:
     if len(rows) > MOST_ROWS:
         say(f"and {len(rows) - MOST_ROWS} more in {record.result_file}")
     for network in result["networks"]:
-        say(f"network on {', '.join(network['outputs'])}: {count(network['free_weights'], 'weight')} fitted")
+        say(f"network on {', '.join(network['outputs'])}: {counted(network['free_weights'], 'weight')} fitted")
     print_table(
         ("error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
     )

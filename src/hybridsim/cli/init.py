@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
-from hybridsim.cli.output import count, print_json, print_table, say
+from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.words import counted
 
 if TYPE_CHECKING:
     from hybridsim.project.starter import Measured, Starter
@@ -71,7 +72,7 @@ def init(
         print_json(_report(starter, out))
         return 0
     _print_matches(starter)
-    say(f"wrote {out}: {count(len(starter.channels), 'channel')}, {count(len(starter.commands), 'command')}")
+    say(f"wrote {out}: {counted(len(starter.channels), 'channel')}, {counted(len(starter.commands), 'command')}")
     say(f"Read it, then: hybridsim fit {out}")
     return 0
 

@@ -1,13 +1,13 @@
 """Options that the commands share: which model, and how to read it."""
 
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
+from hybridsim.core.words import nearest
 from hybridsim.io.reading import Base, InertiaPolicy
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class ReadingOptions:
                 return None, [Problem(message, "leave it out, or give a file", code="option.built_in")]
             return BUILT_IN[name](), []
         if not Path(name).exists() and not Path(name).suffix:
-            close = get_close_matches(name, BUILT_IN, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            fix = f"{hint}The built-in mechanisms are {', '.join(BUILT_IN)}"
+            fix = f"{nearest(name, BUILT_IN)} The built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
             return None, [Problem(f"there is no file and no built-in mechanism {name!r}", fix, code="file.missing")]
         return inspect_model(name, **given)
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridsim.core.errors import ModelWarning, Problem, Severity
+from hybridsim.core.words import counted
 
 WIDE = 10_000
 """Columns of output that does not go to a terminal: every row of a table stays on its line."""
@@ -80,17 +81,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
 
 
-def count(n: int, one: str, many: str = "") -> str:
-    """`1 body`, `2 bodies`."""
-    return f"{n} {one if n == 1 else many or one + 's'}"
-
-
 def verdict(name: str, usable: bool, problems: Iterable[Problem]) -> str:
     """One line on whether a model can be used."""
     numbers = Counter(problem.severity for problem in problems)
-    counts = [count(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
+    counts = [counted(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
     if numbers[Severity.NOTE]:
-        counts.append(count(numbers[Severity.NOTE], "note"))
+        counts.append(counted(numbers[Severity.NOTE], "note"))
     return f"{name} {'can' if usable else 'cannot'} be used: {', '.join(counts)}"
 
 

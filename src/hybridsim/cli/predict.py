@@ -6,8 +6,9 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import count, print_json, print_problems, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.words import counted
 
 
 def predict(
@@ -59,7 +60,7 @@ def predict(
         print_json(facts | {"out": str(folder)})
         return 0
     for row in facts["scores"]:
-        say(f"{row['kind']} over {row['seconds']:.3g} s, {count(row['windows'], 'window')}:")
+        say(f"{row['kind']} over {row['seconds']:.3g} s, {counted(row['windows'], 'window')}:")
         cells = [
             (name, _shown(values["before"]), _shown(values["after"]), task.units.get(name, ""))
             for name, values in row["channels"].items()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.motion_log import MotionLog
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
-from hybridsim.cli.output import count, print_json, say, warnings_said
+from hybridsim.cli.output import print_json, say, warnings_said
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.words import advice, counted
 
 if TYPE_CHECKING:
     from hybridsim.sim.rollout import Trajectory
@@ -139,7 +140,7 @@ def simulate(
         print_json(facts)
     else:
         written = f"{out}" + (f" and {plot}" if plot else "")
-        say(f"{mechanism.name}: {count(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
+        say(f"{mechanism.name}: {counted(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
         if problem:
             say(problem, style="red")
     return DIVERGED if problem else INTERRUPTED if stop.given else 0
@@ -164,7 +165,7 @@ def _filled(values, names: tuple[str, ...], given: dict[str, float], what: str):
     values = np.array(values, dtype=float)
     for name, value in given.items():
         if name not in names:
-            raise HybridsimError(f"no {what} is named {name!r}; the names are {', '.join(names) or 'none'}")
+            raise HybridsimError(f"no {what} is named {name!r}; {advice(name, names)}")
         if not math.isfinite(value):
             raise HybridsimError(f"{what} {name!r} must be a finite number, not {value}")
         values[names.index(name)] = value

@@ -31,13 +31,13 @@ from hybridsim.contact.pair_numbers import (
     friction_of,
     in_series,
     larger,
-    listed,
     per_pair,
     told_pairs,
 )
 from hybridsim.contact.step_limits import StepLimits, step_limits
 from hybridsim.contact.touch import Touch, body_wrenches
 from hybridsim.core.types import AnyArray, Scalar, as_floats
+from hybridsim.core.words import listed
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.taps.taps import Taps

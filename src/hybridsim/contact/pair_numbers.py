@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.core.types import AnyArray, as_floats
+from hybridsim.core.words import advice, listed
 from hybridsim.model.geometry import Geometry, GeomInfo
 
 PairNumbers = AnyArray | float | Mapping[str, AnyArray | float] | None
@@ -77,7 +78,7 @@ def _by_name(
     for pattern, value in given.items():
         found = candidates.matching(pattern)
         if not found:
-            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; there are {listed(names)}")
+            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; {advice(pattern, names)}")
         told |= dict.fromkeys(found, value)
     missing = [name for k, name in enumerate(names) if k not in told]
     if missing and otherwise is not None:
@@ -139,8 +140,3 @@ def _shapes(
         chosen.append((pair.second if b > a else pair.first, pair.first if a > b else pair.second))
     first, second = np.array(chosen, dtype=int).reshape(-1, 2).T
     return first, second
-
-
-def listed(names: list[str]) -> str:
-    """Names of pairs, of many only the first ones and how many more there are."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

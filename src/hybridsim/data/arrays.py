@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice, counted
 from hybridsim.data.table import Table
-from hybridsim.data.words import advice, counted
 
 MOST_COLUMNS = 1000
 """An array with more columns holds something else: an image, or samples side by side."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.words import advice
 from hybridsim.data.units import UNITS, find_unit
-from hybridsim.data.words import advice
 
 DEFAULT_WINDOW = 9
 """Samples from which a velocity is estimated, unless told otherwise."""

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.words import and_more, counted, listed
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
 from hybridsim.data.units import Unit
-from hybridsim.data.words import and_more, counted, listed
 
 LONG_GAP = 5.0
 """A step that is longer than this many usual ones is a gap."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.words import and_more
 from hybridsim.data.csv_cells import SEPARATORS, cells_of, number_of
-from hybridsim.data.words import and_more
 
 LONGEST_QUOTE = 40
 """Characters of a cell that a message shows."""

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Int
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import counted
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
-from hybridsim.data.words import counted
 
 DEGREE = 3
 """Of the polynomials: the derivatives of a cubic motion are exact."""
@@ -40,7 +40,7 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
 
 def window_in_words(window: int | float) -> str:
     """`9 samples` or `0.02 s`."""
-    return counted(window, "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
+    return counted(int(window), "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
 
 
 def windows_of(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:

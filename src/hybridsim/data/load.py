@@ -5,12 +5,12 @@ from itertools import product
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice
 from hybridsim.data.assemble import OnFault, Options, recording_of
 from hybridsim.data.channel import Channel
 from hybridsim.data.read import inspect_tables
 from hybridsim.data.recording import Recording
 from hybridsim.data.table import Table
-from hybridsim.data.words import advice
 
 
 def load_recording(

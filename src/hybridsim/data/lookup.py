@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.words import advice, listed
 from hybridsim.data.channel import Channel
 from hybridsim.data.table import Table
-from hybridsim.data.words import advice, listed
 
 
 def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:

@@ -1,12 +1,12 @@
 """Reading a recorded file, whatever its format; its ending tells which it is."""
 
-import difflib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem, Severity
+from hybridsim.core.words import nearest
 from hybridsim.data.arrays import WhichRun
 from hybridsim.data.read_csv import read_csv
 from hybridsim.data.read_hdf5 import read_hdf5
@@ -131,5 +131,4 @@ def _similar_file(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"there is no folder {str(path.parent)!r} either"
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else "check the path"
+    return nearest(path.name, names) or "check the path"

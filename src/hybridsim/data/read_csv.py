@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import listed
 from hybridsim.data.csv_cells import cells_of, is_text, separator_of
 from hybridsim.data.csv_faults import Faults
 from hybridsim.data.table import Table
-from hybridsim.data.words import listed
 
 BLOCK = 20_000
 """Lines that are read at once."""

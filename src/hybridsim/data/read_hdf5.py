@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice
 from hybridsim.data.arrays import WhichRun, tables_of
 from hybridsim.data.damage import damage_told
 from hybridsim.data.packages import needed
 from hybridsim.data.table import Table
-from hybridsim.data.words import advice
 
 
 def read_hdf5(path: Path, group: str = "", run: WhichRun = None, run_starts: str = "") -> list[Table]:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice, listed
 from hybridsim.data.arrays import MOST_COLUMNS
 from hybridsim.data.damage import damage_told
 from hybridsim.data.packages import needed
 from hybridsim.data.table import Table
-from hybridsim.data.words import advice, listed
 
 LOG_TIME = "log_time"
 """Column of the times at which messages were logged [s]."""

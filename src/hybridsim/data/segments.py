@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem, Severity
+from hybridsim.core.words import counted
 from hybridsim.data.recording import Recording
-from hybridsim.data.words import counted
 
 
 def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice
 from hybridsim.data.recording import Recording
-from hybridsim.data.words import advice
 
 
 def split_runs(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.words import listed
 from hybridsim.io.compare import pair_name
 from hybridsim.io.mjcf_document import Document
 from hybridsim.io.mjcf_node import Node, mujoco_module
@@ -14,7 +15,6 @@ from hybridsim.io.mjcf_pairs import NamedPairs, named_pairs, pair_doubts, pair_f
 from hybridsim.io.mjcf_poses import joint_motion, matrix_of
 from hybridsim.io.mjcf_shapes import extent_of, solref_doubt, surface_of
 from hybridsim.io.mjcf_unsupported import actuator_obstacle, unsupported
-from hybridsim.io.words import listed
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import (
     WORLD_NAME,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.io.words import nearest
+from hybridsim.core.words import nearest
 from hybridsim.io.xml import Element
 
 LOOKS = ("texture", "material", "skin")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.words import counted, listed
 from hybridsim.io.mjcf_document import Document
 from hybridsim.io.mjcf_node import Node, mujoco_module, words
-from hybridsim.io.words import counted, listed
 
 _ORIENTATION = "pos quat axisangle xyaxes zaxis euler"
 _ACTUATOR = (

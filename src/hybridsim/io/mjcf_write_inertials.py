@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from hybridsim.core.errors import Severity
+from hybridsim.core.words import listed
 from hybridsim.io.edit import number_text, numbers_text
 from hybridsim.io.mjcf_node import Node
 from hybridsim.io.mjcf_pen import ORIENTATIONS, Baseline, Pen
 from hybridsim.io.numbers import Reader
 from hybridsim.io.rows import inertial_of
 from hybridsim.io.share_inertia import Part, shared
-from hybridsim.io.words import listed
 from hybridsim.io.write_mjcf_parts import accepted_by_mujoco
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model

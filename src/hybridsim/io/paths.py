@@ -4,7 +4,6 @@ A model file may come from anyone, so a mesh path in it is a request, not an ord
 link, the file must lie in the model's own folder, in its package, or in a folder that the caller allowed.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.words import nearest
 from hybridsim.io.reading import setting
 
 SEARCH_LEVELS = 5
@@ -124,9 +124,7 @@ def _nearest_file(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"there is no folder {str(path.parent)!r} either; copy the meshes beside the model"
-    by_lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(path.name.lower(), by_lower, n=1)
-    return f"did you mean {by_lower[close[0]]!r}?" if close else f"put the file into {str(path.parent)!r}"
+    return nearest(path.name, names) or f"put the file into {str(path.parent)!r}"
 
 
 def _is_file(path: Path) -> bool:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hybridsim.core.words import nearest
 from hybridsim.io.numbers import MAX_NUMBER, Reader
 from hybridsim.io.urdf_lint import INERTIA_ENTRIES, lint
-from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, inertia_matrix

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
+from hybridsim.core.words import listed
 from hybridsim.io.compare import value
 from hybridsim.io.edit import Change
 from hybridsim.io.numbers import Reader
@@ -12,7 +13,6 @@ from hybridsim.io.share_inertia import Part, shared
 from hybridsim.io.urdf_elements import read_link, read_origin
 from hybridsim.io.urdf_lint import INERTIA_ENTRIES
 from hybridsim.io.urdf_text import UrdfText
-from hybridsim.io.words import listed
 from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.specs import BodySpec, ModelSpec, Source, identity_pose

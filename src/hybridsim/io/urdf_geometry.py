@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.core.words import nearest
 from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_contact import read_surface
 from hybridsim.io.urdf_elements import read_origin
-from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import plane_axes
 from hybridsim.model.geometry import Shape

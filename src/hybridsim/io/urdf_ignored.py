@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.core.words import counted, listed
 from hybridsim.io.numbers import MAX_NUMBER, Reader
 from hybridsim.io.urdf_contact import ignored_settings
 from hybridsim.io.urdf_elements import Joint
-from hybridsim.io.words import counted, listed
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import JointKind
 

@@ -1,7 +1,7 @@
 """Tags and attributes of URDF: which are known, and which are most likely misspelt."""
 
+from hybridsim.core.words import nearest
 from hybridsim.io.numbers import Reader
-from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 
 INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hybridsim.core.words import nearest
 from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_elements import Joint
-from hybridsim.io.words import nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import JointKind, JointSpec
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from hybridsim.core.words import counted, nearest
 from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf_elements import Joint, Link
-from hybridsim.io.words import counted, nearest
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import WORLD_NAME
 

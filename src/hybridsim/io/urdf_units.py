@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
+from hybridsim.core.words import listed
 from hybridsim.io.mesh_extent import extent_at_least
 from hybridsim.io.numbers import Reader
 from hybridsim.io.solids import volume
 from hybridsim.io.urdf_elements import Link
 from hybridsim.io.urdf_tree import Branch
-from hybridsim.io.words import listed
 from hybridsim.model.geometry import Shape
 from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.validate import NEGLIGIBLE_MASS

@@ -5,13 +5,13 @@ like an address of a tap. Rows and components may be left out (all), have wildca
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
 from hybridsim.core.errors import ParameterError
+from hybridsim.core.words import advice
 from hybridsim.params.bodies import inertial_coordinates
 from hybridsim.params.catalog import BY_NAME, INERTIAL, TURNS, Form, Parameter
 from hybridsim.params.coordinate import Coordinate, Part
@@ -46,7 +46,7 @@ def coordinates_at(address: str, setup: Setup) -> tuple[Coordinate, ...]:
     if not fitting:
         name = text.partition("[")[0]
         valid = [*BY_NAME, INERTIAL.name, *(leaf.name for find in OPEN_PARTS.values() for leaf in find(setup))]
-        raise ParameterError(f"there is no parameter {name!r}{nearest(name, valid)}")
+        raise ParameterError(f"there is no parameter {name!r}; {advice(name, valid)}")
     parameter = BY_NAME[max(fitting, key=len)]
     rows, wanted = _split(text, parameter.name)
     known = rows_of(parameter.rows, setup)
@@ -90,7 +90,7 @@ def _matches(patterns: str | None, names: Sequence[str], address: str, matching:
         found = matching(pattern)
         if not found:
             joints = [name.partition(".")[0] for name in names]
-            raise ParameterError(f"{address!r}: nothing is named {pattern!r}{nearest(pattern, [*names, *joints])}")
+            raise ParameterError(f"{address!r}: nothing is named {pattern!r}; {advice(pattern, [*names, *joints])}")
         chosen += [k for k in found if k not in chosen]
     return chosen
 
@@ -102,7 +102,7 @@ def _components(wanted: str, names: Sequence[str], address: str) -> list[int]:
     for pattern in (part.strip() for part in wanted.split(",")):
         found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not found:
-            raise ParameterError(f"{address!r}: there is no component {pattern!r}{nearest(pattern, names)}")
+            raise ParameterError(f"{address!r}: there is no component {pattern!r}; {advice(pattern, names)}")
         chosen += [k for k in found if k not in chosen]
     return chosen
 
@@ -203,7 +203,7 @@ def _nothing_there(address: str, head: str, leaves: Sequence[OpenLeaf], setup: S
             elsewhere = f"free {FROM_SURFACES[field]}, or give {what} a {field} of its own"
             return f"{address!r}: this {what} takes its {field} from the surfaces; {elsewhere}"
         return f"{address!r}: this {what} chooses its {field} by the time step; give it one of its own"
-    return f"there is no parameter {address!r}{nearest(address, [leaf.name for leaf in leaves])}"
+    return f"there is no parameter {address!r}; {advice(address, [leaf.name for leaf in leaves])}"
 
 
 def _is_left_out(part: Any, field: str) -> bool:
@@ -211,13 +211,3 @@ def _is_left_out(part: Any, field: str) -> bool:
     for name in field.split("."):
         part = getattr(part, name, "")
     return part is None
-
-
-def nearest(word: str, valid: Iterable[str]) -> str:
-    """The end of a message: what a user may have meant."""
-    valid = list(dict.fromkeys(valid))
-    if not valid:
-        return "; there are none"
-    close = get_close_matches(word, valid, n=3, cutoff=0.5)
-    listed = ", ".join(valid[:20]) + (f" and {len(valid) - 20} more" if len(valid) > 20 else "")
-    return f"; did you mean {' or '.join(close)}?" if close else f"; valid are {listed}"

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
+from hybridsim.core.words import advice
 from hybridsim.data.load import load_recording, load_runs
 from hybridsim.data.noise import noise_level
 from hybridsim.data.recording import Recording
 from hybridsim.data.segments import segments
 from hybridsim.data.split import split_runs
 from hybridsim.data.units import UNITS
-from hybridsim.data.words import advice
 from hybridsim.project.errors import ProjectError, in_project_words
 from hybridsim.project.load import Project, in_order, recorded_entries
 from hybridsim.project.schema_data import ESTIMATE

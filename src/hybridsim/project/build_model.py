@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
-from hybridsim.data.words import advice
+from hybridsim.core.words import advice
 from hybridsim.io.hulls import with_hulls
 from hybridsim.io.load import inspect_model
 from hybridsim.model.floor import with_floor

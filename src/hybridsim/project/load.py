@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.words import advice
 from hybridsim.data.assemble import Options
 from hybridsim.data.channel import Channel, problems_of
-from hybridsim.data.words import advice
 from hybridsim.project.errors import ProjectError
 from hybridsim.project.schema import Content
 from hybridsim.project.schema_data import ChannelEntry, CommandEntry

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridsim.core.errors import Problem
-from hybridsim.data.words import advice, nearest
+from hybridsim.core.words import advice, nearest
 from hybridsim.project.schema import Content
 from hybridsim.project.schema_parts import CONFLICT
 from hybridsim.project.schema_place import Place, shown, value_at

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, HybridsimError
+from hybridsim.core.words import listed
 from hybridsim.data.read import inspect_tables
 from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS
-from hybridsim.data.words import listed
 from hybridsim.model.model import Model
 from hybridsim.project.build_model import is_direct
 from hybridsim.project.starter_columns import Kind, read_name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.data.words import listed
+from hybridsim.core.words import listed
 from hybridsim.project.starter import Measured, Starter, relative
 from hybridsim.project.starter_columns import Kind
 from hybridsim.project.starter_match import slides

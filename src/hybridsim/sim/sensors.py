@@ -12,7 +12,6 @@ knows of no other time; who compares a motion with measurements does that.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import equinox as eqx
 import jax
@@ -23,6 +22,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.words import advice
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
@@ -158,9 +158,7 @@ def _frame_place(address: str, sim: Simulator) -> Place:
         raise TapError(f"cannot read the address {address!r}; write frame.position[NAME].x, .y or .z")
     frames = sim.model.topology.frame_names
     if name not in frames:
-        close = get_close_matches(name, frames, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(frames) or 'none'}"
-        raise TapError(f"{address!r}: no frame or site is named {name!r}; {hint}")
+        raise TapError(f"{address!r}: no frame or site is named {name!r}; {advice(name, frames)}")
     return Place(FRAME, 3 * frames.index(name) + ".x .y .z".split().index(component))
 
 

@@ -7,10 +7,10 @@ separated by commas, all if left out), and a selection of components by name or 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from hybridsim.core.errors import TapError
+from hybridsim.core.words import advice
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
 _PATTERN = re.compile(r"^(?P<name>[a-z_]+\.[A-Za-z_]\w*)(\[(?P<rows>[^\[\]]*)\])?(\.(?P<components>[\w.]+))?$")
@@ -71,11 +71,11 @@ def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
     group, _, rest = name.partition(".")
     if group == USER_INPUT:
         if rest not in inputs:
-            raise TapError(f"{address!r}: no user input named {rest!r}{_nearest(rest, inputs)}")
+            raise TapError(f"{address!r}: no user input named {rest!r}; {advice(rest, inputs)}")
         components = tuple(str(i) for i in range(inputs[rest])) if inputs[rest] > 1 else ()
         return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.INPUT)
     if name not in BY_NAME:
-        raise TapError(f"{address!r}: there is no quantity {name!r}{_nearest(name, BY_NAME)}")
+        raise TapError(f"{address!r}: there is no quantity {name!r}; {advice(name, BY_NAME)}")
     return BY_NAME[name]
 
 
@@ -89,7 +89,7 @@ def _rows(patterns: str | None, names: Sequence[str], address: str) -> tuple[int
         found = found or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
         if not found:
             joints = list(dict.fromkeys(name.partition(".")[0] for name in names))
-            raise TapError(f"{address!r}: nothing is named {pattern!r}{_nearest(pattern, [*names, *joints])}")
+            raise TapError(f"{address!r}: nothing is named {pattern!r}; {advice(pattern, [*names, *joints])}")
         chosen += [i for i in found if i not in chosen]
     return tuple(chosen)
 
@@ -100,13 +100,5 @@ def _components(wanted: str | None, names: Sequence[str], address: str) -> tuple
     found = tuple(i for i, name in enumerate(names) if name == wanted or name.startswith(f"{wanted}."))
     if not found:
         groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
-        raise TapError(f"{address!r}: there is no component {wanted!r}{_nearest(wanted, [*names, *groups])}")
+        raise TapError(f"{address!r}: there is no component {wanted!r}; {advice(wanted, [*names, *groups])}")
     return found
-
-
-def _nearest(word: str, valid) -> str:
-    valid = list(dict.fromkeys(valid))
-    if not valid:
-        return "; there are none"
-    close = get_close_matches(word, valid, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(close)}?" if close else f"; valid are {', '.join(valid)}"
