@@ -1,5 +1,7 @@
 """Two setups in which every entry of the catalogue is there and does something."""
 
+import equinox as eqx
+import numpy as np
 import pytest
 
 from hybridsim.contact.impulse import ImpulseContact
@@ -71,6 +73,7 @@ def lagging(arm) -> Setup:
 def _ball() -> ModelBuilder:
     robot = ModelBuilder("ball").passive()
     surface = {"friction": 0.6, "restitution": 0.3, "recovery_time": 0.03, "softness": 0.2}
+    surface |= {"stiffness": 2e4, "damping": 300.0}
     home = (0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0)
     robot.add_body("ball", joint="root", kind="free", mass=1.0, inertia=(0.01, 0.012, 0.015), home=home)
     robot.add_geom("ball", "sphere", (0.1,), name="hull", at=(0.01, 0.02, 0.0), **surface)
@@ -88,4 +91,12 @@ def ball_model():
 def ball(ball_model) -> Setup:
     """That sphere with impulse contact."""
     sim = Simulator(ball_model, contact=ImpulseContact(cfm=0.01, sweeps=1), backend="xla")
+    return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
+
+
+@pytest.fixture(scope="session")
+def soft_ball(ball_model) -> Setup:
+    """That sphere with compliant contact, which takes its numbers from the surfaces."""
+    model = eqx.tree_at(lambda m: m.geometry.restitution, ball_model, np.zeros(2))  # it has no use for one
+    sim = Simulator(model, contact="compliant", backend="xla")
     return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))

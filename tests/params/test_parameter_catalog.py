@@ -128,6 +128,25 @@ def test_surfaces_and_shapes_do_something_where_bodies_touch(ball):
         assert acts(ball, changed(ball, name), BALL_SITUATIONS), name
 
 
+def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
+    names = [f"geometry.{field}[{shape}]" for field in ("stiffness", "damping") for shape in ("hull", "floor")]
+    space = ParameterSpace(soft_ball, [Free(name) for name in names])
+    assert [row.unit for row in space.table(space.start)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
+    for name in names:
+        assert list(differences(soft_ball, changed(soft_ball, name)).values()) == [1], name
+
+    def height(theta):
+        sim = space.put(soft_ball, theta).sim
+        q, qd, _ = BALL_SITUATIONS[0]
+        state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (jnp.asarray(q), jnp.asarray(qd)))
+        return rollout(sim, state, steps=STEPS).q[-1, 2]
+
+    slopes = np.asarray(jax.grad(height)(jnp.asarray(space.start)))
+    # a stiffer contact pushes up more, a stronger damper holds back what it pushes up
+    assert (slopes[:2] > 0.0).all() and (np.abs(slopes[2:]) > 0.0).all()
+    assert slopes[0] == slopes[1] and slopes[2] == slopes[3]  # the same springs in series
+
+
 def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
     geometry = replace(ball.sim.model.geometry, friction_pairs=(("hull", "floor"),), pair_friction=np.array([0.4]))
     sim = Simulator(replace(ball.sim.model, geometry=geometry), contact="impulse")
@@ -145,7 +164,7 @@ def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
             ["friction", "restitution", "softness", "cfm", "stabilisation.time"],
         ),
         (
-            CompliantContact(friction=0.5, stiffness=1e4, law=Andersson(transition=0.5)),
+            CompliantContact(friction=0.5, stiffness=1e4, damping=1e4, law=Andersson(transition=0.5)),
             ["friction", "stiffness", "damping", "exponent"]
             + [f"law.{field}" for field in ("transition", "static", "stribeck", "exponent")],
         ),

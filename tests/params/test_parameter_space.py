@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from hybridsim.contact.compliant import CompliantContact
 from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.core.errors import ParameterError
 from hybridsim.models import double_pendulum, quadruped
@@ -283,6 +284,22 @@ def test_friction_that_impulse_contact_has_no_row_for_is_refused():
         setup, Free("joint.friction[FR_hip_joint]")
     )
     ParameterSpace(setup, [Free("joint.lower[FR_hip_joint]")])
+
+
+def test_stiffness_that_contact_takes_from_elsewhere_is_refused(soft_ball):
+    assert "takes its stiffness from the surfaces; free geometry.stiffness" in refused(
+        soft_ball, Free("contact.stiffness[hull|floor]")
+    )
+    own = CompliantContact(stiffness=1e5)
+    setup = Setup(Simulator(soft_ball.sim.model, contact=own, backend="xla"), soft_ball.sensors)
+    assert "no contact takes its stiffness from this surface" in refused(setup, Free("geometry.stiffness[hull]"))
+    ParameterSpace(setup, [Free("contact.stiffness[hull|floor]"), Free("geometry.damping[hull]")])
+
+
+def test_a_surface_has_a_stiffness_above_zero(soft_ball):
+    space = ParameterSpace(soft_ball, [Free("geometry.stiffness[hull]"), Free("geometry.damping[hull]")])
+    stiffness, damping = space.table(space.start)
+    assert 0.0 < stiffness.lower < 1.0 and damping.lower == 0.0
 
 
 def test_wrong_lengths_and_traced_setups_are_refused(arm, space):

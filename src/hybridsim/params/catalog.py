@@ -97,9 +97,8 @@ def _actuator(name: str, unit: str, text: str, **more) -> Parameter:
     return Parameter(f"actuator.{name}", Rows.ACTUATOR, unit, text, f"sim.model.actuator.{name}", **more)
 
 
-def _surface(name: str, unit: str, text: str, **more) -> Parameter:
-    path = f"sim.model.geometry.{name}"
-    return Parameter(f"geometry.{name}", Rows.SHAPE, unit, text, path, floor=Floor.ZERO, **more)
+def _surface(name: str, unit: str, text: str, floor: Floor = Floor.ZERO, **more) -> Parameter:
+    return Parameter(f"geometry.{name}", Rows.SHAPE, unit, text, f"sim.model.geometry.{name}", floor=floor, **more)
 
 
 def _pose(name: str, rows: Rows, text: str, path: str) -> Parameter:
@@ -175,6 +174,15 @@ CATALOG: tuple[Parameter, ...] = (
     _surface("restitution", "-", "Speed after an impact by that before.", most=1.0, why="more would add energy"),
     _surface("recovery_time", "s", "Time in which a penetration is undone.", typical=0.01, why="it is a time"),
     _surface("softness", "-", "By how much a contact gives way.", why="a contact that hardens has no answer"),
+    _surface(
+        "stiffness",
+        "N/m",
+        "Stiffness of compliant contact at a depth of 1 mm.",
+        Floor.ABOVE_ZERO,
+        why="nothing rests on a surface without it",
+        typical=1e4,
+    ),
+    _surface("damping", "N·s/m", "Damping of compliant contact at a depth of 1 mm.", why=_ADDS_ENERGY, typical=100.0),
     Parameter(
         "geometry.pair_friction",
         Rows.SHAPE_PAIR,

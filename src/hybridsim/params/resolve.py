@@ -9,16 +9,15 @@ from hybridsim.params.address import coordinates_at
 from hybridsim.params.catalog import Floor, Form
 from hybridsim.params.coordinate import Coordinate, Part, current_values
 from hybridsim.params.free import Free, option_problems
-from hybridsim.params.leaves import Number, leaf_at
+from hybridsim.params.leaves import leaf_at
 from hybridsim.params.maps import Identity, Interval, Log, Map, compact, power_of_two
 from hybridsim.params.setup import Setup
+from hybridsim.params.without_effect import without_effect
 
 LEAST_SHARE = 1e-6
 """Share of its start down to which a number may fall that must stay above zero."""
 SAME = 1e-9
 """Relative difference up to which tied numbers count as the same."""
-CONSTRAINED = {"friction": "rubbing", "breakaway": "rubbing", "lower": "limited", "upper": "limited"}
-"""Parameters of joints that impulse contact makes rows of its problem, where the model has any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ def resolved(free: Free, setup: Setup) -> Resolved | list[str]:
     if problems:
         return problems
     coordinates = tuple(c for group in found for c in group)
-    problems = [*_unfit(free, coordinates), *_without_effect(coordinates, setup)]
+    problems = [*_unfit(free, coordinates), *without_effect(coordinates, setup)]
     each = free.tie if isinstance(free.tie, tuple | list) else (1.0,) * len(found)
     factors = np.array([f for f, group in zip(each, found, strict=True) for _ in group], dtype=float)
     start = _start(free, coordinates, factors, setup, problems)
@@ -95,25 +94,6 @@ def _unfit(free: Free, coordinates: tuple[Coordinate, ...]) -> list[str]:
         found.append(f"{what} starts from the model's own; change the model instead of giving start")
     if free.map not in (None, "identity"):
         found.append(f"{what} has a map of its own; leave map={free.map!r} out")
-    return found
-
-
-def _without_effect(coordinates: tuple[Coordinate, ...], setup: Setup) -> list[str]:
-    """Friction and limits of joints that impulse contact has no row for."""
-    contact, found = setup.sim.contact, []
-    rows = getattr(contact, "joints", None)
-    if not contact.bears_joints or rows is None:
-        return []
-    for coordinate in coordinates:
-        group, _, field = coordinate.parameter.name.partition(".")
-        if group != "joint" or field not in CONSTRAINED or not isinstance(coordinate.place, Number):
-            continue
-        if coordinate.place.index not in getattr(rows, CONSTRAINED[field]):
-            what = "dry friction" if CONSTRAINED[field] == "rubbing" else "a limit"
-            found.append(
-                f"{coordinate.name!r} would have no effect: with impulse contact, {what} acts only on joints that have "
-                f"it when the simulator is made; give the joint {what} in the model"
-            )
     return found
 
 
