@@ -235,16 +235,17 @@ def test_simulate_into_a_pipe_that_is_no_file(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_interrupted_simulations_keep_what_they_have(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_simulations_keep_what_they_have(number, code, tmp_path):
     out = tmp_path / "run.csv"
     command = [sys.executable, "-m", "hybridsim", "simulate", "pendulum", "--time", "1e5", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not out.exists() or out.stat().st_size < 10_000:
             time.sleep(0.05)
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, error = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "Traceback" not in error and "written to" in output
     table = np.loadtxt(out, delimiter=",", skiprows=1)
     assert len(table) >= 501 and np.isfinite(table).all()

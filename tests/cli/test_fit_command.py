@@ -120,7 +120,8 @@ def test_what_is_wrong_with_files_is_told_without_a_traceback(file, text, messag
     assert not (tmp_path / "runs").exists()
 
 
-def test_the_first_interrupt_saves_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_saves_and_says_how_to_go_on(number, code, tmp_path):
     project = write_project(tmp_path, LONG)
     record = tmp_path / "runs" / "arm"
     process = subprocess.Popen(
@@ -129,9 +130,9 @@ def test_the_first_interrupt_saves_and_says_how_to_go_on(tmp_path):
     _wait_for(lambda: _lines(record / "history.jsonl") > 5, process)
     # nobody else may write there meanwhile
     assert run(["fit", str(project), "--resume"]) == 1
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    assert process.returncode == code
     assert f"Go on with: hybridsim fit {project} --resume" in said
     assert list(record.glob("checkpoint-*")) and not (record / "result.json").exists()
 

@@ -13,7 +13,6 @@ from hybridsim.core.errors import HybridsimError
 if TYPE_CHECKING:
     from hybridsim.project.fit_run import Outcome
 
-INTERRUPTED = 130
 PROJECTS = {"parameters": "masses and friction fitted", "networks": "with networks for what the model lacks"}
 """What is fitted one after the other, and what that means."""
 SHOWN = "predicted over 1 s"
@@ -38,14 +37,14 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
     """
     folder = _unpacked(out)
     rows: list[tuple[str, Any]] = []
-    with StopRequest(INTERRUPTED) as stop:
+    with StopRequest() as stop:
         for name, meaning in PROJECTS.items():
             if not json:
                 say(f"{folder / name}.toml: {meaning}")
             outcome = _fitted(folder / f"{name}.toml", stop, quiet=json)
             if outcome.result is None:
                 say(f"Stopped. Go on with: hybridsim fit {folder / name}.toml --resume", stderr=True)
-                return INTERRUPTED
+                return stop.exit_code
             score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SHOWN)
             errors = score["in_noise"]
             if not rows:

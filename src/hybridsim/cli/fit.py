@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hybridsim.project.record import Record
     from hybridsim.project.task import Task
 
-DIVERGED, NOT_CONVERGED, INTERRUPTED = 3, 4, 130
+DIVERGED, NOT_CONVERGED = 3, 4
 MOST_ROWS = 40
 """Parameters that are printed; all of them are in the record."""
 
@@ -32,11 +32,11 @@ def fit(
     """Fit the free parameters and networks of a project to its recordings.
 
     Everything goes into the folder of the run: checkpoints while it fits, then the result, the model's file with its
-    new numbers, plots and summary.html. The first Ctrl-C stops after the current step, the second at once; a run that
-    was stopped, killed, or out of disk space goes on with --resume, to the same result.
+    new numbers, plots and summary.html. The first Ctrl-C or SIGTERM stops after the current step, the second at once; a
+    run that was stopped, killed, or out of disk space goes on with --resume, to the same result.
 
     Exit codes: 0 converged, 1 the project, model or data is at fault, 3 the simulation diverges at the start, 4 not
-    converged (there is a result nevertheless), 130 interrupted.
+    converged (there is a result nevertheless), 130 stopped by Ctrl-C, 143 by SIGTERM.
 
     For example:
       hybridsim fit arm.toml
@@ -74,7 +74,7 @@ def fit(
     if check:
         return _checked(task, json)
     outcome, problem = None, ""
-    with StopRequest(INTERRUPTED) as stop, FitProgress(quiet=quiet) as progress:
+    with StopRequest() as stop, FitProgress(quiet=quiet) as progress:
         try:
             outcome = run_fit(
                 task,
@@ -95,7 +95,7 @@ def fit(
         again = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
         stage, step = outcome.place
         _say_or_print(facts, f"Stopped in stage {stage + 1} after step {step}. Go on with: {again}", json)
-        return INTERRUPTED
+        return stop.exit_code
     if json:
         print_json(facts | outcome.result)
     else:

@@ -1,8 +1,8 @@
 """`hybridsim`: the entry point of the command line.
 
 Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation
-diverged, 4 a fit did not converge, 130 interrupted. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json`
-errors are JSON as well.
+diverged, 4 a fit did not converge, 130 stopped by Ctrl-C, 143 by SIGTERM. A traceback is shown only with
+HYBRIDSIM_DEBUG=1. With `--json` errors are JSON as well.
 """
 
 import os

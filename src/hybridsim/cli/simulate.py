@@ -21,7 +21,7 @@ MOST_STEPS = 10**9
 """More are taken for a slip of the pen."""
 PLOTTED_ROWS = 10_000
 """Rows of a motion that are kept for its picture."""
-DIVERGED, INTERRUPTED = 3, 130
+DIVERGED = 3
 
 
 def simulate(
@@ -45,8 +45,8 @@ def simulate(
 ) -> int:
     """Simulate a mechanism from its home configuration and write the motion to a CSV file.
 
-    The file grows with the simulation: after Ctrl-C (exit code 130), or if the simulation diverged (exit code 3), it
-    holds the motion up to that point.
+    The file grows with the simulation: after Ctrl-C (exit code 130), SIGTERM (143), or if the simulation diverged (3),
+    it holds the motion up to that point.
 
     For example:
       hybridsim simulate acrobot --time 2 --out run.csv --plot run.png
@@ -119,7 +119,7 @@ def simulate(
         from hybridsim.viz.plots import require_picture_format
 
         require_picture_format(plot)
-    with MotionLog(out, topology, every=every) as log, StopRequest(INTERRUPTED) as stop:
+    with MotionLog(out, topology, every=every) as log, StopRequest() as stop:
         done, motion, problem = _run(sim, state, commands, steps, log, stop)
     if plot is not None:
         from hybridsim.viz.plots import plot_motion
@@ -143,7 +143,7 @@ def simulate(
         say(f"{mechanism.name}: {counted(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
         if problem:
             say(problem, style="red")
-    return DIVERGED if problem else INTERRUPTED if stop.given else 0
+    return DIVERGED if problem else stop.exit_code
 
 
 def step_count(time: float, dt: float) -> int:
