@@ -43,7 +43,11 @@ def test_a_fit_ends_with_a_result_a_model_and_a_page(fitted):
     assert stored == {key: value for key, value in result.items() if key not in ("record", "interrupted")}
     manifest = json.loads((record / "manifest.json").read_text())
     assert manifest["command"][0] == "hybridsim" and len(manifest["data"]) == 4
-    assert "stage 1/2 step 1: loss" in err and "held-out" in err
+    steps = list(map(json.loads, (record / "history.jsonl").read_text().splitlines()))
+    for number in (1, 2):
+        last = max(step["step"] for step in steps if step["stage"] == number - 1)
+        for step in (1, last):  # both ends of a stage are shown, however quick it is
+            assert re.search(rf"^stage {number}/2 step {step}: loss .*, held-out ", err, re.MULTILINE)
 
 
 def test_a_run_that_is_there_is_left_alone_unless_told(fitted, capsys):

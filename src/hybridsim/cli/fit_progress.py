@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hybridsim.identify.fit import Progress
 
 SECONDS_BETWEEN_LINES = 1.0
-"""Where lines cannot be taken back, there are not more of them than this."""
+"""Where lines cannot be taken back, there are not more of them than this, but for the first and last of a stage."""
 
 
 class FitProgress:
@@ -29,6 +29,7 @@ class FitProgress:
         self._stage, self._begun = -1, (0, 0.0)
         self._held_out: float | None = None
         self._next_line = 0.0
+        self._unsaid = ""
 
     def __enter__(self) -> "FitProgress":
         self._bar.start()
@@ -38,6 +39,7 @@ class FitProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        self._say_what_is_left()
 
     def tell(self, text: str) -> None:
         """Say something that is not progress."""
@@ -52,6 +54,7 @@ class FitProgress:
         """
         is_new = progress.stage != self._stage
         if is_new:
+            self._say_what_is_left()
             # the first step of a stage may have waited for a compiler
             self._stage, self._begun, self._held_out = progress.stage, (progress.step, progress.seconds), None
         self._held_out = self._held_out if held_out is None else held_out
@@ -60,9 +63,17 @@ class FitProgress:
         if self._live:
             total = progress.most_steps
             self._bar.update(self._task, description=where, total=total, completed=progress.step, numbers=numbers)
-        elif not self._quiet and (is_new or time.monotonic() >= self._next_line):
-            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
-            self._console.print(f"{where}: {numbers}", soft_wrap=True)
+        elif not self._quiet:
+            self._unsaid = f"{where}: {numbers}"
+            if is_new or time.monotonic() >= self._next_line:
+                self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+                self._say_what_is_left()
+
+    def _say_what_is_left(self) -> None:
+        """How a stage ended is said however soon that was."""
+        if self._unsaid:
+            self._console.print(self._unsaid, soft_wrap=True)
+        self._unsaid = ""
 
     def _numbers(self, progress: "Progress") -> str:
         parts = [f"loss {progress.cost:.6g}", f"rms {progress.rms:.4g} × noise"]

@@ -82,7 +82,7 @@ def run_fit(
         def watched(progress: Progress) -> None:
             nonlocal place
             place = (progress.stage, progress.step)
-            held_out = gap.after(progress)
+            held_out = gap.after(progress, is_last=progress.stage in keeper.ends)
             history.add(
                 Step(progress.stage, progress.step, progress.cost, progress.rms, held_out, round(progress.seconds, 3))
             )

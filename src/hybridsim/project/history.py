@@ -18,7 +18,7 @@ class Step:
     rms: float | None = None
     """Root mean square residual over the training runs, in standard deviations of the noise."""
     held_out_rms: float | None = None
-    """Of the runs that the fit does not see; told now and then only."""
+    """Of the runs that the fit does not see; told now and then, and after the last step of a stage."""
     seconds: float | None = None
     """Since the process began to fit."""
 
