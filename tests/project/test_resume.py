@@ -13,6 +13,7 @@ import pytest
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.adam import Adam
 from hybridsim.identify.lbfgs import LBFGS
+from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Stage
 from hybridsim.project import fit_run
 from hybridsim.project import keeper as keepers
@@ -76,6 +77,46 @@ def test_the_record_of_a_run_that_was_stopped_is_that_of_one_that_was_not(tmp_pa
     run_fit(task, parts, mode="resume")
     assert parts.result_file.read_bytes() == whole.result_file.read_bytes()
     assert (parts.folder / "identified.urdf").read_bytes() == (whole.folder / "identified.urdf").read_bytes()
+
+
+class Killed(BaseException):
+    """Ends a fit where it is, as a kill does."""
+
+
+KILLS = {
+    "after the last step of the first stage": (0, "last"),
+    "after the first step behind a stage without any": (2, 1),
+    "after the last step of all": (2, "last"),
+}
+
+
+@pytest.mark.parametrize("place", KILLS.values(), ids=KILLS)
+def test_a_run_that_was_killed_between_stages_tells_how_all_of_them_ended(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
+    monkeypatch.setattr(keepers, "SHARE", 1e9)  # every step is written
+    # the second stage has nothing to do: it is the first one again, with a slope that counts as none
+    content = LevenbergMarquardt(slope_tolerance=1e-3)
+    task = arm_task(tmp_path, stages=(Stage(window=0.25), Stage(window=0.25, solver=content), Stage(window=0.75)))
+    whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
+    run_fit(task, whole)
+    expected = whole.result()
+    assert [stage["steps"] > 0 for stage in expected["stages"]] == [True, False, True]
+    stage, step = place
+    step = expected["stages"][stage]["steps"] if step == "last" else step
+
+    def kill(progress, held_out):
+        if (progress.stage, progress.step) == (stage, step):
+            raise Killed
+
+    with pytest.raises(Killed):
+        run_fit(task, parts, watch=kill)
+    run_fit(task, parts, mode="resume")
+    found = parts.result()
+    assert found.keys() == expected.keys()
+    for field, value in expected.items():
+        assert found[field] == value, field
+    words = [stage["words"] for stage in expected["stages"]]
+    assert all(parts.summary_file.read_text(encoding="utf-8").count(text) for text in words)
 
 
 def test_a_run_that_was_killed_before_it_was_written_up_is_not_fitted_again(tmp_path, fit_only):

@@ -92,7 +92,7 @@ def run_fit(
         keeper.flush()
         if fitted.stopped:
             return Outcome(fitted, None, place)
-        found = _write_up(task, record, fitted, _ends(task, keeper, fitted), history.read())
+        found = _write_up(task, record, fitted, keeper.ends, history.read())
         return Outcome(fitted, found, place)
 
 
@@ -119,14 +119,6 @@ def _rewind(history: History, keeper: FolderKeeper, tell: Callable[[str], None])
     tell(f"Going on with stage {found.stage + 1} after step {step}.")
     history.cut(Step(found.stage, step, cost))
     return (found.stage, step)
-
-
-def _ends(task: Task, keeper: FolderKeeper, fitted: Fitted) -> dict[int, StageEnd]:
-    """How every stage ended: also those that ended before this process began, and those that made no step."""
-    done = len(task.stages) - len(fitted.verdicts)
-    made_here = zip(fitted.costs, fitted.verdicts, strict=True)
-    ends = {done + k: StageEnd(cost, verdict, 0) for k, (cost, verdict) in enumerate(made_here)}
-    return ends | keeper.ends
 
 
 def _write_up(
