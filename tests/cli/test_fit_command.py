@@ -59,13 +59,23 @@ def test_a_run_that_is_there_is_left_alone_unless_told(fitted, capsys):
     assert (project.parent / "runs" / "arm" / "result.json").read_bytes() == before
 
 
-def test_resuming_a_finished_run_shows_its_result(fitted, capsys):
+def test_resuming_a_finished_run_shows_its_result_and_changes_nothing(fitted, capsys):
     project, *_ = fitted
+    before = _contents(project.parent)
     assert run(["fit", str(project), "--resume", "--quiet"]) == 0
+    assert _contents(project.parent) == before
     shown = capsys.readouterr()
     assert "arm: converged" in shown.out and "body.mass[upper]" in shown.out and "summary.html" in shown.out
     assert "held-out runs, predicted over 1 s" in shown.out
-    assert re.fullmatch(r"Going on with stage 2 after step \d+\.\n", shown.err)
+    assert shown.err == f"The run in {project.parent / 'runs' / 'arm'} is complete; --fresh starts it again.\n"
+    assert run(["fit", str(project), "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "converged"
+
+
+def _contents(folder) -> dict:
+    """Everything in a folder, and when it was written."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
 def test_a_run_is_not_resumed_with_other_data(fitted, capsys):
@@ -93,6 +103,8 @@ def test_a_fit_that_runs_out_of_steps_has_a_result_and_its_own_code(tmp_path, ca
     project = write_project(tmp_path, PROJECT + "solver = { name = 'lm', most_steps = 1 }\n")
     assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--quiet"]) == 4
     assert "out of steps" in capsys.readouterr().out
+    assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--resume"]) == 4
+    assert "is complete" in capsys.readouterr().err
     result = json.loads((tmp_path / "elsewhere" / "result.json").read_text())
     assert result["status"] == "not converged" and not (tmp_path / "runs").exists()
 

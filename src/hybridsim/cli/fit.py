@@ -45,7 +45,7 @@ def fit(
 
     Args:
         project: project file; `hybridsim init` writes one.
-        resume: go on with a run that did not finish; start it, if there is none.
+        resume: go on with a run that did not finish; start it, if there is none; show its result, if it is complete.
         fresh: delete an earlier run and start again.
         out: folder of the run; the project says so, and runs/NAME beside it by default.
         check: read and check project, model and data, say what would be fitted and what the data cannot tell, and stop.

@@ -36,7 +36,8 @@ from hybridsim.project.writing import write_file, write_json
 class Outcome(NamedTuple):
     """What a run came to."""
 
-    fitted: Fitted
+    fitted: Fitted | None
+    """None if the run was complete already: all that is known of it is its result."""
     result: dict[str, Any] | None
     """What `result.json` holds; none if somebody stopped the fit."""
     place: tuple[int, int]
@@ -59,18 +60,23 @@ def run_fit(
         task: what to fit.
         record: where to write.
         mode: `new` refuses a record that is there already, `resume` goes on with it or begins if there is none, and
-            `fresh` deletes it first.
+            `fresh` deletes it first. A record that is complete is not resumed: nothing in it changes.
         command: that started the run, for the record.
         watch: told after every step how the fit goes, and the error of the held-out runs in standard deviations of the
             noise, where it was looked at.
         stop: asked before every step; the fit can be resumed from there.
         tell: told what a user should know.
     """
+    now = manifest(task, command)
+    if mode == "resume" and record.is_complete:
+        _check_unchanged(record, now, tell)
+        tell(f"The run in {record.folder} is complete; --fresh starts it again.")
+        found = record.result()
+        return Outcome(None, found, (len(task.stages) - 1, found["stages"][-1]["steps"]))
     record.make_folder()
     with RecordLock(record.folder):
         record.check_mode(mode)
         record.tidy()
-        now = manifest(task, command)
         if mode == "resume" and record.exists:
             _check_unchanged(record, now, tell)
         else:

@@ -60,6 +60,11 @@ class Record:
         """Has a run begun here?"""
         return self.manifest_file.exists()
 
+    @property
+    def is_complete(self) -> bool:
+        """Has a run ended here? Its result is written last."""
+        return self.exists and self.result_file.exists()
+
     def make_folder(self) -> None:
         """Make the folder, if there is none.
 
@@ -81,7 +86,7 @@ class Record:
         """Raise if there is a run already and nobody said what to do with it."""
         if mode != "new" or not self.exists:
             return
-        state = "finished" if self.result_file.exists() else "unfinished"
+        state = "finished" if self.is_complete else "unfinished"
         raise HybridsimError(
             f"{self.folder} holds a run already ({state}): --resume goes on with it, --fresh deletes it and starts "
             "again, and --out writes to another folder"
