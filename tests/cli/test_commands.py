@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -255,6 +256,20 @@ def test_a_reader_that_leaves_is_no_error():
     command = f"{sys.executable} -m hybridsim taps quadruped | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""
+
+
+def test_help_of_everything_has_examples(capsys):
+    for option in ("--help", "-h"):
+        assert run([option]) == 0
+        shown = capsys.readouterr().out
+        assert "For example:" in shown and len(shown.splitlines()) < 40
+    commands = re.findall(r"^  ([a-z-]+) +[A-Z]", shown, re.MULTILINE)
+    assert len(commands) == 10 and "export-c" in commands
+    for command in commands:
+        with pytest.raises(SystemExit) as ended:
+            run([command, "--help"])
+        shown = capsys.readouterr().out
+        assert ended.value.code == 0 and f"For example:\n  hybridsim {command}" in shown
 
 
 def test_version(capsys):

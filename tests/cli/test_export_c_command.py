@@ -80,10 +80,3 @@ def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
     assert run(["export-c", *arguments, "--json"]) == 1
     assert message in json.loads(capsys.readouterr().out)["error"]
     assert not (tmp_path / "step.c").exists() and (tmp_path / "model.h").read_text() == URDF
-
-
-def test_help_shows_examples(capsys):
-    with pytest.raises(SystemExit):
-        run(["export-c", "--help"])
-    shown = capsys.readouterr().out
-    assert "hybridsim export-c double_pendulum" in shown and "gcc -std=c99" in shown and "--no-fma" in shown

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from hybridsim.cli.fit_check import checked
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import DivergedError, HybridsimError
@@ -13,7 +14,6 @@ from hybridsim.core.words import counted
 
 if TYPE_CHECKING:
     from hybridsim.project.record import Record
-    from hybridsim.project.task import Task
 
 DIVERGED, NOT_CONVERGED = 3, 4
 MOST_ROWS = 40
@@ -40,6 +40,7 @@ def fit(
 
     For example:
       hybridsim fit arm.toml
+      hybridsim fit arm.toml --check
       hybridsim fit arm.toml --resume
       hybridsim fit arm.toml --fresh --out runs/second_try
 
@@ -72,7 +73,7 @@ def fit(
     print_problems(built.doubts, stderr=True)
     task = task_of(built)
     if check:
-        return _checked(task, json)
+        return checked(task, json)
     outcome, problem = None, ""
     with StopRequest() as stop, FitProgress(quiet=quiet) as progress:
         try:
@@ -108,41 +109,6 @@ def _say_or_print(facts: dict[str, Any], text: str, json: bool) -> None:
         print_json(facts)
     else:
         say(text, stderr=True)
-
-
-def _checked(task: "Task", json: bool) -> int:
-    """Say what would be fitted, and what the data cannot tell about it."""
-    from hybridsim.identify.check import check
-
-    problem = task.problem
-    objective, _ = problem.objective(task.stages[-1])
-    found = check(objective, objective.point(problem.space.start))
-    facts = {
-        "name": task.name,
-        "model": task.model,
-        "training": [run.name for run in problem.train],
-        "held_out": [run.name for run in problem.held_out],
-        "channels": list(problem.measured.noise),
-        "parameters": list(problem.space.labels),
-        "stages": len(task.stages),
-        "identifiable": found.is_identifiable,
-        "rank": found.rank,
-        "condition": found.condition,
-        "remarks": found.sentences(),
-    }
-    if json:
-        print_json(facts)
-        return 0
-    say(
-        f"{task.name} can be fitted: {counted(problem.space.size, 'free number')} of {task.model}, "
-        f"{counted(len(problem.measured.noise), 'channel')}, {counted(len(problem.train), 'run')} for training, "
-        f"{len(problem.held_out)} held out, {counted(len(task.stages), 'stage')}"
-    )
-    for sentence in found.sentences():
-        say(sentence, style="yellow")
-    if found.is_identifiable:
-        say(f"all {problem.space.size} numbers can be told by this data (condition {found.condition:.2g})")
-    return 0
 
 
 def _print(result: dict[str, Any], record: "Record") -> None:

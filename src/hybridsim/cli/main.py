@@ -1,8 +1,6 @@
 """`hybridsim`: the entry point of the command line.
 
-Exit codes: 0 all is well, 1 the model or the data is at fault, 2 the command was used wrongly, 3 the simulation
-diverged, 4 a fit did not converge, 130 stopped by Ctrl-C, 143 by SIGTERM. A traceback is shown only with
-HYBRIDSIM_DEBUG=1. With `--json` errors are JSON as well.
+Exit codes are in `overview.py`. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json` errors are JSON, too.
 """
 
 import os
@@ -56,6 +54,7 @@ def _dispatch(arguments: list[str]) -> int:
     from hybridsim.cli.export_c import export_c
     from hybridsim.cli.fit import fit
     from hybridsim.cli.init import init
+    from hybridsim.cli.overview import ABOUT, overview
     from hybridsim.cli.predict import predict
     from hybridsim.cli.simulate import simulate
     from hybridsim.cli.taps import taps
@@ -63,11 +62,14 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
+    commands = (demo, check, taps, simulate, init, fit, predict, convert, export_c, cache)
+    if arguments in (["--help"], ["-h"]):
+        print(overview(commands))
+        return 0
     app = SubcommandApp()
-    for command in (demo, check, taps, simulate, init, fit, predict, convert, export_c, cache):
+    for command in commands:
         app.command(command)
-    description = "Robot simulation that fits physics and neural networks to recorded motion."
-    return int(app.cli(prog="hybridsim", description=description, args=arguments) or 0)
+    return int(app.cli(prog="hybridsim", description=ABOUT, args=arguments) or 0)
 
 
 def _failed(error: HybridsimError, as_json: bool) -> int:
