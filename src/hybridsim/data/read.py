@@ -31,6 +31,8 @@ OTHER_FORMATS = {
     (".gz", ".zip", ".zst", ".xz", ".bz2"): "unpack it first",
 }
 """What to do with files that cannot be read."""
+GIT_LFS = b"version https://git-lfs.github.com/spec/"
+"""How pointers of Git LFS begin."""
 
 
 def read_table(path: str | Path, *, group: str = "", run: int | None = None, run_starts: str = "") -> Table:
@@ -70,6 +72,7 @@ def inspect_tables(path: str | Path, *, group: str = "", run: WhichRun = None, r
     path = Path(path)
     kind = _format(path)
     sha256 = sha256_of(path)
+    _refuse_pointers(path)
     if group and kind not in ("hdf5", "mcap"):
         fix = "leave the group out; only HDF5 and MCAP files have groups"
         raise DataError([Problem(f"there is no group {group!r}", fix, str(path), code="data.group", element=group)])
@@ -97,6 +100,10 @@ def sha256_of(path: Path) -> str:
         DataError: the file is not there or cannot be read.
     """
     try:
+        # what it holds is read several times, and a pipe without a writer would keep us waiting for ever
+        if path.exists() and not path.is_file() and not path.is_dir():
+            message = "this is a pipe or a device, not a file"
+            raise DataError([Problem(message, "save what it gives to a file", str(path), code="file.special")])
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
@@ -106,7 +113,7 @@ def sha256_of(path: Path) -> str:
     except OSError as error:
         reason = error.strerror or str(error)
         problem = Problem(
-            f"the file cannot be read: {reason}", "check its permissions", str(path), code="file.unreadable"
+            f"the file cannot be read: {reason}", "check path and permissions", str(path), code="file.unreadable"
         )
     raise DataError([problem])
 
@@ -124,6 +131,14 @@ def _format(path: Path) -> str:
     )
     message = f"the file has the ending {suffix!r}, which is none of {known}"
     raise DataError([Problem(message, fix, str(path), code="data.format")])
+
+
+def _refuse_pointers(path: Path) -> None:
+    """Raise for what Git LFS leaves in the place of a large file that was not fetched."""
+    with path.open("rb") as stream:
+        if stream.read(len(GIT_LFS)) == GIT_LFS:
+            message = "this is a pointer of Git LFS, not the recording itself"
+            raise DataError([Problem(message, "fetch it with `git lfs pull`", str(path), code="data.format")])
 
 
 def _similar_file(path: Path) -> str:

@@ -75,10 +75,20 @@ class _Lines:
             try:
                 yield from stream
             except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                message = f"the file is not text in UTF-8: it has the byte 0x{byte:02x} after line {self._number}"
+                message = f"the file is not text in UTF-8: it has the byte 0x{error.object[error.start]:02x}"
                 fix = "save it as UTF-8; spreadsheets offer this when saving as CSV"
-                raise DataError([Problem(message, fix, str(self._path), code="data.format")]) from None
+                raise DataError([self._problem(f"{message} in line {self._line_of_damage()}", fix)]) from None
+
+    def _line_of_damage(self) -> int:
+        """Number of the first line that is not UTF-8; a text is decoded many lines at a time."""
+        with self._path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.decode(errors="replace").encode() != line:
+                    return number
+        return self._number
+
+    def _problem(self, message: str, fix: str) -> Problem:
+        return Problem(message, fix, str(self._path), code="data.format")
 
     def first(self) -> tuple[int, str]:
         """The first line that is neither blank nor a comment."""

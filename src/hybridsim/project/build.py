@@ -22,6 +22,9 @@ from hybridsim.project.load import Project, in_order
 from hybridsim.sim.sensors import Sensors
 from hybridsim.taps.blueprint import Blueprint
 
+MOST_STEPS = 10**8
+"""More, of a single run, are taken for a slip of the pen."""
+
 
 @dataclass(frozen=True, eq=False)
 class Built:
@@ -58,7 +61,7 @@ def build(project: Project) -> Built:
     if errors or data is None or setup is None or space is None:
         raise ProjectError(in_order(errors))
     measured = _measured(project, data.noise, actuators)
-    _check_times(project, [*data.train, *data.held_out], measured)
+    _check_times(project, [*data.train, *data.held_out], measured, float(setup.sim.dt))
     runs = (*data.train, *data.held_out)
     found += [replace(doubt, fix=in_project_words(doubt.fix)) for run in runs for doubt in run.problems]
     sources = dict.fromkeys(source for run in runs for source in run.sources)
@@ -116,16 +119,36 @@ def _measured(project: Project, noise: dict[str, float], actuators: dict[str, st
     return Measured(noise, commands, user)
 
 
-def _check_times(project: Project, runs: list[Recording], measured: Measured) -> None:
-    problems = []
+def _check_times(project: Project, runs: list[Recording], measured: Measured, dt: float) -> None:
+    """Raise where runs, windows and time steps cannot go together; most often a unit of time is wrong."""
+    place, problems, seconds = project.place, [], {}
     for run in runs:
         try:
-            span(run, measured)
+            begin, end = span(run, measured)
+            seconds[run.name] = end - begin
         except HybridsimError as error:
             fix = "check the time columns of its channels and their unit"
-            problems.append(project.place.problem(("data", "files"), str(error), fix, "project.file"))
+            problems.append(place.problem(("data", "files"), str(error), fix, "project.file"))
+    if seconds:
+        # others may be short: pieces between gaps often are
+        longest = max(seconds, key=lambda name: seconds[name])
+        if message := _steps_problem(f"run {longest!r}", seconds[longest], dt):
+            fix = "check the time step, and the time column and its unit"
+            problems.append(place.problem(("model", "dt"), message, fix, "project.times"))
+    for number, stage in enumerate(project.content.stage):
+        if stage.window and (message := _steps_problem("a window", stage.window, dt)):
+            fix = "choose another length; 0 is for single steps"
+            problems.append(place.problem(("stage", number, "window"), message, fix, "project.times"))
     if problems:
         raise ProjectError(problems)
+
+
+def _steps_problem(what: str, seconds: float, dt: float) -> str:
+    """What is wrong with simulating so long a time in such steps; empty if nothing is."""
+    if seconds < dt:
+        return f"{what} takes {seconds:.3g} s, less than a time step of {dt:.3g} s"
+    # not by a division, which may overflow
+    return f"{what} of {seconds:.3g} s has too many time steps of {dt:.3g} s" if seconds > MOST_STEPS * dt else ""
 
 
 def _warn_of_unread(project: Project, found: list[Problem]) -> None:

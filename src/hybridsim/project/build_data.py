@@ -28,7 +28,7 @@ FINEST = 1e-6
 """Least noise that is believed, by the spread of a channel: what is finer is arithmetic, not measurement."""
 OF_COLUMN = ("data.missing_column", "data.array", "data.object", "data.text")
 """Problems of data that begin with the wrong name of a column."""
-OF_FILE = ("file.missing", "file.directory", "data.format")
+OF_FILE = ("file.missing", "file.directory", "file.special", "data.format")
 """Problems of data that begin with the wrong name of a file."""
 
 Split = tuple[list[Recording], list[Recording]]
@@ -179,6 +179,8 @@ def _way_to_blame(problem: Problem, project: Project) -> Way:
         named = (names if isinstance(names, tuple) else (names,) for names in project.content.data.files)
         paths = ((("data", "files", k), str(project.folder / name)) for k, names in enumerate(named) for name in names)
         return next((way for way, path in paths if path == problem.file), ())
+    if problem.code == "data.gap":
+        return ("data", "longest_gap")
     if problem.code == "data.run":
         return ("data", "run_starts" if project.content.data.run_starts else "several")
     if problem.code == "data.group":

@@ -130,7 +130,7 @@ def _text(path: Path) -> str:
         problem = Problem("this is a folder", "name the project file in it", str(path), code="file.directory")
     except OSError as error:
         message = f"the file cannot be read: {error.strerror or error}"
-        problem = Problem(message, "check its permissions", str(path), code="file.unreadable")
+        problem = Problem(message, "check path and permissions", str(path), code="file.unreadable")
     else:
         if len(raw) > MOST_BYTES:
             message = f"the file has {len(raw)} bytes, more than the {MOST_BYTES} that a project may have"
@@ -153,6 +153,8 @@ def _parsed(text: str, file: str) -> dict[str, Any]:
         reason, number = found.groups() if found else (str(error), None)
         line = int(number) if number else max(len(lines), 1)
         message, fix = f"this is not TOML: {_lowered(reason)}", _syntax_advice(lines, line)
+        if re.match("cannot overwrite a value|duplicate inline table key", _lowered(reason)):
+            fix = "the key is there twice; leave one of them out"
     except RecursionError:
         message, fix, line = "tables and lists are nested too deeply", "write sections and keys", 1
     raise ProjectError([Problem(message, fix, file, line, code="project.syntax")])
