@@ -120,6 +120,8 @@ def fit(
                 start = carried_over(last[0], last[1], objective, start)
             state = solver.init(objective, fitted_starts(objective, start))
             _check_start(state, objective, guess)
+            if keeper and solver.is_done(state):
+                keeper.save(Checkpoint(number, solver.kept(state)))
         while not solver.is_done(state) and not stop():
             state = solver.step(objective, state)
             if keeper:

@@ -124,12 +124,19 @@ def predicted(
     return _judged(objective.reweighted(np.where(late, weight, 0.0)), point)
 
 
-def calibrated(objective: Objective, point: Point) -> Point:
-    """The point with starts, and numbers of runs, that fit best; what is common to all runs stays as it is."""
-    point = fitted_starts(objective, point)
+def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, growing: bool = True) -> Point:
+    """The point with starts, and numbers of runs, that fit best; what is common to all runs stays as it is.
+
+    Args:
+        objective: of windows of these runs.
+        point: to begin with.
+        most_steps: of the solvers.
+        growing: fit the beginnings of the windows first?
+    """
+    point = fitted_starts(objective, point, most_steps=most_steps, growing=growing)
     if not objective.layout.has_own:
         return point
-    solver = LevenbergMarquardt(hold_common=True)
+    solver = LevenbergMarquardt(hold_common=True, most_steps=most_steps)
     state = solver.init(objective, point)
     while not solver.is_done(state):
         state = solver.step(objective, state)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from hybridsim.identify.fit import Progress
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.start_fit import fitted_starts
+from hybridsim.identify.score import calibrated
 
 SHARE, MOST = 0.1, 0.25
 """Shares of a fit's time that looking at held-out runs may take: usually, and at the steps 1, 2, 4, 8 and so on of a
@@ -63,8 +63,10 @@ class HeldOutGap:
             self._objective, _ = self._problem.objective(alone, self._problem.held_out)
             self._stage, self._point, steps = stage, self._objective.point(theta), FIRST_STEPS
         else:
-            self._point, steps = self._point._replace(theta=np.array(theta)[None]), NEXT_STEPS
-        self._point = fitted_starts(self._objective, self._point, most_steps=steps)
+            layout, known = self._objective.layout, self._point.theta
+            common = np.where(layout.is_common, layout.lengthened(np.array(theta)[None]), known)
+            self._point, steps = self._point._replace(theta=common), NEXT_STEPS
+        self._point = calibrated(self._objective, self._point, most_steps=steps, growing=steps == FIRST_STEPS)
         return rms_in_noise(self._objective, self._point)
 
 

@@ -15,7 +15,6 @@ from hybridsim.project.scoring import HELD_OUT, Comparison, by_channel, in_noise
 from hybridsim.project.task import Task
 
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
-FLAT = "nothing to do: there was no slope at its start"
 
 
 def result(
@@ -30,14 +29,13 @@ def result(
     Args:
         task: what was fitted.
         fitted: what was found.
-        ends: how the stages ended; a stage that made no step has none.
+        ends: how the stages ended.
         comparisons: scores before and after.
         model: what was written of the identified model, if it came from a file.
     """
     space, theta = task.problem.space, fitted.theta
-    last = ends.get(len(task.stages) - 1)
-    converged = last is None or last.verdict.converged
-    stages = [_stage(k, stage, ends.get(k)) for k, stage in enumerate(task.stages)]
+    converged = ends[len(task.stages) - 1].verdict.converged
+    stages = [_stage(k, stage, ends[k]) for k, stage in enumerate(task.stages)]
     own = space.run_values(theta)
     found = {
         "format": FORMAT,
@@ -86,17 +84,17 @@ def _spread(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
     return found
 
 
-def _stage(number: int, stage: Stage, end: StageEnd | None) -> dict[str, Any]:
+def _stage(number: int, stage: Stage, end: StageEnd) -> dict[str, Any]:
     return {
         "stage": number + 1,
         "window": stage.window,
         "starts": stage.starts,
         "loss": stage.loss,
         "solver": stage.solver.name,
-        "steps": end.steps if end else 0,
-        "verdict": end.verdict.name.lower() if end else "flat",
-        "words": end.verdict.words if end else FLAT,
-        "cost": end.cost if end else None,
+        "steps": end.steps,
+        "verdict": end.verdict.name.lower(),
+        "words": end.verdict.words,
+        "cost": end.cost,
     }
 
 
