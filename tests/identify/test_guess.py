@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from fit_problems import DOUBLE, DT, problem, recorded
+from scipy.interpolate import CubicHermiteSpline
 from test_objective import FLYING
 
 from hybridsim import Simulator
+from hybridsim.data.derivative import windows_of
+from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
+from hybridsim.identify.guess import DEGREE, SAMPLES, _smoothed
 from hybridsim.identify.problem import Stage
 from hybridsim.models import cartpole, cube, double_pendulum
 from hybridsim.params.free import Free
@@ -81,3 +85,14 @@ def test_a_flying_body_from_its_pose():
     # ends of a run are the hardest
     expected = np.stack([run.series[name].values[rows] for name in speeds], axis=1)
     np.testing.assert_allclose(found.qd, expected, atol=0.05)
+
+
+def test_between_samples_a_start_is_on_the_cubic_through_its_smoothed_neighbours(swing):
+    series = swing.series["q0"]
+    start, end = windows_of(len(series), SAMPLES)
+    everywhere = local_fit(series.t, series.values, start, end, DEGREE)
+    curve = CubicHermiteSpline(series.t, everywhere.value, everywhere.first)
+    at = np.array([series.t[0], series.t[7], 0.123, 0.3456, series.t[-1]])
+    value, slope = _smoothed(series, at, span=0.0)
+    np.testing.assert_allclose(value, curve(at), rtol=1e-12)
+    np.testing.assert_allclose(slope, curve(at, 1), rtol=1e-10)

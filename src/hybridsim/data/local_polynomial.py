@@ -30,11 +30,12 @@ class LocalFit:
 def local_fit(
     t: Float[np.ndarray, " n"],
     values: Float[np.ndarray, " n"],
-    start: Int[np.ndarray, " n"],
-    end: Int[np.ndarray, " n"],
+    start: Int[np.ndarray, " k"],
+    end: Int[np.ndarray, " k"],
     degree: int,
+    at: Int[np.ndarray, " k"] | None = None,
 ) -> LocalFit:
-    """Fit a polynomial for every sample, to those from `start` up to and without `end`.
+    """Fit a polynomial for every sample, or for some, to those from `start` up to and without `end`.
 
     Args:
         t: times of the samples, increasing [s].
@@ -42,13 +43,15 @@ def local_fit(
         start: first sample of each window.
         end: the sample after each window; every window holds more than `degree`.
         degree: of the polynomials.
+        at: samples that have a window each; all by default.
     """
+    times = t if at is None else t[at]
     width = int((end - start).max())
     rows = max(1, BLOCK // width)
-    result = np.empty((4, len(t)))
-    for first in range(0, len(t), rows):
+    result = np.empty((4, len(times)))
+    for first in range(0, len(times), rows):
         part = slice(first, first + rows)
-        result[:, part] = _fit_block(t, values, start[part], end[part], t[part], width, degree)
+        result[:, part] = _fit_block(t, values, start[part], end[part], times[part], width, degree)
     return LocalFit(*result)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicHermiteSpline
 
 from hybridsim.data.derivative import windows_of
 from hybridsim.data.local_polynomial import local_fit
@@ -100,16 +99,30 @@ def _around(
     for run in np.unique(windows.run):
         series = recordings[run].series[name]
         which = np.flatnonzero(windows.run == run)
-        curve = _smoothed(series, span)
         at = np.clip(windows.start[which] + delay, series.t[0], series.t[-1])
-        value[which] = curve(at) if smooth else np.interp(at, series.t, series.values)
-        slope[which] = curve(at, 1)
+        value[which], slope[which] = _smoothed(series, at, span)
+        if not smooth:
+            value[which] = np.interp(at, series.t, series.values)
     return value, slope
 
 
-def _smoothed(series: Series, span: float) -> CubicHermiteSpline:
+def _smoothed(
+    series: Series, at: Float[np.ndarray, " k"], span: float
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Value and slope at some times: cubics between samples, from polynomials through the samples around each."""
     count = len(series)
     samples = min(max(SAMPLES, round(span / series.median_step) + 1), count)
     start, end = windows_of(count, samples)
-    fit = local_fit(series.t, series.values, start, end, min(DEGREE, samples - 1))
-    return CubicHermiteSpline(series.t, fit.value, fit.first)
+    before = np.clip(np.searchsorted(series.t, at, side="right") - 1, 0, count - 2)
+    # of a long recording, only the samples beside the starts of windows are needed
+    needed = np.concatenate([before, before + 1])
+    fit = local_fit(series.t, series.values, start[needed], end[needed], min(DEGREE, samples - 1), at=needed)
+    (left, right), (rate, next_rate) = fit.value.reshape(2, -1), fit.first.reshape(2, -1)
+    h = series.t[before + 1] - series.t[before]
+    s = (at - series.t[before]) / h
+    value = (1.0 + 2.0 * s) * (1.0 - s) ** 2 * left + s**2 * (3.0 - 2.0 * s) * right
+    value += h * s * (1.0 - s) * ((1.0 - s) * rate - s * next_rate)
+    slope = (
+        6.0 * s * (1.0 - s) * (right - left) / h + (1.0 - s) * (1.0 - 3.0 * s) * rate + s * (3.0 * s - 2.0) * next_rate
+    )
+    return value, slope
