@@ -51,6 +51,15 @@ def test_samples_on_steps_are_the_readings_themselves(cut):
     np.testing.assert_array_equal(with_more_rows, found)
 
 
+def test_samples_without_the_first_ones_are_the_readings_from_there_on(cut):
+    late = replace(cut, position=cut.position + 1.0)
+    sampling = Sampling(late, np.zeros(SENSORS), delay_is_free=False)
+    assert sampling.rows == 9 and sampling._all_from == 1
+    found = sampling.picked(readings(9), EVERY)
+    np.testing.assert_array_equal(found, curve(late.position.round(), late.channel, EVERY[:, None]))
+    np.testing.assert_array_equal(sampling.picked(readings(12), EVERY), found)
+
+
 def test_samples_between_steps_are_interpolated(uneven):
     sampling = Sampling(uneven, np.zeros(SENSORS), delay_is_free=False)
     assert sampling.rows == ROWS

@@ -31,14 +31,16 @@ class Sampling:
         self._fixed = None if delay_is_free else stencil(np.clip(position, 0.0, self.rows - 1), self.rows)
 
     @cached_property
-    def _is_everything(self) -> bool:
-        """Are the samples of every window all readings, in their order?"""
+    def _all_from(self) -> int | None:
+        """The row from which on the samples of every window are all readings, in their order; none if they are not."""
         w, found = self.windows, self._fixed
         if found is None or found.weights.shape[-1] > 1 or not (w.weight > 0.0).all():
-            return False
+            return None
         channels = w.channel.max() + 1
-        wanted = np.arange(self.rows * channels)
-        return w.channel.shape[1] == len(wanted) and bool(np.all(found.first * channels + w.channel == wanted))
+        row = self.rows - w.channel.shape[1] // channels
+        wanted = np.arange(row * channels, self.rows * channels)
+        same = w.channel.shape[1] == len(wanted) and bool(np.all(found.first * channels + w.channel == wanted))
+        return row if same else None
 
     def picked(self, readings: Float[Array, "b *d rows m"], which: Array) -> Float[Array, "b *d M"]:
         """Samples of the readings, or of derivatives of readings, of some windows.
@@ -48,8 +50,8 @@ class Sampling:
             which: the windows.
         """
         assert self._fixed is not None, "with free delays, ask for the samples at a delay"
-        if self._is_everything and readings.shape[-2] == self.rows:
-            return readings.reshape(*readings.shape[:-2], -1)
+        if self._all_from is not None and readings.shape[-2] == self.rows:
+            return readings[..., self._all_from :, :].reshape(*readings.shape[:-2], -1)
         found = Stencil(*(x[which] for x in self._fixed))
         return _weighted(readings, found.first, found.weights, self.windows.channel[which])
 
