@@ -89,6 +89,13 @@ def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -
             title = ""
         table.add_section()
     console.print(table)
+    show_targets(targets)
+    for peer, message in failed.items():
+        console.print(f"{peer}: {message}", style="yellow", markup=False)
+
+
+def show_targets(targets: Sequence[dict]) -> None:
+    """Print what was wanted and what was measured."""
     table = Table(title="targets")
     for column in ("target", "wanted", "measured", "met?"):
         table.add_column(column)
@@ -97,8 +104,6 @@ def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -
     console.print(table)
     if missing := sum(t["measured"] is None for t in targets):
         console.print(f"{missing} targets were not measured")
-    for peer, message in failed.items():
-        console.print(f"{peer}: {message}", style="yellow", markup=False)
 
 
 def value(target: dict) -> str:
