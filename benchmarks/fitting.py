@@ -9,7 +9,8 @@ Everybody fits the same parameters from the same start to the same windows, with
 integrator, on all processors. The time is that until the cost is within 1e-6 of the least that anybody found. Every
 contestant is a program of its own (`python -m benchmarks.peers.scipy_fit --help`) and is skipped where its package is
 not installed: pip install 'hybridsim[peers]'. The recordings are not in the repository: HYBRIDSIM_DATA names the folder
-with lab_double_pendulum/segments.npz. Results are in the JSON file as soon as they are measured; see docs/benchmarks.md.
+with lab_double_pendulum/segments.npz. Results are in the JSON file as soon as they are measured. docs/benchmarks.md
+tells more.
 """
 
 import argparse

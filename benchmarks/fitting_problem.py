@@ -1,4 +1,4 @@
-"""The fit that everybody does: a real double pendulum, its windows, free parameters, weights and starts, as plain numbers.
+"""The fit that everybody does: windows of a real double pendulum, free parameters and starts, as plain numbers.
 
 The recordings are those of a double pendulum in a laboratory: absolute angles of both links, a thousand times a second,
 with parameters that were published with them. They are not in the repository; the environment variable HYBRIDSIM_DATA

@@ -15,14 +15,14 @@ from benchmarks.measure import needs
 
 WHO = "mujoco.sysid"
 METHODS = {
-    "as documented, its own optimizer": (False, {"optimizer": "mujoco", "xtol": 1e-6}),
-    "windows together, its own optimizer": (True, {"optimizer": "mujoco", "xtol": 1e-6}),
+    "as documented, its own optimizer": (False, {"optimizer": "mujoco", "xtol": 1e-4}),
+    "windows together, its own optimizer": (True, {"optimizer": "mujoco", "xtol": 1e-4}),
     "windows together, scipy's optimizer": (True, {"optimizer": "scipy_parallel_fd", "x_scale": "jac"}),
 }
 """All windows at once? And the options of `optimize`.
 
-With its usual tolerance of 1e-8 the toolbox's own optimizer goes on for a minute where differences are all noise; the
-time at which it reaches the minimum is the same.
+With its usual tolerance of 1e-8, or one of 1e-6, the toolbox's own optimizer goes on for most of a minute where
+differences are all noise; the time at which it reaches the minimum is the same.
 """
 FASTEST = "windows together, its own optimizer"
 

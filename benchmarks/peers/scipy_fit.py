@@ -18,7 +18,6 @@ from benchmarks.measure import needs
 WHO = "scipy"
 STEP = np.finfo(float).eps ** 0.5
 """Of the differences, as scipy and MuJoCo have it."""
-TIMES = 2
 
 
 class Held:
@@ -127,12 +126,8 @@ def fitted(task: str, begun: str, since: float | None = None) -> Attempt:
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
-    """One if the process is new, otherwise several after a first one that is not counted."""
-    if new is not None:
-        yield fitted(task, COLD, new)
-        return
-    for _ in range(TIMES):
-        yield fitted(task, RUNNING)
+    """One."""
+    yield fitted(task, RUNNING) if new is None else fitted(task, COLD, new)
 
 
 if __name__ == "__main__":
