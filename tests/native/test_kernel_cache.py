@@ -48,6 +48,13 @@ def test_a_kernel_is_found_again_without_tracing(folder):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("trajectories", [1, 3])
+def test_any_forward_kernel_on_disk_proves_that_there_is_native_code(trajectories):
+    rollout = new()
+    rollout.forward(*batch_of(rollout, trajectories))
+    new(step=untraceable).check()
+
+
 def test_what_changes_the_code_changes_the_key():
     keys = set()
     changes = [{}, {"key": "another"}, {"target": machine.AVX2}, {"varying": [3]}]
