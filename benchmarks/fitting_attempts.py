@@ -16,7 +16,8 @@ from benchmarks.measure import leave
 from benchmarks.toss_data import MissingData
 
 RUNNING, DISK, COLD = "running", "kernels on disk", "cold"
-"""In a process that has done the same before; in a new one that finds compiled kernels; in a new one without them."""
+"""In a process that has all it needs, imports and compiled kernels; in a new one that finds kernels on disk; in a new one
+without them."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,11 @@ from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, Watch, command_l
 from benchmarks.fitting_problem import FitProblem, load, scaled
 from benchmarks.measure import needs
 
+needs("mujoco", "tabulate", "colorama")
+from mujoco import sysid  # noqa: E402  imported before a clock runs, and after what it needs is known
+
+from benchmarks.peers import mujoco_pendulum  # noqa: E402
+
 WHO = "mujoco.sysid"
 METHODS = {
     "as documented, its own optimizer": (False, {"optimizer": "mujoco", "xtol": 1e-4}),
@@ -31,12 +36,8 @@ class Toolbox:
     """The problem as the toolbox has it."""
 
     def __init__(self, given: FitProblem, watch: Watch):
-        from mujoco import sysid
-
-        from benchmarks.peers.mujoco_pendulum import specification
-
-        self.given, self.watch, self.sysid = given, watch, sysid
-        self.spec = specification(given)
+        self.given, self.watch = given, watch
+        self.spec = mujoco_pendulum.specification(given)
         model = self.spec.compile()
         times = given.task.dt * np.arange(given.steps + 1)
         nothing = sysid.TimeSeries(times, np.zeros((len(times), 0)))
@@ -55,13 +56,13 @@ class Toolbox:
     def parameters(self):
         """Free parameters, each with a function that puts it into the specification of the model."""
         start, lower, upper, scale = scaled(self.given.published.free())
-        found = self.sysid.ParameterDict()
+        found = sysid.ParameterDict()
         for k, (free, write) in enumerate(zip(self.given.published.free(), WRITE, strict=True)):
 
             def modifier(spec, parameter, write=write, unit=scale[k]):
                 write(spec, float(parameter.value[0]) * unit)
 
-            found.add(self.sysid.Parameter(free.name, start[k], lower[k], upper[k], modifier=modifier))
+            found.add(sysid.Parameter(free.name, start[k], lower[k], upper[k], modifier=modifier))
         return found
 
     def modified(self, params, predicted, measured, model, return_all, state):
@@ -71,7 +72,7 @@ class Toolbox:
 
     def as_documented(self) -> Callable:
         """Residuals by `build_residual_fn`."""
-        angles_of = self.sysid.build_residual_fn(models_sequences=[self.sequences], **self.options)
+        angles_of = sysid.build_residual_fn(models_sequences=[self.sequences], **self.options)
 
         def residuals(x, params):
             angles, predicted, measured = angles_of(x, params)
@@ -85,10 +86,10 @@ class Toolbox:
         """Residuals by `model_residual`, of all windows in one rollout."""
 
         def residuals(x, params):
-            angles, predicted, measured = self.sysid.model_residual(
+            angles, predicted, measured = sysid.model_residual(
                 x,
                 params,
-                lambda p: self.sysid.apply_param_modifiers(p, self.spec),
+                lambda p: sysid.apply_param_modifiers(p, self.spec),
                 self.sequences.measured_rollout,
                 **self.options,
             )
@@ -141,7 +142,7 @@ def fitted(task: str, method: str, begun: str, since: float | None = None) -> At
     toolbox = Toolbox(given, watch)
     at_once, options = METHODS[method]
     residuals = toolbox.together() if at_once else toolbox.as_documented()
-    parameters, _ = toolbox.sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
+    parameters, _ = sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
     scale = scaled(given.published.free())[3]
     return watch.ended(WHO, version, task, method, begun, parameters.as_vector() * scale)
 

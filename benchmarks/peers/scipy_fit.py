@@ -15,6 +15,9 @@ from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, Watch, command_l
 from benchmarks.fitting_problem import FitProblem, load, scaled
 from benchmarks.measure import needs
 
+needs("scipy", "mujoco")
+from benchmarks.peers import mujoco_pendulum  # noqa: E402  imported before a clock runs, and after what it needs is known
+
 WHO = "scipy"
 STEP = np.finfo(float).eps ** 0.5
 """Of the differences, as scipy and MuJoCo have it."""
@@ -26,10 +29,8 @@ class Held:
     method = "trf, 2-point differences"
 
     def __init__(self, given: FitProblem, watch: Watch):
-        from benchmarks.peers.mujoco_pendulum import Simulations
-
         self.given, self.watch = given, watch
-        self.simulations = Simulations(given)
+        self.simulations = mujoco_pendulum.Simulations(given)
         self.start, self.lower, self.upper, self.scale = scaled(given.published.free())
         self.known: tuple[np.ndarray, np.ndarray] | None = None
         """The last point and its residuals."""
