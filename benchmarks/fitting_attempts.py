@@ -16,8 +16,7 @@ from benchmarks.measure import leave
 from benchmarks.toss_data import MissingData
 
 RUNNING, DISK, COLD = "running", "kernels on disk", "cold"
-"""In a process that has all it needs, imports and compiled kernels; in a new one that finds kernels on disk; in a new one
-without them."""
+"""In a process that has imported and compiled all it needs; in a new one that finds kernels; in a new one without."""
 
 
 @dataclass(frozen=True)
