@@ -7,7 +7,7 @@ from there. `results.json` holds everything that pictures and checks need.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ Array = np.ndarray
 FORMAT = 1
 STORED = Path(__file__).parent / "stored"
 """Numbers of full runs, which tests evaluate again."""
+SAME = 0.01
+"""Share of a number by which it may differ when it is evaluated again."""
 
 
 class Case(NamedTuple):
@@ -151,6 +153,38 @@ def evaluated_again(experiment: Experiment, results: Mapping[str, Any]) -> dict[
             raise HybridsimError(f"{experiment.name}: the stored case {case.name!r} is of other free numbers")
         found[case.name] = experiment.score(problem, np.array(known["theta"]))
     return found
+
+
+class Again(NamedTuple):
+    """A stored number beside what it is now."""
+
+    case: str
+    metric: str
+    stored: float
+    now: float
+
+    @property
+    def agrees(self) -> bool:
+        """Are they the same but for rounding, which chaos makes larger?"""
+        return abs(self.now - self.stored) <= SAME * abs(self.stored)
+
+
+def checked(experiment: Experiment) -> list[Again]:
+    """Every stored number of an experiment, evaluated again."""
+    results = stored(experiment)
+    rows = []
+    for case, scores in evaluated_again(experiment, results).items():
+        before, now = dict(_flat(results["cases"][case]["scores"])), dict(_flat(scores))
+        rows += [Again(case, name, before[name], now[name]) for name in before]
+    return rows
+
+
+def _flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in scores.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}, ")
+        else:
+            yield f"{prefix}{name}", float(value)
 
 
 def usual_scores(

@@ -156,7 +156,7 @@ def problem(
 
 
 def _cases(smoke: bool) -> list[Case]:
-    most = 3 if smoke else 60
+    most = 3 if smoke else 40
 
     def stages(*windows: float) -> tuple[Stage, ...]:
         return tuple(
@@ -179,7 +179,7 @@ def _cases(smoke: bool) -> list[Case]:
             "network, 1 s",
             "+ network, 58 weights",
             lambda: problem((*air, *NETWORK), air=True, network=True),
-            long,
+            stages(0.25, 1.0),
         ),
     ]
 

@@ -17,6 +17,8 @@ Array = np.ndarray
 UNIT = 1000.0
 """Image units that are taken for one, so that all numbers are small."""
 NAMES = ("stretch", "shear", "lean_x", "lean_y", "bend", "middle_x", "middle_y", "nearer", "along", "across")
+USUAL = (0.02, 0.02, 0.02, 0.02, 0.02, 0.5, 0.5, 0.02, 0.02, 0.02)
+"""How large the numbers of a camera usually are; without bending, for one, nothing tells where its middle is."""
 NOISE = (0.35, 0.5)
 """Standard deviations of the two links' lengths, once they are right [image units]."""
 
@@ -71,11 +73,14 @@ def calibrated(runs: Mapping[str, Markers], every: int = 20) -> Camera:
         rows = []
         for seen, pivot in zip(some, pivots, strict=True):
             links = camera.links(seen, pivot)
-            rows += [(np.linalg.norm(link, axis=1) - L) for link, L in zip(links, lengths, strict=True)]
-        return np.concatenate([row * UNIT / NOISE[k % 2] for k, row in enumerate(rows)])
+            # by their length: otherwise a camera that makes everything smaller would make its errors smaller, too
+            rows += [(np.linalg.norm(link, axis=1) / L - 1.0) for link, L in zip(links, lengths, strict=True)]
+        return np.concatenate([x[:10] / USUAL, *(row * weights[k % 2] for k, row in enumerate(rows))])
 
     lengths = [np.mean([circle(seen.elbow)[1] for seen in some]) / UNIT]
     lengths.append(np.mean([np.linalg.norm(seen.tip - seen.elbow, axis=1).mean() for seen in some]) / UNIT)
+    weights = [UNIT * length / noise for length, noise in zip(lengths, NOISE, strict=True)]
     pivots = [(circle(seen.elbow)[0] - origin) / UNIT for seen in some]
-    found = least_squares(errors, np.concatenate([np.zeros(10), lengths, *pivots]), x_scale="jac")
+    scale = np.concatenate([USUAL, np.full(2 + 2 * len(some), 1e-3)])
+    found = least_squares(errors, np.concatenate([np.zeros(10), lengths, *pivots]), x_scale=scale)
     return Camera(origin, found.x[:10])
