@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from hybridsim.core.errors import PrecisionError as PrecisionError
     from hybridsim.core.errors import TapError as TapError
     from hybridsim.core.result import Status as Status
+    from hybridsim.data.channel import Channel as Channel
+    from hybridsim.data.load import load_recording as load_recording
+    from hybridsim.data.recording import Recording as Recording
     from hybridsim.dynamics.aba import forward_dynamics as forward_dynamics
     from hybridsim.dynamics.actuation import Actuation as Actuation
     from hybridsim.dynamics.crba import mass_matrix as mass_matrix
@@ -29,6 +32,17 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from hybridsim.dynamics.kinematics import kinematics as kinematics
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
+    from hybridsim.identify.adam import Adam as Adam
+    from hybridsim.identify.fit import fit as fit
+    from hybridsim.identify.lbfgs import LBFGS as LBFGS
+    from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
+    from hybridsim.identify.linear_start import linear_start as linear_start
+    from hybridsim.identify.problem import Problem as Problem
+    from hybridsim.identify.problem import Stage as Stage
+    from hybridsim.identify.score import explained as explained
+    from hybridsim.identify.score import predicted as predicted
+    from hybridsim.identify.windows import Drive as Drive
+    from hybridsim.identify.windows import Measured as Measured
     from hybridsim.io.convert import convert as convert
     from hybridsim.io.export import export as export
     from hybridsim.io.hulls import with_hulls as with_hulls
@@ -37,10 +51,14 @@ if TYPE_CHECKING:
     from hybridsim.model.contact_grid import contact_grid as contact_grid
     from hybridsim.model.floor import with_floor as with_floor
     from hybridsim.model.model import Model as Model
+    from hybridsim.params.free import Free as Free
+    from hybridsim.params.setup import Setup as Setup
+    from hybridsim.params.space import ParameterSpace as ParameterSpace
     from hybridsim.sim.export_c import export_c as export_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
     from hybridsim.sim.rollout import rollout as rollout
     from hybridsim.sim.rollout import simulate as simulate
+    from hybridsim.sim.sensors import Sensors as Sensors
     from hybridsim.sim.simulator import Simulator as Simulator
     from hybridsim.sim.state import Inputs as Inputs
     from hybridsim.sim.state import State as State
@@ -95,31 +113,62 @@ _HOME = {
     "simulate": "sim.rollout",
     "Trajectory": "sim.rollout",
     "export_c": "sim.export_c",
+    "Channel": "data.channel",
+    "Recording": "data.recording",
+    "load_recording": "data.load",
+    "Free": "params.free",
+    "ParameterSpace": "params.space",
+    "Setup": "params.setup",
+    "Sensors": "sim.sensors",
+    "Problem": "identify.problem",
+    "Stage": "identify.problem",
+    "Measured": "identify.windows",
+    "Drive": "identify.windows",
+    "LevenbergMarquardt": "identify.levenberg_marquardt",
+    "LBFGS": "identify.lbfgs",
+    "Adam": "identify.adam",
+    "fit": "identify.fit",
+    "explained": "identify.score",
+    "predicted": "identify.score",
+    "linear_start": "identify.linear_start",
 }
 
 __all__ = [
+    "LBFGS",
     "MLP",
     "Actuation",
+    "Adam",
     "Andersson",
     "Baumgarte",
     "Blueprint",
     "Brown",
+    "Channel",
     "CompliantContact",
     "Coulomb",
+    "Drive",
     "Erp",
+    "Free",
     "Graft",
     "Hollars",
     "HybridsimError",
     "ImpulseContact",
     "Inputs",
+    "LevenbergMarquardt",
+    "Measured",
     "Model",
     "ModelBuilder",
     "ModelError",
     "ModelWarning",
+    "ParameterSpace",
     "PrecisionError",
+    "Problem",
+    "Recording",
     "Recovery",
     "RodDrag",
+    "Sensors",
+    "Setup",
     "Simulator",
+    "Stage",
     "State",
     "Status",
     "TapError",
@@ -127,15 +176,20 @@ __all__ = [
     "Trajectory",
     "contact_grid",
     "convert",
+    "explained",
     "export",
     "export_c",
+    "fit",
     "forward_dynamics",
     "inverse_dynamics",
     "inverse_kinematics",
     "kinematics",
+    "linear_start",
     "load_model",
+    "load_recording",
     "mass_matrix",
     "observe",
+    "predicted",
     "rollout",
     "simulate",
     "step",

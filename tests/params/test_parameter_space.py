@@ -311,3 +311,15 @@ def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
         ParameterSpace(arm.sim, [])
     with pytest.raises(TypeError, match="Free"):
         ParameterSpace(arm, ["dt"])  # pyright: ignore[reportArgumentType]
+
+
+def test_a_fit_can_start_where_another_has_ended(arm):
+    fewer = ParameterSpace(arm, [Free("joint.damping[*]")])
+    more = ParameterSpace(arm, [Free("body.mass[*]"), Free("joint.damping[*]")])
+    found = fewer.start + 1.0
+    again = more.started_at(dict(zip(fewer.labels, found, strict=True)))
+    which = [more.labels.index(label) for label in fewer.labels]
+    np.testing.assert_array_equal(again.start[which], found)
+    others = np.delete(np.arange(more.size), which)
+    np.testing.assert_array_equal(again.start[others], more.start[others])
+    assert not np.array_equal(more.start, again.start) and again.placing == more.placing

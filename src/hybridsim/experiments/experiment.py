@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ class Case(NamedTuple):
     make: Callable[[], Problem]
     stages: tuple[Stage, ...]
     """None at all: the model is scored as it is."""
+    after: str = ""
+    """Case whose numbers this one starts from, as far as it has them."""
 
 
 class Goal(NamedTuple):
@@ -109,7 +111,9 @@ def run(
         path = folder / "cases" / f"{case.name.replace('/', '_')}.json"
         known = _known(path)
         if known is None:
-            known = _fitted(experiment, case, lambda progress, name=case.name: watch(name, progress), stop)
+            start = found.get(case.after, {"labels": [], "theta": []})
+            values = dict(zip(start["labels"], start["theta"], strict=True))
+            known = _fitted(experiment, case, values, lambda progress, name=case.name: watch(name, progress), stop)
             if known is None:
                 return None
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,14 +225,19 @@ def _spread(score) -> dict[str, Any]:
 
 def settings_hash(experiment: Experiment, smoke: bool) -> str:
     """What tells runs of different settings apart."""
-    said = [(case.name, case.words, repr(case.stages)) for case in experiment.cases(smoke)]
+    said = [(case.name, case.words, repr(case.stages), case.after) for case in experiment.cases(smoke)]
     return hashlib.sha256(repr((experiment.name, said)).encode()).hexdigest()[:10]
 
 
 def _fitted(
-    experiment: Experiment, case: Case, watch: Callable[[Progress], None], stop: Callable[[], bool]
+    experiment: Experiment,
+    case: Case,
+    start: Mapping[str, float],
+    watch: Callable[[Progress], None],
+    stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
     problem, begun = case.make(), time.monotonic()
+    problem = replace(problem, space=problem.space.started_at(start))
     theta, of_runs, words = np.asarray(problem.space.start), {}, "as it is"
     if case.stages:
         fitted = fit(problem, case.stages, watch=watch, stop=stop)

@@ -7,7 +7,7 @@ window too, whose last steps nobody looks at.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -40,9 +40,9 @@ class Measured:
 
     noise: Mapping[str, float]
     """Standard deviation of each channel that sensors measure, by its name, in the channel's unit."""
-    commands: Mapping[str, Drive]
+    commands: Mapping[str, Drive] = field(default_factory=dict)
     """By the name of the actuator; others get zero."""
-    user: Mapping[str, Drive]
+    user: Mapping[str, Drive] = field(default_factory=dict)
     """By the name of the user input."""
 
 

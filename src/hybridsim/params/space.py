@@ -6,7 +6,8 @@
 Entries of θ come in the order of the list, and for each of its members in the order of what it matches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import jax
@@ -113,6 +114,16 @@ class ParameterSpace:
     def size(self) -> int:
         """Length of θ."""
         return self.placing.size
+
+    def started_at(self, values: Mapping[str, float]) -> "ParameterSpace":
+        """The same space with another θ to start from: what an earlier fit, maybe of fewer numbers, has found.
+
+        Args:
+            values: entries of θ by their labels; others start where they do.
+        """
+        found = copy(self)
+        found.start = np.array([values.get(label, own) for label, own in zip(self.labels, self.start, strict=True)])
+        return found
 
     def put(self, setup: Setup, theta: Float[AnyArray, " n"]) -> Setup:
         """A setup with the numbers that θ means, all others as they are.
