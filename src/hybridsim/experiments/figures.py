@@ -5,14 +5,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 COLOURS = ("#c8443c", "#e9a19b")
 """Of the typical window, and of the worst or mean one."""
+WIDE = 8.0
+"""Ratio of the largest value to the smallest from which on a scale is logarithmic."""
 
 
 def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str = "worst") -> None:
-    """Errors of every case, a panel for each kind of score, as bars on a common logarithmic scale.
+    """Errors of every case as bars, a panel for each kind of score.
 
     Args:
         results: of an experiment whose scores are spreads in mrad.
@@ -26,13 +30,14 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
     figure = Figure(figsize=(2.4 + 2.2 * len(kinds), 1.2 + 0.42 * len(names)), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for ax, kind in zip(axes, kinds, strict=True):
-        for k, name in enumerate(names):
-            spread = cases[name]["scores"][kind]
+        spreads = [cases[name]["scores"][kind] for name in names]
+        for k, spread in enumerate(spreads):
             ax.barh(k, spread[second], height=0.62, color=COLOURS[1])
             ax.barh(k, spread["median"], height=0.62, color=COLOURS[0])
-            ax.text(spread[second], k, f" {spread['median']:.2g} / {spread[second]:.2g}", va="center", fontsize=8)
-        ax.set_xscale("log")
-        ax.margins(x=0.35)
+            ax.text(
+                spread[second], k, f" {_short(spread['median'])} / {_short(spread[second])}", va="center", fontsize=8
+            )
+        _scale(ax, [spread[which] for spread in spreads for which in ("median", second)])
         ax.set_title(kind, fontsize=10)
         ax.set_xlabel("mrad", fontsize=9)
         ax.tick_params(labelsize=8)
@@ -42,6 +47,22 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
     figure.suptitle(f"{title} (median / {second})", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
+
+
+def _scale(ax: Axes, values: list[float]) -> None:
+    """From zero, or logarithmic where the small ones could not be seen; with room for numbers behind the bars."""
+    if max(values) < WIDE * min(values):
+        ax.set_xlim(0.0, 1.7 * max(values))
+        return
+    ax.set_xscale("log")
+    ax.set_xlim(0.5 * min(values), max(values) * (max(values) / min(values)) ** 0.7)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if max(values) > 50.0 * min(values) else (1.0, 3.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.2g}"
 
 
 def draw_after(results: Mapping[str, Any], path: Path, title: str) -> None:
