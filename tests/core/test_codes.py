@@ -14,7 +14,7 @@ SOURCE = Path(hybridsim.__file__).parent
 CHECKED = ("core", "model", "data", "io", "project", "cli")
 """Packages that report problems."""
 FILES = "package.xml run.csv step.c project.toml *.toml manifest.json history.jsonl result.json scores.json "
-FILES += "summary.html weights.safetensors prediction.csv identified.* "
+FILES += "results.json summary.html weights.safetensors prediction.csv identified.* "
 FILES += "course.png windows.png window_typical.png window_worst.png"
 QUANTITIES = "joint.q joint.qd step.time input.* topology.* *.*"
 OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}

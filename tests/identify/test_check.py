@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from fit_problems import DT, double_pendulum_problem, pendulum_problem, problem
 
+from hybridsim import ModelBuilder
 from hybridsim.data.recording import Recording
 from hybridsim.identify.check import check
 from hybridsim.identify.normal_equations import eliminated
@@ -17,6 +19,7 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 
 NOISE = 1e-3
+LINK = {"axis": (0, 1, 0), "mass": 1.0, "com": (0, 0, -0.5), "inertia": (0.1, 0.1, 0.01)}
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,38 @@ def test_deviations_are_those_of_noise(swinging):
     nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
     covariance = np.linalg.inv(eliminated(equations, *nothing).A[0])
     np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+def test_what_is_told_does_not_depend_on_the_loss():
+    of = double_pendulum_problem(noise=NOISE)
+    found = []
+    for loss in ("linear", "cauchy"):
+        objective, _ = of.objective(Stage(window=0.3, loss=loss))
+        found.append(check(objective, objective.point(of.space.start)).deviation)
+    np.testing.assert_array_equal(*found)
+
+
+def test_starts_that_nothing_sees_take_nothing_away():
+    """Two pendulums that have nothing to do with each other, of which one is measured, with few samples."""
+    two = ModelBuilder("two")
+    for k in range(2):
+        two.add_body(f"link{k}", joint=f"joint{k}", **LINK)
+    one = pendulum_problem()
+    channels = {"q0": "joint.q[joint0]"}
+    of = problem(Simulator(two.build(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
+    deviations = []
+    for samples in (4, 12):
+        objective, _ = of.objective(Stage(window=samples * DT))
+        told = check(objective, objective.point(of.space.start))
+        assert told.is_identifiable
+        deviations.append(told.deviation[0])
+    # of windows of a single pendulum the same can be told
+    alone = problem(Simulator(_single(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
+    objective, _ = alone.objective(Stage(window=4 * DT))
+    assert deviations[0] == pytest.approx(check(objective, objective.point(alone.space.start)).deviation[0], rel=1e-6)
+
+
+def _single():
+    single = ModelBuilder("one")
+    single.add_body("link0", joint="joint0", **LINK)
+    return single.build()

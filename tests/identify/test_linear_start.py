@@ -54,7 +54,7 @@ def runs(model, noise: float):
     sim = Simulator(model, dt=DT)
     starts = ([0.3, -0.9, -0.4, 0.6], [-0.5, -1.8, 0.3, -0.2])
     return [
-        recorded(sim, q, steps=STEPS, channels=CHANNELS, drives=excitation(k), noise=noise, seed=k)
+        recorded(sim, q, steps=STEPS, channels=CHANNELS, drives=excitation(k), noise=noise, seed=k, name=f"run{k}")
         for k, q in enumerate(starts)
     ]
 

@@ -156,7 +156,14 @@ def flying():
     model = changed(cube(), lambda m: m.body.inertia, np.array([[6e-4, 8e-4, 7e-4, 1e-5, 0.0, -2e-5]]))
     sim = Simulator(model, dt=DT)
     runs = [
-        recorded(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0 * sign, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
+        recorded(
+            sim,
+            [0, 0, 1, 1, 0, 0, 0],
+            [3.0, -2.0, 4.0 * sign, 0.5, 0.2, 1.0],
+            steps=60,
+            channels=FLYING,
+            name=f"{sign}",
+        )
         for sign in (1, -1)
     ]
     frees = [Free("body.inertia[cube].xx"), Free("body.inertia[cube].xz"), Free("body.com[cube].y"), Free("gravity.z")]
@@ -202,7 +209,10 @@ def test_one_step_loss_is_that_of_the_papers():
     # ½ Σ_t |f(s_{t-1}) − s*_t|², with positions and velocities measured and a noise of one
     channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
     true = Simulator(double_pendulum(damping=0.1), dt=DT)
-    runs = [recorded(true, q, steps=25, channels=channels, noise=1e-2, seed=k) for k, q in enumerate(([1, 0], [0, 2]))]
+    runs = [
+        recorded(true, q, steps=25, channels=channels, noise=1e-2, seed=k, name=f"run{k}")
+        for k, q in enumerate(([1, 0], [0, 2]))
+    ]
     measured = problem(Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0)
     objective, guess = measured.objective(ONE_STEP)
     theta = np.array([0.3, 0.05])

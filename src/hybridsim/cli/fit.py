@@ -124,6 +124,10 @@ def _print(result: dict[str, Any], record: "Record") -> None:
         print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
     if len(rows) > MOST_ROWS:
         say(f"and {len(rows) - MOST_ROWS} more in {record.result_file}")
+    if result["of_runs"]:
+        names = list(next(iter(result["of_runs"].values())))
+        numbers = [(run, *(f"{x:.6g}" for x in own.values())) for run, own in result["of_runs"].items()]
+        print_table(("run", *names), numbers[:MOST_ROWS], right=names)
     for network in result["networks"]:
         say(f"network on {', '.join(network['outputs'])}: {counted(network['free_weights'], 'weight')} fitted")
     print_table(

@@ -6,6 +6,7 @@ from there. `results.json` holds everything that pictures and checks need.
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,7 +141,10 @@ def verdicts(experiment: Experiment, results: Mapping[str, Any]) -> list[Verdict
 
 def stored(experiment: Experiment) -> dict[str, Any]:
     """Results of the full run that comes with the package."""
-    return json.loads((STORED / f"{experiment.name}.json").read_text(encoding="utf-8"))
+    path = STORED / f"{experiment.name}.json"
+    if not path.exists():
+        raise HybridsimError(f"no results of {experiment.name} are stored; run it without --check")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def evaluated_again(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -224,9 +228,9 @@ def _spread(score) -> dict[str, Any]:
 
 
 def settings_hash(experiment: Experiment, smoke: bool) -> str:
-    """What tells runs of different settings apart."""
-    said = [(case.name, case.words, repr(case.stages), case.after) for case in experiment.cases(smoke)]
-    return hashlib.sha256(repr((experiment.name, said)).encode()).hexdigest()[:10]
+    """What tells runs of different settings apart: the text of the experiment, in which they all stand."""
+    text = Path(sys.modules[experiment.cases.__module__].__file__ or "").read_bytes()
+    return hashlib.sha256(text + repr(smoke).encode()).hexdigest()[:10]
 
 
 def _fitted(

@@ -68,10 +68,13 @@ AIR = tuple(Free(f"graft[{k}].quadratic", bounds=(0.0, None), scale=1e-3) for k 
 NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
-@cache
 def seen(number: int) -> Markers:
     """Markers of a run."""
-    path = recordings("ibm_double_pendulum") / f"{number}.csv"
+    return _read(recordings("ibm_double_pendulum") / f"{number}.csv")
+
+
+@cache
+def _read(path: Path) -> Markers:
     delimiter = "," if "," in path.read_text(encoding="utf-8")[:200] else None
     table = np.loadtxt(path, delimiter=delimiter)
     return Markers(table[:, 2:4], table[:, 4:6])

@@ -71,9 +71,13 @@ AIR = (
 NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
-@cache
 def _segments() -> tuple[np.ndarray, np.ndarray]:
-    with np.load(recordings("lab_double_pendulum") / "segments.npz") as found:
+    return _read(recordings("lab_double_pendulum") / "segments.npz")
+
+
+@cache
+def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(path) as found:
         return found["states"], found["published"]
 
 

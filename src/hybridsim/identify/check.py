@@ -6,7 +6,8 @@ parameters that can change together without anybody noticing. Weak ones are told
 would leave them.
 """
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +20,8 @@ UNSEEN = 1e-6
 """Standard deviations of noise by which all samples together must change, along one unit of θ, for it to be seen."""
 APART = 1e-7
 """Share of the largest singular value of the scaled Jacobian below which a combination counts as unseen."""
+DEPENDENT = 1e-10
+"""Share of the largest singular value below which starts cannot be told apart."""
 PART = 0.05
 """Share of the largest entry from which on a parameter counts as part of a combination."""
 
@@ -39,7 +42,7 @@ class Check:
     deviation: Float[Array, " n"]
     """Standard deviation of each entry of θ by noise alone; infinite where it cannot be told."""
     weak: tuple[str, ...]
-    """Parameters whose deviation is larger than half the range between their bounds."""
+    """Parameters whose deviation is larger than half the range between their bounds, or than what is usual."""
     at_bounds: tuple[str, ...]
     """Parameters that start at a bound."""
 
@@ -90,7 +93,9 @@ def check(objective: Objective, point: Point) -> Check:
         inverse = np.linalg.pinv(unit)
         deviation[seen] = np.linalg.norm(inverse, axis=1) / length[seen]
     width = layout.upper - layout.lower
-    is_weak = seen & np.isfinite(deviation) & (deviation > 0.5 * width)
+    # a unit of θ is what is usual for a number, and so is its own size
+    most = np.minimum(0.5 * width, np.maximum(np.abs(point.theta[0]), 1.0))
+    is_weak = seen & np.isfinite(deviation) & (deviation > most)
     at_bound = (point.theta[0] <= layout.lower) | (point.theta[0] >= layout.upper)
     return Check(
         names=layout.names,
@@ -111,19 +116,24 @@ def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
     """
     n = objective.n
     total = np.diag(objective.layout.prior_weight)
-    for _, _, _, _, J in objective.linearized(point):
-        for window in J:
+    # a robust loss tells how a fit weighs samples at a point that is not yet a fit, not what samples can tell
+    plain = copy(objective)
+    plain.terms = replace(objective.terms, loss="linear")
+    for part, _, _, _, J in plain.linearized(point):
+        for window in plain.by_long_theta(J, part):
             by_theta, by_start = window[:n].T, window[n:].T
             if objective.s:
-                basis = np.linalg.qr(_scaled(by_start))[0]
+                basis = _basis(by_start)
                 by_theta = by_theta - basis @ (basis.T @ by_theta)
             total = np.asarray(np.linalg.qr(np.concatenate([total, by_theta]), mode="r"))
     return total
 
 
-def _scaled(columns: Float[Array, "M s"]) -> Float[Array, "M s"]:
+def _basis(columns: Float[Array, "M s"]) -> Float[Array, "M r"]:
+    """Orthonormal columns that span what these do, as far as they are independent."""
     length = np.linalg.norm(columns, axis=0)
-    return columns / np.where(length > 0.0, length, 1.0)
+    left, values, _ = np.linalg.svd(columns / np.where(length > 0.0, length, 1.0), full_matrices=False)
+    return left[:, values > DEPENDENT * max(values.max(initial=0.0), np.finfo(float).tiny)]
 
 
 def _null_space(unit: Float[Array, "k n"]) -> tuple[Float[Array, " n"], Float[Array, "n m"]]:

@@ -52,7 +52,7 @@ class Progress(NamedTuple):
     cost: float
     """Of the best problem."""
     rms: float
-    """Root mean square residual, in standard deviations of the noise."""
+    """Root mean square residual, in standard deviations of the noise; priors, ties and robust losses count as well."""
     theta: Float[Array, " n"]
     """What is common to all runs."""
     seconds: float
@@ -118,7 +118,9 @@ def fit(
             start = objective.point(theta)
             if last is not None:
                 start = carried_over(last[0], last[1], objective, start)
-            state = solver.init(objective, fitted_starts(objective, start))
+                # from here on θ is near the truth; before, starts would be bent to make up for it
+                start = fitted_starts(objective, start)
+            state = solver.init(objective, start)
             _check_start(state, objective, guess)
             if keeper and solver.is_done(state):
                 keeper.save(Checkpoint(number, solver.kept(state)))
@@ -177,7 +179,8 @@ def _check_start(state: SolverState, objective: Objective, guess: Guess) -> None
     _, ok = objective.samples(state.point)
     bad = np.flatnonzero(~ok[0])
     w = objective.windows
-    where = f"{len(bad)} of {w.count} windows, the first one at {w.start[bad[0]]:g} s of run {w.run[bad[0]]}"
+    first = f"{w.start[bad[0]]:g} s of {objective.layout.runs[w.run[bad[0]]]}"
+    where = f"{len(bad)} of {w.count} windows, the first one at {first}"
     unseen = f"; nothing measures {', '.join(guess.unseen)}, which start at home" if guess.unseen else ""
     raise DivergedError(
         f"the simulation diverges at the starting values in {where}{unseen}. "

@@ -170,15 +170,21 @@ class Objective:
         ends = self.ties.room(P, W, n + s) if self.ties else None
         for part, readings, along, scaled, J in self.linearized(point):
             gram, slope = J @ J.transpose(0, 2, 1), (J @ scaled.residual[..., None])[..., 0]
-            p, w = part.problem, part.window
+            p, w, k = part.problem, part.window, self.simulated.space.size
             np.add.at(cost, p, np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
-            np.add.at(A, p, gram[:, :n, :n])
-            np.add.at(a, p, slope[:, :n])
-            B[p, w] += gram[:, n:, :n]
-            D[p, w] += gram[:, n:, n:]
-            d[p, w] += slope[:, n:]
+            if self.layout.has_own:
+                own = self.layout.index[self.windows.run[w]]
+                np.add.at(A, (p[:, None, None], own[:, :, None], own[:, None]), gram[:, :k, :k])
+                np.add.at(a, (p[:, None], own), slope[:, :k])
+                B[p[:, None, None], w[:, None, None], np.arange(s)[None, :, None], own[:, None]] += gram[:, k:, :k]
+            else:
+                np.add.at(A, p, gram[:, :n, :n])
+                np.add.at(a, p, slope[:, :n])
+                B[p, w] += gram[:, n:, :n]
+            D[p, w] += gram[:, k:, k:]
+            d[p, w] += slope[:, k:]
             if self.ties and ends:
-                self.ties.keep(ends, p, w, readings.y, along, self.m)
+                self.ties.keep(ends, p, w, readings.y, self.by_long_theta(along, part), self.m)
         C = None
         if self.ties and ends:
             of_ties, C = self.ties.add(ends, point.q, point.qd, A, a, B, D, d)
@@ -186,17 +192,15 @@ class Objective:
         return cost, NormalEquations(A, a, B, D, d, C)
 
     def linearized(self, point: Point) -> Iterator[tuple[Part, Readings, Array, Robust, Float[Array, "b d M"]]]:
-        """Group by group: readings, their derivatives where ties need them, residuals, and the Jacobian of these.
+        """Group by group: readings and their derivatives, residuals, and the Jacobian of these, one row per direction.
 
-        It has one row per direction: the entries of θ, then the numbers of a change of the window's own start.
+        Directions are the entries of the short θ, then the numbers of a change of the window's own start.
         """
         for part, _ in self._parts(point, directions=self.n + self.s):
             readings, along = self.simulated.derivatives(*part.arguments, *self._directions(point, part))
             scaled = self._robust(self._residuals(point, readings.y, part))
             J = self._sample_slopes(point, readings.y, along, part) * scaled.slope[:, None]
-            if self.ties:
-                along = self._by_long_theta(along, part)
-            yield part, readings, along, scaled, self._by_long_theta(J, part)
+            yield part, readings, along, scaled, J
 
     def start_costs(self, point: Point, pairs: Pairs) -> Float[Array, " k"]:
         """What some windows cost, each by itself: its samples, and its start if that is nearly known."""
@@ -216,7 +220,9 @@ class Objective:
         costs = 0.5 * np.square(off).sum(axis=1)
         d, D = (off[:, None] @ slopes)[:, 0], slopes.transpose(0, 2, 1) @ slopes
         for part, rows in self._parts(point, directions=self.s, pairs=pairs):
-            along = self.simulated.starts.directions(point.q[part.problem, part.window])
+            along = self.simulated.starts.directions(
+                point.q[part.problem, part.window], point.qd[part.problem, part.window]
+            )
             held = np.zeros((1, self.s, self.simulated.space.size))
             readings, along = self.simulated.derivatives(*part.arguments, held, along)
             scaled = self._robust(self._residuals(point, readings.y, part))
@@ -249,7 +255,9 @@ class Objective:
             np.add.at(cost, p, share * np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
             np.add.at(of_theta, (p[:, None], self.layout.index[self.windows.run[w]]), share * found.theta)
             if self.s:
-                of_start[p, w] += share * self.simulated.starts.change_cotangents(point.q[p, w], found.start)
+                of_start[p, w] += share * self.simulated.starts.change_cotangents(
+                    point.q[p, w], point.qd[p, w], found.start
+                )
         return Sums(cost, of_theta, of_start)
 
     def samples(self, point: Point) -> tuple[Float[Array, "P W M"], Bool[Array, "P W"]]:
@@ -289,9 +297,15 @@ class Objective:
         cells = part.arguments[1].shape[1]
         of_start = np.zeros((1, n, cells))
         if s:
-            along = self.simulated.starts.directions(point.q[part.problem, part.window])
+            along = self.simulated.starts.directions(
+                point.q[part.problem, part.window], point.qd[part.problem, part.window]
+            )
             of_start = np.concatenate([np.zeros((len(along), n, cells)), along], axis=1)
         return np.eye(n + s, n)[None], of_start
+
+    def _start_directions(self, point: Point, part: Part) -> Array:
+        where = (part.problem, part.window)
+        return self.simulated.starts.directions(point.q[where], point.qd[where])
 
     def _sampled(self, point: Point, y: Array, part: Part) -> Float[Array, "b M"]:
         readings = y[..., : self.m]
@@ -326,7 +340,7 @@ class Objective:
         which = part.problem * len(self.layout.runs) + self.windows.run[part.window]
         return Delays(*(x[which] for x in found))
 
-    def _by_long_theta(self, slopes: Float[Array, "b d ..."], part: Part) -> Float[Array, "b D ..."]:
+    def by_long_theta(self, slopes: Float[Array, "b d ..."], part: Part) -> Float[Array, "b D ..."]:
         """Derivatives along the short θ and starts as those along the long θ and starts."""
         if not self.layout.has_own:
             return slopes

@@ -16,7 +16,7 @@ from hybridsim.identify.objective import Objective, Terms
 from hybridsim.identify.robust import LOSSES
 from hybridsim.identify.simulated import Simulated
 from hybridsim.identify.solver import Solver
-from hybridsim.identify.windows import Measured, span, windows
+from hybridsim.identify.windows import Measured, Windows, span, windows
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.state import Inputs
@@ -75,6 +75,12 @@ class Problem:
                 raise HybridsimError(f"no actuator is named {name!r}; there are {', '.join(actuators) or 'none'}")
         if not self.train:
             raise HybridsimError("there is nothing to fit to: no run is left for training")
+        names = [run.name for run in (*self.train, *self.held_out)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise HybridsimError(f"two runs are called {twice[0]!r}; give each a name of its own")
+        if np.any(self.space.l1):
+            named = self.space.labels[int(np.argmax(self.space.l1 > 0.0))]
+            raise HybridsimError(f"{named}: no solver of a fit takes l1 into account; use l2 or a prior")
 
     def simulated(self, *, with_states: bool = False) -> Simulated:
         """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""
@@ -96,6 +102,7 @@ class Problem:
     def objective(self, stage: Stage, runs: Sequence[Recording] | None = None) -> tuple[Objective, Guess]:
         """What a stage minimises, over the runs for training by default, and the first guess of the starts."""
         runs = self.train if runs is None else runs
+        self._check_starts(stage)
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
         longest = max(end - begin for begin, end in (span(run, self.measured) for run in runs))
@@ -110,6 +117,7 @@ class Problem:
             at_start=stage.starts != "measured",
         )
         simulated = self.simulated(with_states=stage.ties is not None)
+        self._check_memory(simulated, cut, runs)
         guess = first_guess(simulated.starts, sensors, runs, cut, smooth=stage.starts != "measured")
         terms = Terms(
             loss=stage.loss,
@@ -120,6 +128,25 @@ class Problem:
         )
         return Objective(simulated, self.layout(runs), cut, (guess.q, guess.qd), terms), guess
 
+    def _check_starts(self, stage: Stage) -> None:
+        """Raise if what is taken for a measured start depends on free numbers."""
+        if stage.starts != "free" and (free := [n for n in self.space.labels if n.startswith("sensor.")]):
+            raise HybridsimError(
+                f"starts that are {stage.starts} follow from what sensors read, but {free[0]} is free: a wrong number "
+                "would be taken for the truth; use starts = 'free'"
+            )
+
+    def _check_memory(self, simulated: Simulated, cut: Windows, runs: Sequence[Recording]) -> None:
+        """Raise if windows begin in the middle of what actuators remember."""
+        begins = np.array([span(run, self.measured)[0] for run in runs])
+        if simulated.starts.remembers and np.any(cut.start > begins[cut.run]):
+            stages = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
+            raise HybridsimError(
+                f"the actuators ({', '.join(stages)}) remember what came before, which is not known where a window "
+                "begins in the middle of a run: fit whole runs (leave out window), or, where all of the chain is only "
+                "late, free sensor.delay instead"
+            )
+
     def layout(self, runs: Sequence[Recording] | None = None) -> Layout:
         """θ of the runs for training, or of others."""
         return Layout(self.space, [run.name for run in (self.train if runs is None else runs)])
@@ -128,6 +155,12 @@ class Problem:
         """The longest delay that a sensor may have [s]."""
         delays = list(np.asarray(self.setup.sensors.delay))
         for change in self.space.table(self.space.start):
-            if change.name.startswith("sensor.delay"):
-                delays.append(change.upper if np.isfinite(change.upper) else 10.0 * max(change.before, 1e-3))
+            if not change.name.startswith("sensor.delay"):
+                continue
+            if not np.isfinite(change.upper):
+                raise HybridsimError(
+                    f"{change.name} is free without an upper bound; give it one: samples that come sooner than that "
+                    "after a window's start show what was before it, and are left out"
+                )
+            delays.append(change.upper)
         return float(max(delays, default=0.0))

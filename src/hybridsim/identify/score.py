@@ -36,7 +36,7 @@ class Score:
     rms: Float[Array, "W m"]
     """Root mean square error of every window and channel, in the channel's unit; NaN for windows without samples."""
     diverged: int
-    """Windows whose simulation broke down; they are not in the numbers."""
+    """Windows whose simulation broke down; they have no rows, but count as infinitely far off."""
 
     @property
     def of_windows(self) -> Float[Array, " W"]:
@@ -46,17 +46,21 @@ class Score:
     @property
     def median(self) -> float:
         """Of the windows."""
-        return float(np.median(self.of_windows))
+        return float(np.median(self._all))
 
     @property
     def mean(self) -> float:
         """Of the windows."""
-        return float(np.mean(self.of_windows))
+        return float(np.mean(self._all))
 
     @property
     def worst(self) -> float:
         """Of the windows."""
-        return float(np.max(self.of_windows))
+        return float(np.max(self._all))
+
+    @property
+    def _all(self) -> Float[Array, " n"]:
+        return np.concatenate([self.of_windows, np.full(self.diverged, np.inf)])
 
     @property
     def by_channel(self) -> dict[str, float]:
@@ -144,9 +148,10 @@ def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, grow
 
 
 def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None) -> Objective:
-    """Windows of runs, without what is left over at their ends."""
+    """Windows of runs, without what is left over at their ends; all of them if runs are shorter than a window."""
     objective, _ = problem.objective(Stage(window=window), runs)
-    return objective.chosen(np.flatnonzero(objective.windows.is_whole))
+    whole = np.flatnonzero(objective.windows.is_whole)
+    return objective.chosen(whole) if window is not None and len(whole) else objective
 
 
 def _is_first_part(problem: Problem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:

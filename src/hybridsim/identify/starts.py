@@ -47,16 +47,16 @@ class StartRows:
 
     def rows(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"], t: Float[Array, " batch"]) -> Array:
         """States that begin at times `t` [s], with whatever else they remember as it is at the start."""
-        if not self._remembers:
+        if not self.remembers:
             rows = np.tile(self._template, (len(q), 1))
             rows[:, self.q_cells], rows[:, self.qd_cells], rows[:, self.t_cell] = q, qd, t
             return rows
-        with jax.enable_x64(True):
-            runs = [begun(self.sim.initial_state(*state)) for state in zip(q, qd, t, strict=True)]
-            return np.stack([self.form.pack(jax.tree.map(np.asarray, run)) for run in runs])
+        return np.asarray(self._begun(q, qd, t))
 
-    def directions(self, q: Float[Array, "batch nq"]) -> Float[Array, "batch d x"]:
+    def directions(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"]) -> Float[Array, "batch d x"]:
         """How the cells change with each number of a change of the state; one for all where that is the same."""
+        if self.remembers:
+            return np.asarray(self._begun_slopes(q, qd)).transpose(0, 2, 1)
         found = np.zeros((1 if self.is_flat else len(q), self.size, self.form.size))
         found[:, self.nv + np.arange(self.nv), self.qd_cells] = 1.0
         if self.is_flat:
@@ -80,9 +80,10 @@ class StartRows:
             ct_q = np.einsum("bv,bvq->bq", ct_q, np.linalg.pinv(np.asarray(self._by_change(q))))
         return np.concatenate([ct_q, of_change[:, self.nv :]], axis=-1)
 
-    def change_cotangents(self, q: Float[Array, "batch nq"], cells: Array) -> Float[Array, "batch s"]:
+    def change_cotangents(self, q: Array, qd: Array, cells: Float[Array, "batch x"]) -> Float[Array, "batch s"]:
         """Cotangents of changes of states from those of their cells."""
-        return np.einsum("bdx,bx->bd", np.broadcast_to(self.directions(q), (len(q), self.size, cells.shape[1])), cells)
+        directions = np.broadcast_to(self.directions(q, qd), (len(q), self.size, cells.shape[1]))
+        return np.einsum("bdx,bx->bd", directions, cells)
 
     def moved(self, q: Array, qd: Array, change: Float[Array, "... s"]) -> tuple[Array, Array]:
         """States after a change; leading axes are free."""
@@ -128,10 +129,22 @@ class StartRows:
             return self.form.pack(jax.tree.map(np.asarray, begun(self.sim.initial_state())))
 
     @cached_property
-    def _remembers(self) -> bool:
+    def remembers(self) -> bool:
         """Does a state hold something that depends on where it starts?"""
         with jax.enable_x64(True):
             return bool(jax.tree.leaves(self.sim.initial_state().aux["actuation"]))
+
+    @cached_property
+    def _begun(self):
+        return _in_float64(lambda q, qd, t: self.form.join(begun(self.sim.initial_state(q, qd, t))))
+
+    @cached_property
+    def _begun_slopes(self):
+        def cells(q, qd, change):
+            moved = coordinates.retract(self.model, q, change[: self.nv])
+            return self.form.join(begun(self.sim.initial_state(moved, qd + change[self.nv :])))
+
+        return _in_float64(lambda q, qd: jax.jacfwd(cells, argnums=2)(q, qd, np.zeros(self.size)))
 
     @cached_property
     def _retracted(self):

@@ -102,7 +102,13 @@ class Windows:
     def is_whole(self) -> Bool[np.ndarray, " W"]:
         """Which windows have samples up to near their end: what a run has left over at its end may be a small piece."""
         last = np.where(self.weight > 0.0, self.position, 0.0).max(axis=1)
-        return last >= WHOLE * last.max()
+        return last >= WHOLE * self.steps
+
+    @property
+    def duration(self) -> float:
+        """Length of the longest window, as far as there are samples [s]."""
+        last = np.where(self.weight > 0.0, self.position, 0.0).max(initial=0.0)
+        return self.dt * min(self.steps, math.ceil(last - SLACK) + 1)
 
 
 def windows(

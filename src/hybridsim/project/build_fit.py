@@ -150,9 +150,7 @@ def _free(entry: FreeEntry) -> Free:
         map=entry.map,
         prior=entry.prior,
         scale=entry.scale,
-        l1=entry.l1,
         l2=entry.l2,
-        group=entry.group,
         tie=entry.tie,
         per=entry.per,
     )

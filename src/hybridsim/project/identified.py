@@ -44,6 +44,8 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
     if elsewhere := [name for name in task.problem.space.values(theta) if name.startswith(NOT_OF_A_MODEL)]:
         listed = ", ".join(elsewhere[:MOST_NAMES]) + (" and others" if len(elsewhere) > MOST_NAMES else "")
         doubts.append(f"{out.name} does not hold {listed}: no part of a model file. result.json has them.")
+    if own := [name for name in task.problem.space.run_values(theta) if not name.startswith(NOT_OF_A_MODEL)]:
+        doubts.append(f"{out.name} keeps what it had of {', '.join(own[:MOST_NAMES])}: every run has its own.")
     if grafts := task.problem.setup.sim.blueprint.grafts:
         places = ", ".join(output for graft in grafts for output in graft.outputs)
         doubts.append(f"{out.name} is without the networks on {places}; {record.weights_file.name} has their weights.")

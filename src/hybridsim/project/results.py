@@ -11,9 +11,11 @@ from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
 from hybridsim.project.checkpoint import StageEnd
 from hybridsim.project.manifest import FORMAT
-from hybridsim.project.scoring import HELD_OUT, Comparison, by_channel, in_noise, theta_before
+from hybridsim.project.scoring import EXPLAINED, HELD_OUT, TRAINING, Comparison, by_channel, in_noise, theta_before
 from hybridsim.project.task import Task
 
+FAR_OFF = 20.0
+"""Errors by the noise from which on a model is not one of what was recorded."""
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
@@ -141,6 +143,13 @@ def _remarks(found: dict[str, Any]) -> list[str]:
             bound = f"{row[row['at_bound']]:.6g} {row['unit']}".strip()
             remarks.append(f"{row['name']} ended at its {row['at_bound']} bound, {bound}.")
     for row in found["scores"]:
+        left = row["in_noise"]["after"]["rms"]
+        if row["runs"] == TRAINING and row["kind"] == EXPLAINED and left is not None and left > FAR_OFF:
+            remarks.append(
+                f"Even the runs that were fitted are {left:.3g} times the noise off: something is missing in the "
+                "model, and its numbers make up for that. Free joint.armature, joint.friction or sensor.delay, give "
+                'every run a sensor.bias of its own (per = "run"), or graft a network.'
+            )
         before, after = row["in_noise"]["before"], row["in_noise"]["after"]
         what = f"the {row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
         if after["diverged"]:

@@ -35,12 +35,8 @@ class FreeEntry(Section):
     """Expected value and its standard deviation."""
     scale: Positive | None = None
     """Value at which the solver sees a one."""
-    l1: NotNegative = 0.0
-    """Weight of the sum of absolute values."""
     l2: NotNegative = 0.0
     """Weight of the sum of squares."""
-    group: str = ""
-    """Numbers to be dropped together."""
     tie: bool | tuple[float, ...] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
     per: Literal["all", "run"] = "all"

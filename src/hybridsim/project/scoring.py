@@ -62,7 +62,7 @@ def comparison(judged: Judged, runs: str, kind: str, seconds: float | None = Non
     """Scores of windows before and after, by default told with the length of the windows."""
     w = judged.objective.windows
     before, after = judged.scores
-    return Comparison(runs, kind, w.steps * w.dt if seconds is None else seconds, before, after)
+    return Comparison(runs, kind, w.duration if seconds is None else seconds, before, after)
 
 
 def predictions(

@@ -102,7 +102,7 @@ class Simulator(eqx.Module):
         """Taps for one evaluation of the dynamics."""
         return Taps(self.bound_blueprint(), record=record)
 
-    def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float = 0.0) -> State:
+    def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float | Scalar = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest.
 
         Quaternions are brought to unit length.

@@ -1,0 +1,88 @@
+"""Fits that would end in wrong numbers without a word are refused, and say what to do instead."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fit_problems import DT, NOISE, pendulum_problem
+from test_objective import check_gradient
+
+from hybridsim import Simulator, simulate
+from hybridsim.core.errors import HybridsimError
+from hybridsim.data.recording import Recording
+from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
+from hybridsim.identify.fit import fit
+from hybridsim.identify.problem import ONE_STEP, Problem, Stage
+from hybridsim.identify.windows import Drive, Measured
+from hybridsim.models import acrobot
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.state import Inputs
+
+DAMPING = 0.1
+
+
+def driven(*stages) -> Problem:
+    """An acrobot whose motor is slow."""
+    sim = Simulator(acrobot(), dt=DT, actuation=Actuation(*stages))
+    u = 3.0 * np.sin(4.0 * DT * np.arange(150))[:, None]
+    motion = simulate(sim, sim.initial_state([0.3, -0.2]), Inputs(u), steps=150)
+    columns = {"q0": motion.q[:, 0], "q1": motion.q[:, 1], "u": np.append(u, 0.0)}
+    run = Recording.from_arrays("run", np.asarray(motion.t), {name: np.asarray(x) for name, x in columns.items()})
+    setup = Setup(sim, Sensors.of(sim, {"q0": "joint.q[shoulder]", "q1": "joint.q[elbow]"}))
+    space = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0, 1), start=DAMPING)])
+    return Problem(setup, space, Measured(dict.fromkeys(("q0", "q1"), NOISE), {"elbow": Drive("u")}), (run,))
+
+
+LAG = (FirstOrderLag(0.05), ModelLaw())
+
+
+def test_windows_in_the_middle_of_what_actuators_remember():
+    of = driven(*LAG)
+    with pytest.raises(HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* fit whole runs"):
+        fit(of, [Stage(window=0.25)])
+
+
+def test_whole_runs_of_actuators_with_memory():
+    of = driven(*LAG)
+    found = fit(of, [Stage()])
+    # the acrobot of the package has this damping
+    assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=1e-6)
+
+
+@pytest.mark.parametrize("stages", [LAG, (ModelLaw(), SeriesElastic(50.0, 0.1, 0.02))])
+def test_gradients_by_starts_that_memory_depends_on(stages):
+    of = driven(*stages)
+    twice = [of.train[0], Recording.from_arrays("again", of.train[0].series["q0"].t, _values(of.train[0]))]
+    objective, _ = replace(of, train=tuple(twice)).objective(Stage())
+    check_gradient(objective, rtol=1e-5)
+
+
+def _values(run: Recording) -> dict[str, np.ndarray]:
+    return {name: one.values + 0.001 for name, one in run.series.items()}
+
+
+@pytest.mark.parametrize("stage", [ONE_STEP, Stage(window=0.3, starts="near")])
+def test_measured_starts_of_sensors_whose_numbers_are_free(stage):
+    of = pendulum_problem((Free("joint.damping[*]", bounds=(0, 1)), Free("sensor.bias[*]")))
+    with pytest.raises(HybridsimError, match=r"follow from what sensors read, but sensor.bias\[q0\] is free"):
+        fit(of, [stage])
+
+
+def test_delays_without_an_upper_bound():
+    of = pendulum_problem((Free("sensor.delay[*]"),))
+    with pytest.raises(HybridsimError, match=r"sensor.delay\[q0\] is free without an upper bound"):
+        fit(of, [Stage(window=0.3)])
+
+
+def test_weights_that_no_solver_knows():
+    with pytest.raises(HybridsimError, match=r"joint.damping\[joint0\]: no solver of a fit takes l1"):
+        pendulum_problem((Free("joint.damping[*]", l1=0.1),))
+
+
+def test_runs_of_the_same_name():
+    of = pendulum_problem()
+    with pytest.raises(HybridsimError, match="two runs are called 'run0'"):
+        replace(of, held_out=(of.train[0],))
