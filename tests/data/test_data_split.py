@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim.data.recording import Recording
+from hybridsim.data.segments import segments
 from hybridsim.data.split import split_runs
 
 
@@ -58,3 +59,25 @@ def test_nothing_for_validation_if_told_so():
 def test_splits_that_cannot_be_made(problems, recordings, validation, word):
     (problem,) = problems(lambda: split_runs(recordings, validation=validation))
     assert problem.code == "data.split" and word in problem.fix
+
+
+def test_pieces_of_a_run_stay_together():
+    pieces = [piece for k in range(3) for piece in segments(run_with_a_gap(f"run{k}"), longest_gap=0.5)]
+    assert [piece.name for piece in pieces][:2] == ["run0.0", "run0.1"]
+    training, held = split_runs(pieces, validation=0.3)
+    assert [one.name for one in held] == ["run1.0", "run1.1"] and len(training) == 4
+    assert [one.name for one in split_runs(pieces, validation=["run2"])[1]] == ["run2.0", "run2.1"]
+    assert [one.name for one in split_runs(pieces, validation=["run2.1"])[1]] == ["run2.1"]
+    # of the only run, some pieces have to do
+    assert [one.name for one in split_runs(pieces[:2], validation=0.3)[1]] == ["run0.1"]
+
+
+def test_a_gap_that_was_cut_out_is_no_doubt_any_more():
+    run = run_with_a_gap("run")
+    assert [problem.code for problem in run.problems] == ["data.gap"]
+    assert all(not piece.problems for piece in segments(run, longest_gap=0.5))
+
+
+def run_with_a_gap(name: str) -> Recording:
+    t = np.concatenate([np.arange(20), np.arange(60, 90)]) * 0.1
+    return Recording.from_arrays(name, t, {"q": np.sin(t)})

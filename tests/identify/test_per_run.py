@@ -143,3 +143,17 @@ def test_a_wrong_word_is_told():
     of = pendulum_problem()
     with pytest.raises(ParameterError, match="per 'all' or per 'run', not 'runs'"):
         ParameterSpace(of.setup, [Free("sensor.bias[*]", per="runs")])
+
+
+def test_pieces_of_one_run_share_its_numbers():
+    of = zeroed_anew()
+    pieces = [
+        replace(part, name=f"{run.name}.{k}", piece_of=run.name)
+        for run in of.train
+        for k, part in enumerate((run.between(0.0, 0.35), run.between(0.4, 0.8)))
+    ]
+    cut = replace(of, train=tuple(pieces))
+    assert cut.layout().names == of.layout().names
+    found = fit(cut, [Stage(window=0.3)])
+    assert {run: values["sensor.bias[q0]"] for run, values in found.of_runs.items()} == pytest.approx(BIASES, abs=1e-6)
+    check_gradient(cut.objective(Stage(window=0.2))[0])

@@ -21,6 +21,13 @@ class Recording:
     """Files that they come from, each with the SHA-256 of its bytes."""
     problems: tuple[Problem, ...] = ()
     """Doubts and notes about the data; errors are raised instead."""
+    piece_of: str = ""
+    """Name of the run that it is a piece of, if it was cut out of one."""
+
+    @property
+    def run(self) -> str:
+        """Name of the run as it was recorded."""
+        return self.piece_of or self.name
 
     @classmethod
     def from_arrays(

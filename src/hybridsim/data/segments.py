@@ -38,8 +38,13 @@ def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
             f"gaps of more than {longest_gap:g} s leave no part of {recording.name!r} with 2 samples of each series"
         )
         raise DataError([Problem(message, "allow longer gaps", code="data.gap", element=recording.name)])
-    notes = recording.problems + ((_lost_note(recording.name, lost),) if lost else ())
-    return [replace(part, name=f"{recording.name}.{k}", problems=notes) for k, part in enumerate(parts)]
+    # it is cut where the gaps are, so that there is nothing to be done about them
+    notes = tuple(problem for problem in recording.problems if problem.code != "data.gap")
+    notes += (_lost_note(recording.name, lost),) if lost else ()
+    return [
+        replace(part, name=f"{recording.name}.{k}", problems=notes, piece_of=recording.run)
+        for k, part in enumerate(parts)
+    ]
 
 
 def _without_gaps(recording: Recording, longest_gap: float) -> list[tuple[float, float]]:

@@ -13,12 +13,13 @@ def split_runs(
 ) -> tuple[list[Recording], list[Recording]]:
     """Runs for training and runs for validation, in their order.
 
-    Runs stay whole: samples of the same run are too much alike for one part to judge what the other one taught.
+    Runs stay whole, pieces between gaps included: samples of the same run are too much alike for one part to judge what
+    the other one taught.
 
     Args:
         recordings: all runs.
-        validation: names of the runs for validation; or what part of all to take, spread evenly over them, so that both
-            parts see early and late runs. At least one run ends up on either side, unless it is 0.
+        validation: names of the runs, or pieces, for validation; or what part of all to take, spread evenly over them,
+            so that both parts see early and late runs. At least one run ends up on either side, unless it is 0.
 
     Raises:
         DataError: a name is unknown or not unique, or nothing is left for one side.
@@ -27,10 +28,15 @@ def split_runs(
     if isinstance(validation, str):
         validation = [validation]
     if isinstance(validation, int | float):
-        held = set(_spread(len(recordings), float(validation)))
+        runs = list(dict.fromkeys(recording.run for recording in recordings))
+        # pieces of the only run there is are better than nothing to judge by
+        called = names if len(runs) == 1 else [recording.run for recording in recordings]
+        apart = list(dict.fromkeys(called))
+        chosen = {apart[k] for k in _spread(len(apart), float(validation))}
+        held = {k for k, name in enumerate(called) if name in chosen}
     else:
-        _check_names(validation, names)
-        held = {k for k, name in enumerate(names) if name in set(validation)}
+        _check_names(validation, [*names, *{recording.run for recording in recordings if recording.piece_of}])
+        held = {k for k, one in enumerate(recordings) if {one.name, one.run} & set(validation)}
         if len(held) == len(names):
             raise DataError([_problem("all runs are for validation", "leave some for the fit")])
     training = [recording for k, recording in enumerate(recordings) if k not in held]

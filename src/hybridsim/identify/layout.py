@@ -19,8 +19,8 @@ class Layout:
 
     Attributes:
         space: of the short θ.
-        runs: names of the runs.
-        index: place in the long θ of every entry of a run's short one, (runs, n).
+        runs: name of the run that each recording is, or is a piece of.
+        index: place in the long θ of every entry of a recording's short one, (recordings, n).
         names: of the entries.
         is_common: which are the same for all runs.
         start: θ to start from.
@@ -35,12 +35,14 @@ class Layout:
         self.space, self.runs = space, tuple(runs)
         n, own = space.size, np.flatnonzero(space.is_per_run)
         common = np.flatnonzero(~space.is_per_run)
+        apart = list(dict.fromkeys(self.runs))
+        number = np.array([apart.index(run) for run in self.runs])
         self.index: Int[Array, "R n"] = np.zeros((len(self.runs), n), dtype=int)
         self.index[:, common] = np.arange(len(common))
-        self.index[:, own] = len(common) + np.arange(len(self.runs) * len(own)).reshape(len(self.runs), len(own))
-        self._short = np.concatenate([common, np.tile(own, len(self.runs))])
+        self.index[:, own] = len(common) + number[:, None] * len(own) + np.arange(len(own))
+        self._short = np.concatenate([common, np.tile(own, len(apart))])
         self.is_common: Bool[Array, " N"] = np.arange(len(self._short)) < len(common)
-        of_runs = [f"{space.names[entry]} of {run}" for run in self.runs for entry in own]
+        of_runs = [f"{space.names[entry]} of {run}" for run in apart for entry in own]
         self.names = (*(space.names[entry] for entry in common), *of_runs)
         self.start = self.lengthened(space.start)
         self.lower, self.upper = self.lengthened(space.lower), self.lengthened(space.upper)

@@ -149,7 +149,7 @@ class Problem:
 
     def layout(self, runs: Sequence[Recording] | None = None) -> Layout:
         """θ of the runs for training, or of others."""
-        return Layout(self.space, [run.name for run in (self.train if runs is None else runs)])
+        return Layout(self.space, [run.run for run in (self.train if runs is None else runs)])
 
     def _longest_delay(self) -> float:
         """The longest delay that a sensor may have [s]."""
