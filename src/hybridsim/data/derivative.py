@@ -35,7 +35,8 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
     start, end = _windows(series, window)
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     prime = "'" * order
-    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second)
+    reach = series.reach + float(np.max(series.t[end - 1] - series.t))
+    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second, reach)
 
 
 def window_in_words(window: int | float) -> str:

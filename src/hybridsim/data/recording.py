@@ -78,7 +78,7 @@ class Recording:
             if last - first < 2:
                 short.append(name)
             else:
-                parts[name] = Series(name, one.t[first:last], one.values[first:last])
+                parts[name] = replace(one, t=one.t[first:last], values=one.values[first:last])
         if short:
             raise DataError(
                 Problem(

@@ -17,6 +17,8 @@ class Series:
     """Times [s]."""
     values: Float[np.ndarray, " n"]
     """Samples, in SI units."""
+    reach: float = 0.0
+    """How much later than itself a sample knows something of [s]: zero for what was measured, not for estimates."""
 
     def __post_init__(self):
         for field in ("t", "values"):

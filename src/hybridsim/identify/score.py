@@ -123,7 +123,12 @@ def predicted(
         theta = calibrated(known, known.point(theta)).theta
     objective, late = whole.chosen(which), late[which]
     weight = objective.windows.weight
-    early = objective.reweighted(np.where(late, 0.0, weight)).until(math.ceil(before / objective.windows.dt - ROUNDING))
+    # estimates of velocities know of samples to come
+    reach = np.array([max(run.series[name].reach for run in runs) for name in problem.measured.noise])
+    told = objective.windows.position * objective.windows.dt + reach[objective.windows.channel] > before * (
+        1 + ROUNDING
+    )
+    early = objective.reweighted(np.where(told, 0.0, weight)).until(math.ceil(before / objective.windows.dt - ROUNDING))
     point = fitted_starts(early, early.point(theta))
     return _judged(objective.reweighted(np.where(late, weight, 0.0)), point)
 
