@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from fit_problems import pendulum_problem
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
+from hybridsim.identify.problem import Stage
 from hybridsim.identify.windows import Drive, Measured, span, windows
 
 DT = 0.01
@@ -133,3 +135,10 @@ def test_the_span_is_what_all_channels_have_in_common():
 def test_windows_that_a_delay_uses_up_are_an_error_that_says_so():
     with pytest.raises(HybridsimError, match=r"windows of 0\.1 s.*delays may be up to 0\.2 s"):
         windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.2)
+
+
+def test_how_long_windows_are():
+    of = pendulum_problem(steps=80)
+    for window, expected in ((0.2, 0.2), (0.3, 0.3), (2.0, 0.8)):
+        objective, _ = of.objective(Stage(window=window))
+        assert objective.windows.duration == pytest.approx(expected)

@@ -45,6 +45,8 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
             if outcome.result is None:
                 say(f"Stopped. Go on with: hybridsim fit {folder / name}.toml --resume", stderr=True)
                 return stop.exit_code
+            if outcome.result["status"] != "converged" and not json:
+                say(f"{name}: {outcome.result['words']}; these are the best numbers so far")
             score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SHOWN)
             errors = score["in_noise"]
             if not rows:

@@ -107,8 +107,9 @@ class Windows:
     @property
     def duration(self) -> float:
         """Length of the longest window, as far as there are samples [s]."""
-        last = np.where(self.weight > 0.0, self.position, 0.0).max(initial=0.0)
-        return self.dt * min(self.steps, math.ceil(last - SLACK) + 1)
+        if self.is_whole.any():
+            return self.dt * self.steps
+        return self.dt * float(np.where(self.weight > 0.0, self.position, 0.0).max(initial=0.0))
 
 
 def windows(
