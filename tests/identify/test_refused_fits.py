@@ -13,6 +13,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import ONE_STEP, Problem, Stage
+from hybridsim.identify.score import explained, predicted
 from hybridsim.identify.windows import Drive, Measured
 from hybridsim.models import acrobot
 from hybridsim.params.free import Free
@@ -41,8 +42,30 @@ LAG = (FirstOrderLag(0.05), ModelLaw())
 
 def test_windows_in_the_middle_of_what_actuators_remember():
     of = driven(*LAG)
-    with pytest.raises(HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* fit whole runs"):
+    with pytest.raises(
+        HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* give the stage a run_in"
+    ):
         fit(of, [Stage(window=0.25)])
+
+
+def test_a_memory_that_is_run_in():
+    of = driven(*LAG)
+    found = fit(of, [Stage(window=0.7, run_in=0.3)])
+    # what is left of a forgotten command after six time constants
+    assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=0.02)
+    objective, _ = of.objective(Stage(window=0.7, run_in=0.3))
+    w = objective.windows
+    assert np.diff(w.start) == pytest.approx(0.4) and w.position[w.weight > 0.0].min() * w.dt >= 0.3 - 1e-9
+    assert explained(of, found.theta, of.train, 0.4, run_in=0.3).scores[0].worst < 2e-4
+    assert predicted(of, found.theta, of.train, before=0.2, after=0.3, run_in=0.3).scores[0].worst < 2e-3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"window": 0.2, "run_in": 0.3}, {"window": 0.5, "run_in": 0.1, "ties": (1e-3, 1e-2)}]
+)
+def test_stages_that_cannot_run_in(wrong):
+    with pytest.raises(HybridsimError, match="run in"):
+        Stage(**wrong)
 
 
 def test_whole_runs_of_actuators_with_memory():

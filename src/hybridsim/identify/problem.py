@@ -31,7 +31,10 @@ class Stage:
     window: float | None = None
     """Length of a window [s]; whole runs by default."""
     stride: float | None = None
-    """Time between the starts of windows [s]; their length by default."""
+    """Time between the starts of windows [s]; by default their length, less what is run in."""
+    run_in: float = 0.0
+    """Time at the beginning of a window that is simulated but not compared [s], in which actuators with a memory come
+    to remember what they should: the delay, or about five times a lag's time constant."""
     starts: Starts = "free"
     """Starts of windows are unknown (`free`), nearly known (`near`), or taken as measured."""
     start_noise: tuple[float, float] = (1e-3, 1e-2)
@@ -47,8 +50,12 @@ class Stage:
     def __post_init__(self):
         if self.loss not in LOSSES:
             raise HybridsimError(f"unknown loss {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        if self.ties is not None and (self.starts == "measured" or self.stride is not None):
-            raise HybridsimError("ties between windows need starts that are not held, and windows without a stride")
+        if self.ties is not None and (self.starts == "measured" or self.stride is not None or self.run_in):
+            raise HybridsimError(
+                "ties between windows need starts that are not held, and windows without a stride that run in nothing"
+            )
+        if self.run_in < 0.0 or (self.window is not None and 0.0 < self.window <= self.run_in):
+            raise HybridsimError(f"windows of {self.window} s cannot run in for {self.run_in:g} s")
 
 
 ONE_STEP = Stage(window=0.0, starts="measured")
@@ -112,12 +119,13 @@ class Problem:
             sim.model.actuator.names,
             dt=dt,
             length=longest + dt if stage.window is None else max(stage.window, dt),
-            stride=stage.stride,
-            lead=self._longest_delay(),
+            stride=stage.window - stage.run_in if stage.stride is None and stage.window else stage.stride,
+            lead=max(self._longest_delay(), stage.run_in),
             at_start=stage.starts != "measured",
         )
         simulated = self.simulated(with_states=stage.ties is not None)
-        self._check_memory(simulated, cut, runs)
+        if not stage.run_in:
+            self._check_memory(simulated, cut, runs)
         guess = first_guess(simulated.starts, sensors, runs, cut, smooth=stage.starts != "measured")
         terms = Terms(
             loss=stage.loss,
@@ -143,8 +151,7 @@ class Problem:
             stages = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
             raise HybridsimError(
                 f"the actuators ({', '.join(stages)}) remember what came before, which is not known where a window "
-                "begins in the middle of a run: fit whole runs (leave out window), or, where all of the chain is only "
-                "late, free sensor.delay instead"
+                "begins in the middle of a run: give the stage a run_in, about five times the lag, or fit whole runs"
             )
 
     def layout(self, runs: Sequence[Recording] | None = None) -> Layout:

@@ -94,22 +94,50 @@ class Judged(NamedTuple):
 
 
 def explained(
-    problem: Problem, thetas: Float[Array, "*P n"], runs: Sequence[Recording], window: float | None
+    problem: Problem,
+    thetas: Float[Array, "*P n"],
+    runs: Sequence[Recording],
+    window: float | None,
+    *,
+    run_in: float = 0.0,
 ) -> Judged:
-    """Windows with starts, and numbers of runs, fitted on these windows themselves; all else as it is."""
-    objective = _whole_windows(problem, runs, window)
+    """Windows with starts, and numbers of runs, fitted on these windows themselves; all else as it is.
+
+    Args:
+        problem: what was fitted.
+        thetas: numbers that are common to all runs, of one fit or several.
+        runs: to be scored.
+        window: length of the windows, beside what is run in [s]; whole runs if there is none.
+        run_in: see `Stage`.
+    """
+    objective = _whole_windows(problem, runs, window, run_in)
     return _judged(objective, calibrated(objective, objective.point(thetas)))
 
 
 def predicted(
-    problem: Problem, thetas: Float[Array, "*P n"], runs: Sequence[Recording], *, before: float, after: float
+    problem: Problem,
+    thetas: Float[Array, "*P n"],
+    runs: Sequence[Recording],
+    *,
+    before: float,
+    after: float,
+    run_in: float = 0.0,
 ) -> Judged:
     """The time `after` [s] a window's beginning, its start fitted on the time `before` [s] it.
+
+    Args:
+        problem: what was fitted.
+        thetas: numbers that are common to all runs, of one fit or several.
+        runs: to be predicted.
+        before: time on which starts are fitted.
+        after: time that is predicted.
+        run_in: see `Stage`; it comes before both.
 
     Raises:
         HybridsimError: no run is long enough.
     """
-    whole = _whole_windows(problem, runs, before + after)
+    whole = _whole_windows(problem, runs, before + after, run_in)
+    before += run_in
     late = whole.windows.position * whole.windows.dt > before * (1.0 + ROUNDING)
     used = whole.windows.weight > 0.0
     has_both = np.asarray((late & used).any(axis=1) & (~late & used).any(axis=1))
@@ -152,9 +180,10 @@ def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, grow
     return state.point
 
 
-def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None) -> Objective:
+def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None, run_in: float) -> Objective:
     """Windows of runs, without what is left over at their ends; all of them if runs are shorter than a window."""
-    objective, _ = problem.objective(Stage(window=window), runs)
+    length = None if window is None else window + run_in
+    objective, _ = problem.objective(Stage(window=length, run_in=run_in), runs)
     whole = np.flatnonzero(objective.windows.is_whole)
     return objective.chosen(whole) if window is not None and len(whole) else objective
 
