@@ -216,6 +216,16 @@ def usual_scores(
     return found
 
 
+def spread_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[str, float]:
+    """Medians of all cases and kinds of `usual_scores`, and what else of them is looked at."""
+    return {
+        f"{case}, {kind}, {which} [mrad]": of[kind][which]
+        for case, of in scores.items()
+        for kind in of
+        for which in ("median", second)
+    }
+
+
 def _spread(score) -> dict[str, Any]:
     errors = 1e3 * score.of_windows
     return {

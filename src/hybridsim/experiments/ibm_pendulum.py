@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, usual_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.marker_camera import NAMES, Camera, Markers, calibrated, circle
 from hybridsim.experiments.recordings import recordings
@@ -188,15 +188,6 @@ def _cases(smoke: bool) -> list[Case]:
     ]
 
 
-def _metrics(scores: Mapping[str, dict[str, Any]]) -> dict[str, float]:
-    return {
-        f"{case}, {kind}, {which} [mrad]": of[kind][which]
-        for case, of in scores.items()
-        for kind in of
-        for which in ("median", "mean")
-    }
-
-
 def _facts() -> dict[str, Any]:
     """How the camera looks at the pendulum, and what that does to the length of the second link."""
     by = camera(TRAINING)
@@ -224,7 +215,7 @@ EXPERIMENT = Experiment(
     source="ibm_double_pendulum/N.csv: Asseman et al. 2018, CDLA-Sharing-1.0",
     cases=_cases,
     score=lambda of, theta: usual_scores(of, theta, windows=WINDOWS),
-    metrics=_metrics,
+    metrics=lambda scores: spread_metrics(scores, "mean"),
     goals=tuple(
         Goal(f"{case}, explained {window:g} s, {which} [mrad]", most, f"{window:g} s explained, {which}")
         for case, window, pair in (("air", 0.25, (1.6, 1.9)), ("network, 1 s", 1.0, (6.0, 7.0)))

@@ -21,7 +21,7 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, usual_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
@@ -162,15 +162,6 @@ def _cases(smoke: bool) -> list[Case]:
     return cases
 
 
-def _metrics(scores: Mapping[str, dict[str, Any]]) -> dict[str, float]:
-    return {
-        f"{case}, {kind}, {which} [mrad]": of[kind][which]
-        for case, of in scores.items()
-        for kind in of
-        for which in ("median", "worst")
-    }
-
-
 def _draw(results: Mapping[str, Any], folder: Path) -> None:
     title = "Lab double pendulum: error of segments that were not fitted"
     draw_errors(results, folder / "errors.svg", title)
@@ -182,7 +173,7 @@ EXPERIMENT = Experiment(
     source="lab_double_pendulum/segments.npz: dynamicslab/MultiArm-Pendulum, MIT licence",
     cases=_cases,
     score=lambda of, theta: usual_scores(of, theta, windows=WINDOWS),
-    metrics=_metrics,
+    metrics=lambda scores: spread_metrics(scores, "worst"),
     goals=tuple(
         Goal(f"{case}, explained {window:g} s, {which} [mrad]", most, f"{words}, {window:g} s explained, {which}")
         for case, words, bounds in (
