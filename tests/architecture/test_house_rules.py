@@ -32,6 +32,12 @@ def test_import_is_light():
     }
 
 
+def test_fitting_a_mechanism_loads_scipy_only_where_it_is_needed():
+    """A tenth of a second of every first fit."""
+    code = "import hybridsim.identify.fit; from hybridsim.models import double_pendulum; double_pendulum()"
+    assert "scipy" not in _loaded_by(code)
+
+
 def test_help_does_not_load_jax():
     code = "from hybridsim.cli.main import run\ntry: run(['--help'])\nexcept SystemExit: pass"
     program = (

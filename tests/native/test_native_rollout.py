@@ -241,3 +241,21 @@ def test_long_programs_have_the_same_bits(rollout, monkeypatch):
             getattr(long, name)(*arrays, *more), getattr(rollout, name)(*arrays, *more), strict=True
         ):
             np.testing.assert_array_equal(mine, other)
+
+
+def test_a_step_is_traced_once_for_all_kernels():
+    calls = []
+
+    def counted(*arguments):
+        calls.append(1)
+        return pendulum(*arguments)
+
+    with jax.enable_x64(True):
+        program = Rollout(counted, FIXED, FREE, CARRY, INPUTS, outputs=_streamed()).program
+        for name in ("step_graph", "jvp_graph", "sweeps", "vjp_graph"):
+            getattr(program, name)
+    assert len(calls) == 1
+
+
+def _streamed():
+    return jax.eval_shape(pendulum, FIXED, FREE, CARRY, INPUTS)[1]

@@ -13,8 +13,10 @@ from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, momentum, 
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.models import cube, double_pendulum, pendulum
+from hybridsim.sim import integrate
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
 from hybridsim.taps.blueprint import Blueprint, Graft
 
 
@@ -161,3 +163,11 @@ def test_quaternions_stay_unit(integrator):
     sim = Simulator(cube(), dt=0.02, integrator=integrator)
     final = _final(sim, sim.initial_state(qd=[9.0, -7.0, 8.0, 1.0, 0.0, 0.0]), 200)
     np.testing.assert_allclose(np.linalg.norm(final.q[:, 3:], axis=1), 1.0, atol=1e-14)
+
+
+def test_stages_of_runge_kutta_are_traced_once_where_no_graft_tells_them_apart(monkeypatch):
+    sim = Simulator(double_pendulum(), integrator="rk4")
+    calls, plain = [], integrate.forward
+    monkeypatch.setattr(integrate, "forward", lambda *a: calls.append(1) or plain(*a))
+    jax.make_jaxpr(lambda state: integrate.next_state(sim, state, Inputs(np.zeros(sim.model.nu))))(sim.initial_state())
+    assert len(calls) == 1

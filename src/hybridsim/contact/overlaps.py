@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.candidates import Candidates, Pair
 from hybridsim.contact.detect import detect
@@ -90,6 +89,8 @@ def home_poses(model: Model) -> list[Pose]:
 
 def _motion(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
     """Pose of a body in its joint's placement frame."""
+    from scipy.spatial.transform import Rotation  # takes a while to load
+
     axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]
     if kind is JointType.FIXED:
         return Pose(np.eye(3), np.zeros(3))

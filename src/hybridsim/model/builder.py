@@ -9,7 +9,6 @@ model = arm.build()
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from hybridsim.core.errors import ModelError, Severity
 from hybridsim.model.assemble import assemble
@@ -146,7 +145,15 @@ class ModelBuilder:
 
 def pose(at: Triple, rpy: Triple = (0.0, 0.0, 0.0)) -> Pose:
     """Pose from a position [m] and roll, pitch, yaw [rad] about the fixed axes x, y, z."""
-    return Pose(Rotation.from_euler("xyz", np.asarray(rpy, dtype=float)).as_matrix(), np.array(at, dtype=float))
+    return Pose(_turned(np.asarray(rpy, dtype=float)), np.array(at, dtype=float))
+
+
+def _turned(rpy: np.ndarray) -> np.ndarray:
+    if not rpy.any():
+        return np.eye(3)
+    from scipy.spatial.transform import Rotation  # takes a while to load
+
+    return Rotation.from_euler("xyz", rpy).as_matrix()
 
 
 def _as_arrays(parameters: dict) -> dict:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.builder import ModelBuilder, pose
 from hybridsim.model.inertial import Inertial, solid_cylinder
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, FrameSpec, JointKind, JointSpec
@@ -49,16 +48,14 @@ def arm_from_dh(
     if inertials is not None and len(inertials) != len(parameters):
         raise ValueError(f"{len(parameters)} joints need as many inertials, not {len(inertials)}")
     arm = ModelBuilder(name)
-    parent, X_PJ = "world", Pose(np.eye(3), np.zeros(3))
+    nowhere = (0.0, 0.0, 0.0)
+    parent, X_PJ = "world", pose(nowhere)
     for i, row in enumerate(parameters):
         body = f"link{i + 1}"
         # offsets of the joint's own coordinate act before the joint, the rest of the row after it
-        turn = Rotation.from_euler("z", 0.0 if row.prismatic else row.theta).as_matrix()
-        shift = np.array([0.0, 0.0, row.d]) if row.prismatic else np.zeros(3)
-        X_PJ = X_PJ @ Pose(turn, shift)
-        after_turn = Rotation.from_euler("z", row.theta).as_matrix() if row.prismatic else np.eye(3)
-        after = Pose(after_turn, np.array([0.0, 0.0, 0.0 if row.prismatic else row.d]))
-        tip = after @ Pose(Rotation.from_euler("x", row.alpha).as_matrix(), np.array([row.a, 0.0, 0.0]))
+        X_PJ = X_PJ @ (pose((0.0, 0.0, row.d)) if row.prismatic else pose(nowhere, (0.0, 0.0, row.theta)))
+        after = pose(nowhere, (0.0, 0.0, row.theta)) if row.prismatic else pose((0.0, 0.0, row.d))
+        tip = after @ pose((row.a, 0.0, 0.0), (row.alpha, 0.0, 0.0))
         kind = JointKind.PRISMATIC if row.prismatic else JointKind.REVOLUTE
         joint = JointSpec(f"joint{i + 1}", kind, np.array([0.0, 0.0, 1.0]), damping=damping)
         inertial = inertials[i] if inertials is not None else _rod(np.asarray(tip.p))
@@ -80,6 +77,8 @@ def _rod(tip: np.ndarray, radius: float = 0.03, mass_per_length: float = 3.0) ->
     length = float(np.linalg.norm(tip))
     if length < radius:
         return solid_cylinder(mass_per_length * radius, radius, 0.5 * radius)
+    from scipy.spatial.transform import Rotation  # takes a while to load
+
     direction = tip / length
     R = Rotation.align_vectors(direction[None], np.array([[0.0, 0.0, 1.0]]))[0].as_matrix()
     return solid_cylinder(mass_per_length * length, radius, 0.5 * length).moved(Pose(R, 0.5 * tip))

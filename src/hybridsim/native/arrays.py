@@ -169,7 +169,7 @@ def owners(nodes: np.ndarray) -> list[int]:
 
 def taken_out(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in which elements of arrays have become nodes."""
-    if not has_elements(nodes):
+    if not graph.has_arrays or not has_elements(nodes):
         return nodes
     if nodes.size > MOST_ELEMENTS:
         raise UnsupportedPrimitive(f"an operation on {nodes.size} elements of a large array has no native code")

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
 
 
 def quotient(x: float, y: float) -> float:
@@ -23,10 +22,11 @@ def evaluated(name: str, *values: float) -> float:
     with np.errstate(all="ignore"):
         if name == "float32":
             return float(np.float32(values[0]))
-        if name == "logistic":
-            return float(special.expit(values[0]))
-        owner = special if name in ("erf", "erfc") else np
-        return float(getattr(owner, names.get(name, name))(*values))
+        if name in ("logistic", "erf", "erfc"):
+            from scipy import special  # takes a while to load
+
+            return float(getattr(special, "expit" if name == "logistic" else name)(values[0]))
+        return float(getattr(np, names.get(name, name))(*values))
 
 
 def cut(value: float) -> int:

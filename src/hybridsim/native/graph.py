@@ -13,6 +13,7 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 from hybridsim.native.folding import INTEGER, cut, evaluated, quotient, wrapped
@@ -37,11 +38,20 @@ class Graph:
         self.kinds: list[str] = []
         self.constants: dict[int, float | int | bool] = {}
         """Value of every constant node."""
+        self.has_arrays = False
+        """Are there arrays among the nodes?"""
         self._known: dict[tuple, int] = {}
         self._singles: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.ops)
+
+    def copy(self) -> "Graph":
+        """The same nodes, to which others can be added."""
+        other = Graph()
+        for name, value in vars(self).items():
+            setattr(other, name, copy(value))
+        return other
 
     def node(self, op: str, *args: int, data: Any = None, kind: str = FLOAT) -> int:
         """The node of an operation, new or already there."""
@@ -53,6 +63,7 @@ class Graph:
             self.args.append(args)
             self.data.append(data)
             self.kinds.append(kind)
+            self.has_arrays |= kind == ARRAY
         return found
 
     # leaves

@@ -8,8 +8,6 @@ import itertools
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from hybridsim.native.arrays import Leaf, Map, Product, Repeat, array_node, element
 from hybridsim.native.graph import ARRAY, Graph
@@ -86,6 +84,9 @@ def cells_of(graph: Graph, node: int) -> int:
 
 def _source_side(count: int, edges: list[tuple[int, int, int]]) -> np.ndarray:
     """Which nodes of a network are on the source's side of its minimum cut; node 0 is the source, node 1 the sink."""
+    from scipy.sparse import coo_array  # takes a while to load
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
     start, end, capacity = np.array(edges, dtype=np.int32).T
     network = coo_array((capacity, (start, end)), shape=(count, count)).tocsr()
     residual = network - maximum_flow(network, 0, 1).flow

@@ -6,10 +6,12 @@ through, and loops of known length are written out.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jex
 
@@ -54,9 +56,12 @@ class Lowering:
 
     def elementwise(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
         """A function of nodes applied along arrays."""
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
         arrays = tuple(taken_out(self.graph, a) for a in arrays)
-        flat = [np.broadcast_to(a, shape).ravel().tolist() for a in arrays]
+        shape = arrays[0].shape
+        if any(a.shape != shape for a in arrays):
+            arrays = np.broadcast_arrays(*arrays)
+            shape = arrays[0].shape
+        flat = [a.ravel().tolist() for a in arrays]
         return np.array([function(*nodes) for nodes in zip(*flat, strict=True)], dtype=np.int64).reshape(shape)
 
     def run(self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Nodes]) -> list[Nodes]:
@@ -89,8 +94,8 @@ class Lowering:
                 raise
             raise UnsupportedPrimitive(f"{error}{_place(equation)}") from None
         outputs = equation.outvars
-        if any(v.aval.dtype.name in _SHORT_FLOATS for v in outputs):
-            results = [self._shortened(v.aval.dtype.name, nodes) for v, nodes in zip(outputs, results, strict=True)]
+        if any(v.aval.dtype in _SHORT_FLOATS for v in outputs):
+            results = [self._shortened(v.aval.dtype, nodes) for v, nodes in zip(outputs, results, strict=True)]
         return results
 
     def _applied(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -101,20 +106,19 @@ class Lowering:
         rule = _rules().get(name)
         if rule is None:
             raise UnsupportedPrimitive(f"the primitive {name!r} has no native code")
-        if name not in rules_arrays.PASSING | _ON_BITS and any(
-            str(v.aval.dtype) == "uint64" for v in (*equation.invars, *equation.outvars)
-        ):
+        passes = name in rules_arrays.PASSING
+        if not passes and name not in _ON_BITS and _is_any(_LONG_UNSIGNED, equation.invars, equation.outvars):
             raise UnsupportedPrimitive(f"{name!r} of numbers of type uint64 has no native code")
         results = rules_arrays.lowered(self, equation, arguments)
         if results is not None:
             return results
-        if name not in rules_arrays.PASSING:
+        if not passes:
             arguments = [taken_out(self.graph, a) for a in arguments]
         return rule(self, equation, arguments)
 
-    def _shortened(self, dtype: str, nodes: Nodes) -> Nodes:
+    def _shortened(self, dtype: Any, nodes: Nodes) -> Nodes:
         """Single precision is double precision rounded after every operation, which gives the same bits."""
-        if dtype == "float32":
+        if dtype == np.float32:
             return self.elementwise(self.graph.single, nodes)
         if dtype in _SHORT_FLOATS:
             raise UnsupportedPrimitive(f"numbers of type {dtype} have no native code")
@@ -146,6 +150,11 @@ def input_nodes(graph: Graph, slot: str, shape: tuple[int, ...], kind: str = FLO
     return np.array([graph.input(slot, first + k, kind) for k in range(size)], dtype=np.int64).reshape(shape)
 
 
+def _is_any(dtype: Any, *variables: Sequence[Any]) -> bool:
+    return any(v.aval.dtype == dtype for some in variables for v in some)
+
+
+@cache
 def kind_of(dtype: Any) -> str:
     """The kind of node that holds numbers of a type."""
     kind = _KINDS.get(str(dtype))
@@ -165,7 +174,8 @@ _ON_BITS = set(
 )
 """What does the same to the bits of uint64 as to those of int64, which stand for them."""
 _LIBRARY = Path(__file__).parents[1]
-_SHORT_FLOATS = ("float32", "float16", "bfloat16")
+_SHORT_FLOATS = {np.dtype(jnp.float32), np.dtype(jnp.float16), np.dtype(jnp.bfloat16)}
+_LONG_UNSIGNED = np.dtype(np.uint64)
 _all_rules: dict[str, Rule] = {}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.cells import Cells
@@ -22,6 +23,8 @@ from hybridsim.native.partition import STATE, Outputs, by_slots
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 """`step(fixed, free, carry, inputs) -> (carry, outputs)`: what a rollout repeats."""
 
+Argument = tuple[str, Cells, bool]
+"""Of a function of trees: its slot, its form, and whether only its floats count."""
 
 IN_PLACE = {"fixed": "fixed_rows", "free": "free_rows", "contribution": "sums", "t_free": "t_free"}
 """Slots for the large leaves of others; all but tangents lie where the caller has them, one for all lanes."""
@@ -53,9 +56,8 @@ class Program:
     @cached_property
     def step_graph(self) -> tuple[Graph, Outputs]:
         """One step: writes `x2` and `y`."""
-        forms = self.forms
-        graph, results = self._lowered(self.step, forms.of_step())
-        return self._optimized(graph, self._results(graph, results))
+        graph, places = self._step
+        return self._optimized(graph, places)
 
     @cached_property
     def vjp_graph(self) -> tuple[Graph, Outputs]:
@@ -90,7 +92,8 @@ class Program:
             return pull((ct, ct_y)), results
 
         arguments = [*forms.of_step(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
-        graph, results = self._lowered(both, arguments)
+        lowering = Lowering()
+        graph, results = lowering.graph, self._lowered(lowering, self._jaxpr(both, arguments), arguments)
         vjp = self._taken(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
         return graph, self._results(graph, results), vjp
 
@@ -101,39 +104,57 @@ class Program:
 
         def jvp(fixed, free, x, s, *tangents):
             function, floats = self._differentiable(fixed, (free, x, s))
-            _, slopes, _ = jax.jvp(function, floats, tangents, has_aux=True)
-            # JAX makes one loop of a loop and its derivative, but the step itself must not wait for tangents
-            return slopes, self.step(fixed, free, x, s)
+            return jax.jvp(function, floats, tangents, has_aux=True)[1]
 
         given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
-        graph, results = self._lowered(jvp, [*forms.of_step(), *given])
-        places = self._taken(graph, results, t_x2=forms.carry, t_y=forms.outputs)
-        return self._optimized(graph, places | self._results(graph, results))
+        arguments = [*forms.of_step(), *given]
+        # JAX makes one loop of a loop and its derivative, but the step itself must not wait for tangents
+        step, places = self._step
+        lowering = Lowering(step.copy())
+        graph, slopes = lowering.graph, self._lowered(lowering, self._jaxpr(jvp, arguments), arguments)
+        return self._optimized(graph, self._taken(graph, slopes, t_x2=forms.carry, t_y=forms.outputs) | places)
+
+    @cached_property
+    def _traced(self) -> Any:
+        """The step as JAX sees it, with the rules of its derivatives: it is traced once for all graphs."""
+        closed = self._jaxpr(self.step, self.forms.of_step())
+        self.forms.check(closed.out_avals)
+        return closed
+
+    @cached_property
+    def _step(self) -> tuple[Graph, Outputs]:
+        """The graph of a step, not yet optimised, and its outputs."""
+        lowering = Lowering()
+        results = self._lowered(lowering, self._traced, self.forms.of_step())
+        return lowering.graph, self._results(lowering.graph, results)
 
     def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
         """The step as a function of its floats, with all its results beside, and those floats."""
         forms = self.forms
         groups = (forms.free, forms.carry, forms.inputs)
+        again, count = jaxpr_as_fun(self._traced), len(forms.carry.leaves)
 
         def function(*floats):
             given = [form.with_floats(tree, f) for form, tree, f in zip(groups, trees, floats, strict=True)]
-            x2, y = self.step(fixed, *given)
-            return (forms.carry.floats(x2), forms.outputs.floats(y)), (x2, y)
+            results = again(*jax.tree.leaves((fixed, given)))
+            x2, y = results[:count], results[count:]
+            return (forms.carry.floats(x2), forms.outputs.floats(y)), results
 
         return function, tuple(form.floats(tree) for form, tree in zip(groups, trees, strict=True))
 
-    def _lowered(self, function: Callable, arguments: list[tuple[str, Cells, bool]]) -> tuple[Graph, list[Nodes]]:
-        """Nodes of a function of trees; each argument has a slot, a form, and says whether only its floats count."""
+    def _jaxpr(self, function: Callable, arguments: list[Argument]) -> Any:
+        """A function of trees, traced."""
         trees = [form.floats(form.shapes()) if floats_only else form.shapes() for _, form, floats_only in arguments]
-        closed = jax.make_jaxpr(lambda *given: jax.tree.leaves(function(*given)))(*trees)
-        self.forms.check(closed.out_avals)
-        lowering = Lowering()
+        return jax.make_jaxpr(lambda *given: jax.tree.leaves(function(*given)))(*trees)
+
+    def _lowered(self, lowering: Lowering, closed: Any, arguments: list[Argument]) -> list[Nodes]:
+        """Nodes of a traced function's results."""
         nodes = []
         for name, form, floats_only in arguments:
             baked = self.baked if name == "fixed" else {}
             in_place = self.in_place.get(name)
             nodes += form.nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
-        return lowering.graph, lowering.closed(closed, nodes)
+        return lowering.closed(closed, nodes)
 
     def _results(self, graph: Graph, results: list[Nodes]) -> Outputs:
         """Places of what a step returns."""
@@ -179,16 +200,16 @@ class Forms:
             raise ValueError("a step must return a state of the same form as the one that it is given")
 
     def check(self, results: Sequence[Any]) -> None:
-        """Raise unless the last of these are what a step was said to return."""
+        """Raise unless these are what a step was said to return."""
         wanted = [*self.carry.leaves, *self.outputs.leaves]
-        for k, (leaf, found) in enumerate(zip(wanted, results[-len(wanted) :], strict=True)):
+        for k, (leaf, found) in enumerate(zip(wanted, results, strict=True)):
             if (leaf.shape, leaf.dtype) != (tuple(found.shape), str(found.dtype)):
                 what = f"array {k} of the state" if k < len(self.carry.leaves) else "what it streams out"
                 had, has = f"{leaf.dtype}{list(leaf.shape)}", f"{found.dtype}{list(found.shape)}"
                 raise ValueError(f"a step must keep the form of its state: {what} was {had} and became {has}")
 
-    def of_step(self) -> list[tuple[str, Cells, bool]]:
-        """The step's arguments: slot, form, and that all their numbers count."""
+    def of_step(self) -> list[Argument]:
+        """The step's arguments; all their numbers count."""
         names = ("fixed", "free", "x", "s")
         return [
             (n, form, False) for n, form in zip(names, (self.fixed, self.free, self.carry, self.inputs), strict=True)

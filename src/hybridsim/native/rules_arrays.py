@@ -40,7 +40,7 @@ def lowered(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
     name = equation.primitive.name
     if name == "dot_general":
         return _dot_general(lowering, equation, arguments)
-    if not any(has_elements(a) for a in arguments):
+    if not lowering.graph.has_arrays or not any(has_elements(a) for a in arguments):
         return None
     if name in _UNCHANGED:
         return list(arguments)

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray
@@ -78,10 +77,14 @@ class Turned(Family):
         return ((self.path, _rows(self.row, 9)),)
 
     def values(self, x):
+        from scipy.spatial.transform import Rotation  # takes a while to load
+
         turn = matrix_exp(x) if is_jax(x) else Rotation.from_rotvec(x).as_matrix()
         return ((np.array(self.R) @ turn).reshape(-1),)
 
     def read(self, setup, is_free):
+        from scipy.spatial.transform import Rotation
+
         R = np.asarray(leaf_at(setup, self.path))[self.row]
         return Rotation.from_matrix(np.array(self.R).T @ R).as_rotvec()
 

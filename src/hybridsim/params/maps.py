@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from hybridsim.core.types import AnyArray
 from hybridsim.params.leaves import is_jax
@@ -86,6 +85,8 @@ class Interval(Map):
         return np.array(self.upper) - np.array(self.lower)
 
     def value(self, theta):
+        from scipy.special import expit  # takes a while to load
+
         return np.array(self.lower) + self.width * (jax.nn.sigmoid if is_jax(theta) else expit)(theta)
 
     def theta(self, value):

@@ -66,8 +66,12 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     # quaternions are integrated as four plain numbers: the rate is smooth off the unit sphere, so the order stays four
     model, dt = sim.model, sim.dt
 
+    @jax.jit  # traced once for all stages
+    def evaluated(q, qd, t):
+        return forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps())
+
     def rates(q, qd, t):
-        return coordinate_rate(model, q, qd), forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps()).qdd
+        return coordinate_rate(model, q, qd), evaluated(q, qd, t).qdd
 
     def along(k, h):
         return state.q + h * k[0], state.qd + h * k[1], state.t + h
@@ -78,8 +82,8 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
         k = rates(*along(k, reach * dt))
         return (k, jax.tree.map(lambda a, b: a + weight * b, total, k)), None
 
-    # the first stage stands apart for its taps; a loop over the others is compiled once
-    seen = forward(sim, state, inputs, taps)
+    # the first stage stands apart for its taps, if there are any; a loop over the others is compiled once
+    seen = forward(sim, state, inputs, taps) if taps.is_active else evaluated(state.q, state.qd, state.t)
     k1 = coordinate_rate(model, state.q, state.qd), seen.qdd
     (_, total), _ = jax.lax.scan(stage, (k1, k1), (np.array([0.5, 0.5, 1.0]), np.array([2.0, 2.0, 1.0])))
     q, qd, _ = along(total, dt / 6.0)
