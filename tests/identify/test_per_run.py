@@ -47,6 +47,20 @@ def test_every_run_gets_its_own_numbers():
     assert of.space.values(found.theta)["sensor.bias[q0]"] == 0.0
 
 
+def test_the_order_of_what_is_free_makes_no_difference():
+    """A single run has as many numbers in the long θ as there are in the short one, but in another order."""
+    scores = []
+    for frees in ((COMMON, OWN), (OWN, COMMON)):
+        of = zeroed_anew(frees)
+        judged = explained(of, fit(of, [Stage(window=0.3)]).theta, of.train[:1], 0.3)
+        scores.append(judged.scores[0].worst)
+        (own,) = judged.point.theta[0, ~judged.objective.layout.is_common] * OWN.scale
+        assert own == pytest.approx(BIASES["run0"], abs=1e-6)
+        alone = replace(of, train=of.train[:1])
+        assert fit(alone, [Stage(window=0.3)]).of_runs["run0"]["sensor.bias[q0]"] == pytest.approx(own, abs=1e-6)
+    assert max(scores) < 1e-6
+
+
 def test_one_number_for_all_runs_explains_less():
     apart, together = (zeroed_anew((COMMON, replace(OWN, per=per))) for per in ("run", "all"))
     costs = [fit(of, [Stage(window=0.3)]).costs[-1] for of in (apart, together)]
@@ -132,7 +146,7 @@ def test_predictions_do_not_see_what_they_predict():
 
 def test_what_is_common_can_be_held():
     objective, _ = zeroed_anew().objective(Stage(window=0.4))
-    start = objective.point(objective.layout.start)
+    start = objective.point_of_runs(objective.layout.start)
     state = solved(LevenbergMarquardt(hold_common=True), objective, start)
     common = objective.layout.is_common
     assert np.array_equal(state.point.theta[:, common], start.theta[:, common])

@@ -115,7 +115,7 @@ def fit(
         if found is not None and number == first:
             state = solver.resumed(objective, found.state)
         else:
-            start = objective.point(theta)
+            start = objective.point_of_runs(theta)
             if last is not None:
                 start = carried_over(last[0], last[1], objective, start)
                 # from here on θ is near the truth; before, starts would be bent to make up for it

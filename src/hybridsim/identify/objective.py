@@ -127,11 +127,13 @@ class Objective:
         terms = replace(self.terms, tolerance=None)
         return Objective(self.simulated, self.layout, self.windows.until(steps), self.guess, terms)
 
-    def point(self, theta: Float[Array, "*P n"] | Float[Array, "*P N"]) -> Point:
-        """θ, which may be a short one for all runs, with the first guess of all starts."""
+    def point(self, theta: Float[Array, "*P n"]) -> Point:
+        """A short θ for all runs with the first guess of all starts."""
+        return self.point_of_runs(self.layout.lengthened(theta))
+
+    def point_of_runs(self, theta: Float[Array, "*P N"]) -> Point:
+        """A long θ, in which runs have numbers of their own, with the first guess of all starts."""
         theta = np.atleast_2d(np.asarray(theta, dtype=float))
-        if theta.shape[-1] != self.n:
-            theta = self.layout.lengthened(theta)
         q, qd = (np.repeat(np.asarray(x, dtype=float)[None], len(theta), axis=0) for x in self.guess)
         return Point(theta, q, qd)
 

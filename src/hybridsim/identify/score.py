@@ -18,7 +18,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.start_fit import fitted_starts
+from hybridsim.identify.start_fit import fitted_starts, growing_parts
 from hybridsim.identify.windows import span
 
 Array = np.ndarray
@@ -148,7 +148,7 @@ def predicted(
     theta = whole.layout.lengthened(np.atleast_2d(thetas))
     if whole.layout.has_own:
         known = whole.chosen(np.flatnonzero(first))
-        theta = calibrated(known, known.point(theta)).theta
+        theta = calibrated(known, known.point_of_runs(theta)).theta
     objective, late = whole.chosen(which), late[which]
     weight = objective.windows.weight
     # estimates of velocities know of samples to come
@@ -157,7 +157,7 @@ def predicted(
         1 + ROUNDING
     )
     early = objective.reweighted(np.where(told, 0.0, weight)).until(math.ceil(before / objective.windows.dt - ROUNDING))
-    point = fitted_starts(early, early.point(theta))
+    point = fitted_starts(early, early.point_of_runs(theta))
     return _judged(objective.reweighted(np.where(late, weight, 0.0)), point)
 
 
@@ -170,14 +170,17 @@ def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, grow
         most_steps: of the solvers.
         growing: fit the beginnings of the windows first?
     """
-    point = fitted_starts(objective, point, most_steps=most_steps, growing=growing)
     if not objective.layout.has_own:
-        return point
+        return fitted_starts(objective, point, most_steps=most_steps, growing=growing)
     solver = LevenbergMarquardt(hold_common=True, most_steps=most_steps)
-    state = solver.init(objective, point)
-    while not solver.is_done(state):
-        state = solver.step(objective, state)
-    return state.point
+    # over a long window, numbers of a run that are a little off lead as far astray as starts do
+    for part in growing_parts(objective) if growing else (objective,):
+        point = fitted_starts(part, point, most_steps=most_steps, growing=False)
+        state = solver.init(part, point)
+        while not solver.is_done(state):
+            state = solver.step(part, state)
+        point = state.point
+    return point
 
 
 def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None, run_in: float) -> Objective:

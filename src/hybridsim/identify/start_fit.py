@@ -5,14 +5,16 @@ What swings freely forgets its start: over a long window, a first guess that is 
 beginning of a window is fitted first, then more and more of it.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float
 
 from hybridsim.identify.objective import Objective, Pairs, Point
 
 Array = np.ndarray
-SHARES = (0.125, 0.25, 0.5, 1.0)
-"""Parts of a window that are fitted one after the other."""
+SHARES = (0.125, 0.25, 0.5)
+"""Parts of a window that are fitted one after the other, before all of it."""
 FEWEST_STEPS = 32
 """Time steps of a part below which it is not worth it."""
 FIRST_DAMPING, MOST_DAMPING = 1e-3, 1e8
@@ -31,14 +33,18 @@ def fitted_starts(objective: Objective, point: Point, *, most_steps: int = 30, g
     """
     if not objective.s:
         return point
-    steps = objective.windows.steps
-    for share in SHARES if growing else SHARES[-1:]:
-        length = round(share * steps)
-        if share == 1.0:
-            point = _fitted(objective, point, most_steps)
-        elif length >= FEWEST_STEPS:
-            point = _fitted(objective.until(length), point, most_steps)
+    for part in growing_parts(objective) if growing else (objective,):
+        point = _fitted(part, point, most_steps)
     return point
+
+
+def growing_parts(objective: Objective) -> Iterator[Objective]:
+    """Beginnings of the windows, longer and longer, up to all of them."""
+    for share in SHARES:
+        length = round(share * objective.windows.steps)
+        if length >= FEWEST_STEPS:
+            yield objective.until(length)
+    yield objective
 
 
 def _fitted(objective: Objective, point: Point, most_steps: int) -> Point:

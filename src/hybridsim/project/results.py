@@ -108,6 +108,16 @@ def _channels(task: Task) -> dict[str, Any]:
     }
 
 
+def _ways_out(labels: Sequence[str]) -> str:
+    """What may be missing in a model in which some numbers are free."""
+    free = {label.partition("[")[0] for label in labels}
+    others = [name for name in ("joint.armature", "joint.friction", "sensor.delay") if name not in free]
+    ways = [f"free {' or '.join(others)}"] if others else []
+    ways += [] if "sensor.bias" in free else ['give every run a sensor.bias of its own (per = "run")']
+    words = ", ".join([*ways, "or graft a network" if ways else "graft a network"])
+    return f"{words[0].upper()}{words[1:]}."
+
+
 def _is_weight(name: str) -> bool:
     """Is a number one of a network? There are too many of them for a table."""
     return name.startswith("graft[")
@@ -147,8 +157,7 @@ def _remarks(found: dict[str, Any]) -> list[str]:
         if row["runs"] == TRAINING and row["kind"] == EXPLAINED and left is not None and left > FAR_OFF:
             remarks.append(
                 f"Even the runs that were fitted are {left:.3g} times the noise off: something is missing in the "
-                "model, and its numbers make up for that. Free joint.armature, joint.friction or sensor.delay, give "
-                'every run a sensor.bias of its own (per = "run"), or graft a network.'
+                f"model, and its numbers make up for that. {_ways_out(found['labels'])}"
             )
         before, after = row["in_noise"]["before"], row["in_noise"]["after"]
         what = f"the {row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"

@@ -103,7 +103,10 @@ def _column(measured: Measured) -> Iterator[str]:
 
 
 def _free(starter: Starter) -> Iterator[str]:
-    """Friction of the measured joints and masses of the bodies, within bounds that leave room."""
+    """Friction of the measured joints and masses of the bodies, within bounds that leave room.
+
+    Forces that are known tell about all mass properties, and about the inertia of what drives the joints.
+    """
     model = starter.model
     topology = model.topology
     inertia = _carried(starter)
@@ -114,22 +117,37 @@ def _free(starter: Starter) -> Iterator[str]:
             continue
         rows = [topology.tree_dof_names.index(joint) for joint in joints]
         chosen = "*" if len(joints) == topology.mv else ",".join(joints)
-        for name in ("damping", "friction"):
-            present = float(np.max(np.asarray(getattr(model.joint, name))[rows]))
-            most = max(max(inertia[topology.joint_names.index(j)] for j in joints) / QUICKEST_STOP, 10.0 * present)
+        carried = max(inertia[topology.joint_names.index(joint)] for joint in joints)
+        for name, usual in _of_joints(starter, carried).items():
+            most = max(usual, 10.0 * float(np.max(np.asarray(getattr(model.joint, name))[rows])))
             yield from (
                 "[[free]]",
                 f"name = {quoted(f'joint.{name}[{chosen}]')}",
                 f"bounds = [0.0, {_rounded(most)}]",
                 "",
             )
-    # without known forces nothing tells a heavy mechanism from a light one, so that inertias stay where they are
-    form = "inertial[{}].mass" if starter.commands else "body.mass[{}]"
     for body, mass in zip(topology.body_names, np.asarray(model.body.mass), strict=True):
-        if mass > 0.0:
+        if mass <= 0.0:
+            continue
+        if starter.commands:
+            what = f"inertial[{body}]"
+            yield from (
+                "[[free]]",
+                f"name = {quoted(what)}  # mass, its centre, inertia: always those of a real body",
+                "",
+            )
+        else:
+            # nothing tells a heavy mechanism from a light one, so that inertias stay where they are
             bounds = ", ".join(_rounded(factor * mass) for factor in MASS_RANGE)
-            yield from ("[[free]]", f"name = {quoted(form.format(body))}", f"bounds = [{bounds}]", "")
-    yield '# Others: "body.com[*].z", "joint.armature[*]", "inertial[BODY]", "gravity.z", "sensor.delay[CHANNEL]".'
+            yield from ("[[free]]", f"name = {quoted(f'body.mass[{body}]')}", f"bounds = [{bounds}]", "")
+    yield '# Others: "body.com[*].z", "joint.stiffness[*]", "gravity.z", "sensor.delay[CHANNEL]"; where encoders were'
+    yield '# zeroed anew before every run, "sensor.bias[CHANNEL]" with per = "run".'
+
+
+def _of_joints(starter: Starter, carried: float) -> dict[str, float]:
+    """What is free of joints that carry some inertia, with the most that is usual."""
+    friction = dict.fromkeys(("damping", "friction"), carried / QUICKEST_STOP)
+    return friction | ({"armature": carried} if starter.commands else {})
 
 
 def _carried(starter: Starter) -> list[float]:
