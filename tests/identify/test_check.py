@@ -79,7 +79,8 @@ def test_a_prior_makes_the_difference(swinging):
 def test_what_is_hardly_seen_or_starts_at_a_bound_is_told(swinging):
     found = checked(swinging, Free("joint.armature[joint0]", bounds=(0.0, 1e-9)))
     assert found.weak == ("joint.armature[joint0]",) == found.at_bounds
-    assert any("hardly seen" in sentence for sentence in found.sentences())
+    (told,) = (sentence for sentence in found.sentences() if "hardly seen" in sentence)
+    assert told.endswith(f"leaves it uncertain by {found.uncertainty[0]:.2g} kg·m²")
 
 
 def test_deviations_are_those_of_noise(swinging):
@@ -94,6 +95,14 @@ def test_deviations_are_those_of_noise(swinging):
     nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
     covariance = np.linalg.inv(eliminated(equations, *nothing).A[0])
     np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("more", [{"scale": 0.2}, {"map": "interval", "bounds": (0.3, 4.0)}])
+def test_uncertainties_are_in_units_of_the_numbers(swinging, more):
+    plain, other = (checked(swinging, Free("body.mass[link1]", **some)) for some in ({}, more))
+    assert plain.units == ("kg",)
+    np.testing.assert_allclose(other.uncertainty, plain.uncertainty, rtol=1e-4)
+    assert abs(other.deviation[0] / plain.deviation[0] - 1.0) > 0.1
 
 
 def test_what_is_told_does_not_depend_on_the_loss():

@@ -143,7 +143,7 @@ def problem(
 
 
 def _cases(smoke: bool) -> list[Case]:
-    most, logs = (3, LOGS[:1]) if smoke else (100, LOGS)
+    most, logs = (3, LOGS[:1]) if smoke else (400, LOGS)
     stages = tuple(
         Stage(window=window, loss="huber", loss_scale=20.0, solver=LevenbergMarquardt(most_steps=most))
         for window in (0.25, 0.5)

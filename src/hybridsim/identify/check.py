@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import qr
 
+from hybridsim.identify.layout import Layout
 from hybridsim.identify.objective import Objective, Point
 
 Array = np.ndarray
@@ -41,6 +42,10 @@ class Check:
     """Combinations of parameters that no sample depends on: changes by the largest one, in units of θ."""
     deviation: Float[Array, " n"]
     """Standard deviation of each entry of θ by noise alone; infinite where it cannot be told."""
+    uncertainty: Float[Array, " n"]
+    """The same for the numbers themselves."""
+    units: tuple[str, ...]
+    """Of these."""
     weak: tuple[str, ...]
     """Parameters whose deviation is larger than half the range between their bounds, or than what is usual."""
     at_bounds: tuple[str, ...]
@@ -72,9 +77,8 @@ class Check:
             found.append(f"{listed} cannot be told apart by this data: leave out {parts[0]}, or give it a prior")
         for name in self.weak:
             k = self.names.index(name)
-            found.append(
-                f"{name} is hardly seen: noise alone leaves it uncertain by {self.deviation[k]:.2g} units of θ"
-            )
+            uncertain = f"{self.uncertainty[k]:.2g} {self.units[k]}".strip()
+            found.append(f"{name} is hardly seen: noise alone leaves it uncertain by {uncertain}")
         found += [f"{name} starts at a bound" for name in self.at_bounds]
         return found
 
@@ -104,6 +108,8 @@ def check(objective: Objective, point: Point) -> Check:
         unseen=tuple(names[~seen].tolist()),
         confounded=tuple(_combinations(null / length[seen][:, None], names[seen])),
         deviation=deviation,
+        uncertainty=_of_values(layout, point.theta[0], deviation),
+        units=layout.units,
         weak=tuple(names[is_weak].tolist()),
         at_bounds=tuple(names[at_bound].tolist()),
     )
@@ -127,6 +133,18 @@ def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
                 by_theta = by_theta - basis @ (basis.T @ by_theta)
             total = np.asarray(np.linalg.qr(np.concatenate([total, by_theta]), mode="r"))
     return total
+
+
+def _of_values(layout: Layout, theta: Float[Array, " N"], deviation: Float[Array, " N"]) -> Float[Array, " N"]:
+    """Deviations of the long θ as those of values."""
+    found = np.full(len(deviation), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for run in range(len(layout.runs)):
+            own = layout.index[run]
+            known = np.where(np.isfinite(deviation[own]), deviation[own], 0.0)
+            values = layout.space.deviations(theta[own], known)
+            found[own] = np.where(np.isfinite(deviation[own]), values, np.inf)
+    return found
 
 
 def _basis(columns: Float[Array, "M s"]) -> Float[Array, "M r"]:

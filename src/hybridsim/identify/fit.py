@@ -68,9 +68,10 @@ class Fitted:
     of_runs: dict[str, dict[str, float]]
     """Numbers of single runs, by the names of runs and numbers."""
     costs: tuple[float, ...]
-    """Objective at the end of each stage; they differ in their windows and do not compare."""
+    """Objective at the end of each stage, from the one on in which the fit was resumed; windows differ, so that they do
+    not compare."""
     verdicts: tuple[Verdict, ...]
-    """Why each stage ended."""
+    """Why each of these stages ended."""
     state: SolverState
     """At the end."""
     stopped: bool

@@ -22,6 +22,7 @@ class Layout:
         runs: name of the run that each recording is, or is a piece of.
         index: place in the long θ of every entry of a recording's short one, (recordings, n).
         names: of the entries.
+        units: of their values.
         is_common: which are the same for all runs.
         start: θ to start from.
         lower: least θ.
@@ -44,6 +45,7 @@ class Layout:
         self.is_common: Bool[Array, " N"] = np.arange(len(self._short)) < len(common)
         of_runs = [f"{space.names[entry]} of {run}" for run in apart for entry in own]
         self.names = (*(space.names[entry] for entry in common), *of_runs)
+        self.units = tuple(space.units[entry] for entry in self._short)
         self.start = self.lengthened(space.start)
         self.lower, self.upper = self.lengthened(space.lower), self.lengthened(space.upper)
         self.prior_weight = self.lengthened(1.0 / np.asarray(space.prior_std, dtype=float))

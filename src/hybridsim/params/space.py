@@ -144,6 +144,16 @@ class ParameterSpace:
         """Of these numbers those that every run has its own of."""
         return self._shown(self.placing.coordinates(np.asarray(theta, dtype=float)), per="run")
 
+    def deviations(self, theta: Float[AnyArray, " n"], deviation: Float[AnyArray, " n"]) -> np.ndarray:
+        """Standard deviations of θ as those of values: half the way that values go along two of them."""
+        found, first = [], 0
+        for part in self._parts:
+            own = slice(first, first + len(part.start))
+            ends = (part.map.value(theta[own] + sign * deviation[own]) for sign in (1.0, -1.0))
+            found.append(0.5 * np.abs(np.subtract(*ends)))
+            first = own.stop
+        return _joined(found)
+
     def theta_of(self, setup: Setup) -> np.ndarray:
         """The θ that puts a setup's own numbers into it.
 
