@@ -16,6 +16,7 @@ from hybridsim.project.figures import curves_of, fit_pictures
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.history import Step
 from hybridsim.project.record import Record
+from hybridsim.project.results import ways_out
 from hybridsim.project.scoring import theta_before
 from hybridsim.project.summary_page import summary_page
 from support.fit_tasks import DAMPING, MASS, arm_task
@@ -182,3 +183,13 @@ def test_the_page_is_made_of_plain_tags(made):
     _, record, _ = made
     text = record.summary_file.read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|@import|url\(", text)
+
+
+def test_what_may_be_missing_is_nothing_that_is_free_already():
+    assert ways_out(["body.mass[arm]"]).startswith(
+        "Free joint.armature or joint.friction or sensor.delay, give every run"
+    )
+    told = ways_out(["joint.armature[hinge]", "joint.friction[hinge]", "sensor.bias[angle]"])
+    assert told == "Free sensor.delay, or graft a network."
+    everything = ["joint.armature[a]", "joint.friction[a]", "sensor.delay[b]", "sensor.bias[b]"]
+    assert ways_out(everything) == "Graft a network."

@@ -63,6 +63,9 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
         def publish_user_inputs(self, inputs):
             pass
 
+        def wants(self, name):
+            return False
+
     monkeypatch.setattr(Simulator, "open_taps", lambda self: Nothing())
     untapped = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
     assert str(traced) == str(untapped)

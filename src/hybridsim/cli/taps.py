@@ -39,7 +39,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
             "writable": quantity.form is not Form.INPUT,
             "meaning": quantity.text,
         }
-        for quantity in CATALOG
+        for quantity in (general.of(names) for general in CATALOG)
     ]
     if json:
         print_json(rows)

@@ -20,8 +20,12 @@ from hybridsim.spatial.inertia import RigidInertia
 
 def mass_matrix(model: Model, q: Numbers) -> Float[AnyArray, "nv nv"]:
     """Joint-space inertia M(q), armature included [kg·m², kg·m or kg]."""
-    kin = kinematics(model, q, jnp.zeros(model.nv))
-    M = tree_mass_matrix(model, kin, body_inertias(model))
+    return joint_space_inertia(model, kinematics(model, q, jnp.zeros(model.nv)), body_inertias(model))
+
+
+def joint_space_inertia(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "nv nv"]:
+    """The same from kinematics and the inertias of bodies."""
+    M = tree_mass_matrix(model, kin, inertia)
     if not model.topology.is_coupled:
         return M
     G = coupling(model)

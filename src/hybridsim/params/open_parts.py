@@ -19,8 +19,8 @@ from hybridsim.params.setup import Setup
 
 FOUND_BY_SIMULATOR = ("inverse_mass", "joints")
 """Fields of contact that follow from the model and are no parameters."""
-NORMALISERS = ("input_shift", "input_scale", "output_scale")
-"""Arrays of a network that say in which units it computes: fixed unless they are named."""
+NORMALISERS = ("_shift", "_scale", "_point")
+"""How arrays of a network end that say in which units, or where, it computes: fixed unless they are named."""
 
 _GIVES_WAY = "a contact never pulls"
 _ADDS_ENERGY = "a negative one would add energy"
@@ -123,7 +123,7 @@ def graft_leaves(setup: Setup) -> tuple[OpenLeaf, ...]:
     found = []
     for k, graft in enumerate(setup.sim.blueprint.grafts):
         for path, leaf in _arrays(graft.net):
-            is_normaliser = path[-1] in NORMALISERS
+            is_normaliser = str(path[-1]).endswith(NORMALISERS)
             text = "Normalisation of a network." if is_normaliser else "Weights of a network."
             name = f"graft[{k}]{spelled(path)}"
             parameter = Parameter(name, Rows.NONE, "", text, is_weight=True)

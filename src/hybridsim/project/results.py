@@ -108,7 +108,7 @@ def _channels(task: Task) -> dict[str, Any]:
     }
 
 
-def _ways_out(labels: Sequence[str]) -> str:
+def ways_out(labels: Sequence[str]) -> str:
     """What may be missing in a model in which some numbers are free."""
     free = {label.partition("[")[0] for label in labels}
     others = [name for name in ("joint.armature", "joint.friction", "sensor.delay") if name not in free]
@@ -157,7 +157,7 @@ def _remarks(found: dict[str, Any]) -> list[str]:
         if row["runs"] == TRAINING and row["kind"] == EXPLAINED and left is not None and left > FAR_OFF:
             remarks.append(
                 f"Even the runs that were fitted are {left:.3g} times the noise off: something is missing in the "
-                f"model, and its numbers make up for that. {_ways_out(found['labels'])}"
+                f"model, and its numbers make up for that. {ways_out(found['labels'])}"
             )
         before, after = row["in_noise"]["before"], row["in_noise"]["after"]
         what = f"the {row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.touch import Motion, touches
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
+from hybridsim.dynamics.crba import joint_space_inertia
 from hybridsim.dynamics.inertias import bias_forces, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.passive import passive_torques
@@ -60,6 +61,8 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     # body forces
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
     bias = taps("body.bias_force", bias_forces(inertia, kin))
+    if taps.wants("joint.mass_matrix"):
+        taps("joint.mass_matrix", joint_space_inertia(model, kin, inertia))
     F_ext = F_ext + sim.contact.wrenches(model, touch, X_WB, sim.dt, taps)
 
     motion = Motion(q, qd, kin, inertia, touch)

@@ -55,7 +55,7 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     match = _PATTERN.match(address.strip())
     if match is None:
         raise TapError(f"cannot read the address {address!r}; write group.quantity[names].component")
-    quantity = _quantity(match["name"], address, inputs)
+    quantity = _quantity(match["name"], address, inputs).of(names)
     if write and quantity.form is Form.INPUT:
         raise TapError(f"{address!r} can be read but not changed")
     axis = quantity.write_axis if write else quantity.axis

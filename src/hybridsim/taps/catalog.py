@@ -4,7 +4,8 @@ A line here and a line `x = taps("group.quantity", x)` in the owner file are one
 neither exists without the other. A graft may read everything above its output, and its output's own earlier value.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -56,6 +57,12 @@ class Quantity:
     components: tuple[str, ...] = ()
     """Names of the numbers in one row; none for a single number."""
     form: Form = Form.VECTOR
+    columns: Axis = Axis.NONE
+    """What the numbers in one row stand for, where the model has their names."""
+
+    def of(self, names: Mapping[Axis, tuple[str, ...]]) -> "Quantity":
+        """The quantity of a model with these names along its axes."""
+        return self if self.columns is Axis.NONE else replace(self, components=names[self.columns])
 
     @property
     def write_axis(self) -> Axis:
@@ -145,6 +152,15 @@ CATALOG: tuple[Quantity, ...] = (
         "Force that keeps the body turning about its origin: ω × I ω, ω × (ω × h).",
         "sim/forward.py",
         _vectors("torque", "force"),
+    ),
+    Quantity(
+        "joint.mass_matrix",
+        Axis.DOF,
+        "kg·m², kg·m, kg",
+        "Joint-space inertia: torque of each joint by the acceleration of each.",
+        "sim/forward.py",
+        form=Form.INPUT,
+        columns=Axis.DOF,
     ),
     Quantity("contact.normal_force", Axis.CONTACT, "N", "Force that pushes the bodies apart.", "contact/forces.py"),
     Quantity(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from hybridsim.core.types import AnyArray
+from hybridsim.core.types import AnyArray, Numbers
 
 Activation = Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"]
 
@@ -52,9 +52,9 @@ class MLP(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: float | Sequence[float] = 0.0,
-        input_scale: float | Sequence[float] = 1.0,
-        output_scale: float | Sequence[float] = 1.0,
+        input_shift: Numbers = 0.0,
+        input_scale: Numbers = 1.0,
+        output_scale: Numbers = 1.0,
     ):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
@@ -81,3 +81,16 @@ class MLP(eqx.Module):
             y = _ACTIVATIONS[self.activation](W @ y + b)
         W, b = last
         return self.output_scale * (W @ y + b)
+
+
+class Constant(eqx.Module):
+    """Numbers that depend on nothing, for where a network has nothing to read."""
+
+    values: Float[AnyArray, " _"]
+
+    def __init__(self, size: int):
+        self.values = np.zeros(size)
+
+    def __call__(self, x: Float[AnyArray, " _"]) -> Float[AnyArray, " _"]:
+        """The numbers, whatever is read."""
+        return self.values

@@ -62,6 +62,10 @@ class Taps:
                     self._values[name] = value
         return value
 
+    def wants(self, name: str) -> bool:
+        """Is a quantity read that the engine has no need of itself?"""
+        return self._record or any(read.quantity.name == name for graft in self._grafts for read in graft.inputs)
+
     def publish_user_inputs(self, inputs: Mapping[str, AnyArray]) -> None:
         """Publish the inputs that a user adds, addressed as `input.<name>`."""
         if self.is_active:

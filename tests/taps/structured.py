@@ -1,0 +1,23 @@
+"""What tests of structured networks share: weights of any kind."""
+
+import equinox as eqx
+import jax
+import numpy as np
+from hypothesis import strategies as st
+
+Weights = st.tuples(st.integers(0, 10_000), st.sampled_from([0.01, 0.5, 3.0, 30.0]))
+"""Seed and size of random weights."""
+
+
+def shaken(net, weights):
+    """A network whose weights are all at random; what says in which units it computes stays."""
+    seed, size = weights
+    rng = np.random.default_rng(seed)
+
+    def other(path, leaf):
+        name = str(getattr(path[-1], "name", ""))
+        if not eqx.is_array_like(leaf) or not np.ndim(leaf) or name.endswith(("_scale", "_shift", "_point")):
+            return leaf
+        return size * rng.normal(size=np.shape(leaf))
+
+    return jax.tree_util.tree_map_with_path(other, net)
