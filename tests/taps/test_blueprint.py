@@ -18,6 +18,7 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.catalog import CATALOG, Form
 from hybridsim.taps.networks import MLP
 from support.slow import slow
+from support.some_networks import constant
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,6 @@ def floating():
     robot.add_geom("arm", "capsule", (0.1, 0.2))
     robot.add_geom("world", "plane", (), at=(0.0, 0.0, -0.15), name="floor")
     return robot.build()
-
-
-def constant(*values):
-    """A network that always returns the same numbers."""
-    return eqx.Partial(lambda c, x: c + 0.0 * jnp.sum(x), jnp.asarray(values, dtype=float))
 
 
 def _swinging(sim):

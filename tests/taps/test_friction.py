@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structured import Weights, shaken
 
 from hybridsim.models import cube, double_pendulum
 from hybridsim.sim.rollout import rollout
@@ -12,6 +11,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.friction import ConeFriction, JointFriction
+from support.some_networks import Weights, shaken
 
 HIDDEN = {"hidden": (5,)}
 Speeds = st.floats(-1e3, 1e3).filter(lambda v: abs(v) > 1e-6)

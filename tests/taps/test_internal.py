@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structured import Weights, shaken
 
 from hybridsim.dynamics.energy import kinetic_energy, momentum
 from hybridsim.dynamics.kinematics import kinematics
@@ -15,6 +14,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.spatial.rotation import matrix_exp
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.internal import InternalForce
+from support.some_networks import Weights, shaken
 
 POINTS = ((0.1, 0.0, 0.05), (0.0, -0.2, 0.0))
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structured import Weights, shaken
 
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
@@ -17,6 +16,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.lagrangian import Lagrangian
 from hybridsim.taps.passive import FIRST, Conservative, Dissipative, PortHamiltonian
+from support.some_networks import Weights, shaken
 
 N = 3
 HIDDEN = {"hidden": (5,)}

@@ -35,6 +35,7 @@ class Taps:
         self._record = record
         self._values: dict[str, Any] = {}
         self._results: dict[int, list[Array]] = {}
+        self._changes: list[dict[str, Array]] = [{} for _ in self._grafts]
         self._trace = jax.extend.core.get_opaque_trace_state() if self.is_active else None
 
     @property
@@ -57,9 +58,12 @@ class Taps:
         for place, graft in enumerate(self._grafts):
             for which, out in enumerate(graft.outputs):
                 if out.quantity.name == name:
-                    change = self._result(place, graft)[which]
-                    value = _changed(value, out, graft.mode, change, retract)
+                    before = value
+                    value = _changed(value, out, graft.mode, self._result(place, graft)[which], retract)
                     self._values[name] = value
+                    if self._record:
+                        change = _readable(name, value) - _readable(name, before)
+                        self._changes[place][name] = self._changes[place].get(name, 0.0) + change
         return value
 
     def wants(self, name: str) -> bool:
@@ -74,6 +78,10 @@ class Taps:
     def record(self) -> dict[str, Float[Array, "..."]]:
         """Every quantity published so far, as the array that a graft would read."""
         return {name: _readable(name, value) for name, value in self._values.items()}
+
+    def changes(self) -> list[dict[str, Float[Array, "..."]]]:
+        """By how much every graft has changed quantities so far, by their names, where that is recorded."""
+        return self._changes
 
     def _check_scope(self, name: str) -> None:
         if jax.extend.core.get_opaque_trace_state() != self._trace:

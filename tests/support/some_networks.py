@@ -1,7 +1,8 @@
-"""What tests of structured networks share: weights of any kind."""
+"""What tests of grafts share: networks with weights of any kind, and some that are no networks."""
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
@@ -21,3 +22,8 @@ def shaken(net, weights):
         return size * rng.normal(size=np.shape(leaf))
 
     return jax.tree_util.tree_map_with_path(other, net)
+
+
+def constant(*values):
+    """A network that always returns the same numbers."""
+    return eqx.Partial(lambda c, x: c + 0.0 * jnp.sum(x), jnp.asarray(values, dtype=float))
