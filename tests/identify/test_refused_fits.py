@@ -11,7 +11,9 @@ from hybridsim import Simulator, simulate
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
+from hybridsim.identify.adam import Adam
 from hybridsim.identify.fit import fit
+from hybridsim.identify.lbfgs import LBFGS
 from hybridsim.identify.problem import ONE_STEP, Problem, Stage
 from hybridsim.identify.score import explained, predicted
 from hybridsim.identify.windows import Drive, Measured
@@ -100,9 +102,11 @@ def test_delays_without_an_upper_bound():
         fit(of, [Stage(window=0.3)])
 
 
-def test_weights_that_no_solver_knows():
-    with pytest.raises(HybridsimError, match=r"joint.damping\[joint0\]: no solver of a fit takes l1"):
-        pendulum_problem((Free("joint.damping[*]", l1=0.1),))
+@pytest.mark.parametrize("solver", [LBFGS(), Adam()])
+def test_penalties_without_a_slope_for_solvers_that_need_one(solver):
+    of = pendulum_problem((Free("joint.damping[*]", l1=0.1),))
+    with pytest.raises(HybridsimError, match="use the solver lm, which knows of them"):
+        fit(of, [Stage(window=0.3, solver=solver)])
 
 
 def test_runs_of_the_same_name():

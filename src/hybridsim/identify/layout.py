@@ -21,6 +21,7 @@ class Layout:
         space: of the short θ.
         runs: name of the run that each recording is, or is a piece of.
         index: place in the long θ of every entry of a recording's short one, (recordings, n).
+        short: entry of the short θ that each is.
         names: of the entries.
         units: of their values.
         is_common: which are the same for all runs.
@@ -41,11 +42,11 @@ class Layout:
         self.index: Int[Array, "R n"] = np.zeros((len(self.runs), n), dtype=int)
         self.index[:, common] = np.arange(len(common))
         self.index[:, own] = len(common) + number[:, None] * len(own) + np.arange(len(own))
-        self._short = np.concatenate([common, np.tile(own, len(apart))])
-        self.is_common: Bool[Array, " N"] = np.arange(len(self._short)) < len(common)
+        self.short = np.concatenate([common, np.tile(own, len(apart))])
+        self.is_common: Bool[Array, " N"] = np.arange(len(self.short)) < len(common)
         of_runs = [f"{space.names[entry]} of {run}" for run in apart for entry in own]
         self.names = (*(space.names[entry] for entry in common), *of_runs)
-        self.units = tuple(space.units[entry] for entry in self._short)
+        self.units = tuple(space.units[entry] for entry in self.short)
         self.start = self.lengthened(space.start)
         self.lower, self.upper = self.lengthened(space.lower), self.lengthened(space.upper)
         self.prior_weight = self.lengthened(1.0 / np.asarray(space.prior_std, dtype=float))
@@ -55,7 +56,7 @@ class Layout:
     @property
     def size(self) -> int:
         """Length of the long θ."""
-        return len(self._short)
+        return len(self.short)
 
     @property
     def has_own(self) -> bool:
@@ -64,7 +65,7 @@ class Layout:
 
     def lengthened(self, theta: Float[Array, "*P n"]) -> Float[Array, "*P N"]:
         """The long θ in which every run has the numbers of a short one."""
-        return np.asarray(theta, dtype=float)[..., self._short]
+        return np.asarray(theta, dtype=float)[..., self.short]
 
     def of_run(self, theta: Float[Array, "*P N"], run: int) -> Float[Array, "*P n"]:
         """The short θ of a run."""

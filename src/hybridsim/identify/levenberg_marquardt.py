@@ -5,14 +5,18 @@ strongly it is seen (Marquardt 1963, with the largest diagonal so far as in Mor�
 step gained to what was promised (Nielsen 1999). Entries of θ that a step would take over a bound are held there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from hybridsim.identify.box_minimum import box_minimum
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
+from hybridsim.identify.penalty import Penalty, penalised_minimum
 from hybridsim.identify.solver import Solver, SolverState, Verdict, stopped_at
 
 Array = np.ndarray
@@ -77,17 +81,19 @@ class LevenbergMarquardt(Solver):
             factor[:, None, None] * careful.of_start,
             least,
             most,
+            _with_penalty(objective.penalty, point.theta),
         )
+        promised = found.promised + objective.penalty(point.theta) - objective.penalty(point.theta + found.theta)
         # rounding must not take θ over a bound
         trial = self._within(objective, objective.moved(point, found.theta, found.start))
         new_cost = objective.cost(trial)
-        gain = (cost - new_cost) / np.maximum(found.promised, np.finfo(float).tiny)
+        gain = (cost - new_cost) / np.maximum(promised, np.finfo(float).tiny)
         taken = (new_cost < cost) & (gain > LEAST_GAIN) & np.isfinite(new_cost)
 
         # verdicts on the step; one that is small only because it is strongly damped says nothing
         size, telling = _relative_size(point, trial, found.start), factor <= 1.0
         small_gain = taken & (cost - new_cost <= self.cost_tolerance * cost) & (gain < 4.0)
-        small_gain |= ~taken & (found.promised <= self.cost_tolerance * cost)
+        small_gain |= ~taken & (promised <= self.cost_tolerance * cost)
         verdict = np.where(telling & small_gain, Verdict.SMALL_GAIN, Verdict.RUNNING)
         verdict = np.where((verdict == 0) & telling & (size <= self.step_tolerance), Verdict.SMALL_STEP, verdict)
         careful = _adapted(careful, gain, taken)
@@ -135,6 +141,8 @@ class LevenbergMarquardt(Solver):
 
     def _is_flat(self, objective: Objective, point: Point, cost: Array, equations: NormalEquations) -> Array:
         """Is no column of the Jacobian along the residuals, but for those that bounds hold back?"""
+        if objective.penalty.is_there:
+            return np.zeros(len(cost), dtype=bool)  # slopes of residuals are balanced by the penalty's
         least, most = self._room(objective, point)
         size = np.sqrt(2.0 * np.maximum(cost, np.finfo(float).tiny))
         of_theta, of_start = diagonals(equations)
@@ -144,6 +152,11 @@ class LevenbergMarquardt(Solver):
         start = np.abs(equations.d) / (np.sqrt(of_start + tiny) * size[:, None, None])
         worst = np.maximum(cosine.max(axis=1, initial=0.0), start.max(axis=(1, 2), initial=0.0))
         return np.asarray(worst <= self.slope_tolerance)
+
+
+def _with_penalty(penalty: Penalty, theta: Array) -> Callable:
+    """What finds the smallest value of a quadratic function: with a penalty, if there is any."""
+    return partial(penalised_minimum, theta=theta, penalty=penalty) if penalty.is_there else box_minimum
 
 
 def _adapted(damping: Damping, gain: Array, taken: Array) -> Damping:

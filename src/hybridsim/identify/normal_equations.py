@@ -11,6 +11,7 @@ are solved by eliminating the starts, window after window, at a cost that is lin
 leading axis of problems that are solved side by side.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,7 @@ def bounded_step(
     of_start: Float[np.ndarray, "P W s"],
     least: Float[np.ndarray, "P n"],
     most: Float[np.ndarray, "P n"],
+    minimum: Callable = box_minimum,
 ) -> Step:
     """The step to the minimum with θ's step between bounds.
 
@@ -109,9 +111,10 @@ def bounded_step(
         of_start: and to that of the starts.
         least: lower bounds of θ's step, not positive.
         most: upper bounds, not negative.
+        minimum: finds the step with the starts eliminated; another one where more than the quadratic function counts.
     """
     reduced = eliminated(equations, of_theta, of_start)
-    step = box_minimum(reduced.A, reduced.a, least, most)
+    step = minimum(reduced.A, reduced.a, least, most)
     starts = reduced.constant + np.einsum("pwsi,pi->pws", reduced.from_theta, step)
     return Step(step, starts, _promised(equations, step, starts))
 

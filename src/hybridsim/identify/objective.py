@@ -4,6 +4,7 @@
   + ½ Σ d²      d = (end of a window − start of the next) / tolerance, where windows are tied together
   + ½ Σ e²      e = (start of a window − its first guess) / noise of the guess, where starts are only nearly known
   + ½ Σ p²      p = (θ − prior mean) / prior deviation, and √l2 θ
+  + penalties   that have no slope at zero; see `penalty.py`
 
 Points and results have a leading axis of P problems that are solved side by side; a diverging one costs infinity. θ is
 the long one of `layout.py`, which holds the numbers of every run.
@@ -18,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.layout import Layout
 from hybridsim.identify.normal_equations import NormalEquations
+from hybridsim.identify.penalty import NOTHING, Sparsity, penalty_of, squares_of
 from hybridsim.identify.robust import Robust, robust
 from hybridsim.identify.sampling import Sampling
 from hybridsim.identify.simulated import Delays, Readings, Simulated
@@ -45,6 +48,8 @@ class Terms:
     """Standard deviation of the first guess of a start, per number of its change; none: nothing is known of it."""
     tolerance: Float[Array, " s"] | None = None
     """Of the ties between windows; none: windows are independent."""
+    sparsity: Sparsity = NOTHING
+    """What the networks cost."""
 
 
 class Point(NamedTuple):
@@ -99,6 +104,7 @@ class Objective:
         self.n = layout.size
         self.m = len(simulated.setup.sensors.names)
         self.s = simulated.starts.size if terms.free_starts else 0
+        self.penalty, self.l2 = penalty_of(layout, terms.sparsity), squares_of(layout, terms.sparsity)
         self.ties: Ties | None = None
         if terms.tolerance is not None and self.s:
             if not simulated.with_states:
@@ -164,7 +170,7 @@ class Objective:
         """The objective and its Gauss–Newton approximation."""
         P, W, n, s = len(point.theta), self.windows.count, self.n, self.s
         cost, a, d = self._known(point)
-        A = np.tile(np.diag(self.layout.prior_weight**2 + self.layout.l2), (P, 1, 1))
+        A = np.tile(np.diag(self.layout.prior_weight**2 + self.l2), (P, 1, 1))
         B, D = np.zeros((P, W, s, n)), np.zeros((P, W, s, s))
         if self._start_weight.any():
             slopes = self._from_guess(point)[1]
@@ -240,7 +246,15 @@ class Objective:
         Args:
             point: where.
             which: windows to take, counted as if they were all; all of them by default.
+
+        Raises:
+            HybridsimError: there are penalties that have no slope at zero.
         """
+        if self.penalty.is_there:
+            raise HybridsimError(
+                "penalties that make numbers exactly zero (l1, or sparsity of inputs, grafts and first layers) have no "
+                "slope there; use the solver lm, which knows of them"
+            )
         if self.ties or self.simulated.delay_is_free:
             cost, equations = self.normal_equations(point)
             return Sums(cost, equations.a, equations.d)
@@ -358,11 +372,15 @@ class Objective:
     # what is known beside the measurements
 
     def _known(self, point: Point) -> Sums:
-        """Cost and gradient of what does not need a simulation: priors of θ and guesses of starts."""
+        """Cost and gradient of what does not need a simulation: priors of θ, penalties and guesses of starts.
+
+        Of penalties that have no slope at zero, the gradient is left out.
+        """
         layout = self.layout
         off = layout.prior_weight * (point.theta - layout.prior_mean)
-        cost = 0.5 * np.square(off).sum(axis=1) + 0.5 * (layout.l2 * np.square(point.theta)).sum(axis=1)
-        of_theta = layout.prior_weight * off + layout.l2 * point.theta
+        cost = 0.5 * np.square(off).sum(axis=1) + 0.5 * (self.l2 * np.square(point.theta)).sum(axis=1)
+        cost = cost + self.penalty(point.theta)
+        of_theta = layout.prior_weight * off + self.l2 * point.theta
         from_guess, slopes = self._from_guess(point)
         cost = cost + 0.5 * np.square(from_guess).sum(axis=(1, 2))
         return Sums(cost, of_theta, (from_guess[:, :, None] @ slopes)[:, :, 0])

@@ -13,6 +13,7 @@ from hybridsim.identify.guess import Guess, first_guess
 from hybridsim.identify.layout import Layout
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.objective import Objective, Terms
+from hybridsim.identify.penalty import NOTHING, Sparsity
 from hybridsim.identify.robust import LOSSES
 from hybridsim.identify.simulated import Simulated
 from hybridsim.identify.solver import Solver
@@ -45,6 +46,8 @@ class Stage:
     """Robust loss of the samples; see `robust`."""
     loss_scale: float = 1.0
     """Standard deviations of the noise from which on a sample counts less."""
+    sparsity: Sparsity = NOTHING
+    """What the networks cost; see `penalty`."""
     solver: Solver = field(default_factory=LevenbergMarquardt)
 
     def __post_init__(self):
@@ -85,9 +88,6 @@ class Problem:
         names = [run.name for run in (*self.train, *self.held_out)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HybridsimError(f"two runs are called {twice[0]!r}; give each a name of its own")
-        if np.any(self.space.l1):
-            named = self.space.labels[int(np.argmax(self.space.l1 > 0.0))]
-            raise HybridsimError(f"{named}: no solver of a fit takes l1 into account; use l2 or a prior")
 
     def simulated(self, *, with_states: bool = False) -> Simulated:
         """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""
@@ -133,6 +133,7 @@ class Problem:
             free_starts=stage.starts != "measured",
             start_noise=np.repeat(stage.start_noise, sim.model.nv) if stage.starts == "near" else None,
             tolerance=None if stage.ties is None else np.repeat(stage.ties, sim.model.nv),
+            sparsity=stage.sparsity,
         )
         return Objective(simulated, self.layout(runs), cut, (guess.q, guess.qd), terms), guess
 

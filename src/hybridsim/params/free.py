@@ -37,10 +37,11 @@ class Free:
     scale: float | None = None
     """Value at which the solver sees a one; by default from bounds, start, or what is usual."""
     l1: float = 0.0
+    """Weight of the sum of absolute values, in θ: it makes exact zeros of what the data does not need."""
     l2: float = 0.0
-    """Weights of the sums of absolute values and of squares, for those who regularise."""
+    """Weight of half the sum of squares, in θ."""
     group: str = ""
-    """Numbers to be dropped together, for those who select."""
+    """Numbers of one group cost `l1` times their norm instead, and are zero together or not at all."""
     tie: bool | Sequence[float] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
     per: str = "all"

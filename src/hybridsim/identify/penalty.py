@@ -1,0 +1,168 @@
+"""Penalties that make numbers exactly zero: of single ones, of a network's inputs, and of whole networks.
+
+    κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) of all numbers of that group
+    κ Σ |θ[1]|       Sparsity(first_layer=κ), of the first layers of all networks: the NeuralSim paper's
+    ½ λ Σ θ[1:]²     Sparsity(upper_layers=λ), of all that come after these: the paper's, too
+    κ Σ ‖column‖     Sparsity(inputs=κ): of everything that a network does with one of its inputs
+    κ Σ ‖network‖    Sparsity(grafts=κ): of a network as a whole
+
+They are added to ½ Σ (residual / noise)². Those of groups and absolute values have no slope at zero, so that a solver
+must know of them; what it needs is here: the smallest value of a quadratic function with such a penalty.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from hybridsim.identify.box_minimum import box_minimum
+from hybridsim.identify.layout import Layout
+
+Array = np.ndarray
+_FIRST_LAYER = re.compile(r"^graft\[(\d+)\](.*)\.weights\[0\]\[\d+,(\d+)\]$")
+_GRAFT = re.compile(r"^graft\[(\d+)\]")
+ROUNDS, TOLERANCE = 2000, 1e-10
+"""Of the search for the smallest value: turns at most, and how close to each other both of its answers must come."""
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How much the networks of a fit cost; all that is zero is left out."""
+
+    inputs: float = 0.0
+    """Weight of the norm of each column of a first layer: of all that a network does with one of its inputs."""
+    grafts: float = 0.0
+    """Weight of the norm of each network."""
+    first_layer: float = 0.0
+    """Weight of the absolute values of first layers."""
+    upper_layers: float = 0.0
+    """Weight of half the squares of everything after the first layers."""
+    factors: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """By which the weight of an input is multiplied, by the numbers of graft and column; one by default."""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Has it a slope everywhere?"""
+        return not (self.inputs or self.grafts or self.first_layer)
+
+
+NOTHING = Sparsity()
+"""Networks cost nothing."""
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What has no slope at zero: κ |θ| for each number, and κ ‖·‖ for groups; those inside of others come first."""
+
+    l1: Float[Array, " N"]
+    groups: tuple[tuple[Int[Array, " k"], float], ...]
+
+    @property
+    def is_there(self) -> bool:
+        """Does anything cost anything?"""
+        return bool(self.groups) or bool(np.any(self.l1))
+
+    def __call__(self, theta: Float[Array, "*P N"]) -> Float[Array, "*P"]:
+        """What a point costs."""
+        total = np.abs(theta) @ self.l1
+        for which, weight in self.groups:
+            total = total + weight * np.sqrt(np.square(theta[..., which]).sum(axis=-1))
+        return total
+
+    def shrunk(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
+        """The y at which ½ Σ (y − x)²/step plus the penalty is smallest; steps of a group's numbers are the same."""
+        y = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
+        for which, weight in self.groups:
+            size = np.sqrt(np.square(y[which]).sum())
+            short = weight * step[which[0]]
+            y[which] *= 0.0 if size <= short else 1.0 - short / size
+        return y
+
+
+def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
+    """The penalty of a layout's numbers by their own options and a stage's."""
+    space, names = layout.space, layout.names
+    own = layout.lengthened(space.l1)
+    labels = [space.groups[entry] for entry in layout.short]
+    single = np.where([bool(label) for label in labels], 0.0, own)
+    groups = []
+    for label in dict.fromkeys(label for label in labels if label):
+        which = np.array([k for k, one in enumerate(labels) if one == label])
+        if weight := float(own[which].max()):
+            groups.append((which, weight))
+    columns: dict[tuple[int, str, int], list[int]] = {}
+    networks: dict[int, list[int]] = {}
+    for k, name in enumerate(names):
+        if found := _FIRST_LAYER.match(name):
+            columns.setdefault((int(found[1]), found[2], int(found[3])), []).append(k)
+            single[k] += sparsity.first_layer
+        if found := _GRAFT.match(name):
+            networks.setdefault(int(found[1]), []).append(k)
+    if sparsity.inputs:
+        for (graft, _, column), which in columns.items():
+            groups.append((np.array(which), sparsity.inputs * sparsity.factors.get((graft, column), 1.0)))
+    if sparsity.grafts:
+        groups += [(np.array(which), sparsity.grafts) for which in networks.values()]
+    return Penalty(single, tuple(groups))
+
+
+def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
+    """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
+    upper = [bool(_GRAFT.match(name)) and not _FIRST_LAYER.match(name) for name in layout.names]
+    return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)
+
+
+def penalised_minimum(
+    A: Float[Array, "P N N"],
+    a: Float[Array, "P N"],
+    least: Float[Array, "P N"],
+    most: Float[Array, "P N"],
+    theta: Float[Array, "P N"],
+    penalty: Penalty,
+) -> Float[Array, "P N"]:
+    """The step x between bounds at which a·x + ½ x·A x plus the penalty of θ + x is smallest."""
+    plain = box_minimum(A, a, least, most)
+    return np.stack([_alone(A[p], a[p], least[p], most[p], theta[p], penalty, plain[p]) for p in range(len(a))])
+
+
+def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
+    """One problem, by the alternating directions of Boyd et al. 2011: the quadratic function and the penalty by turns.
+
+    The second of both answers counts, in which zeros are exact.
+    """
+    fixed = least >= most
+    # steps of the second turn: by how strongly a number is seen, the same for all of a group
+    seen = np.maximum(np.diag(A), 1e-12 * max(np.diag(A).max(initial=0.0), np.finfo(float).tiny))
+    for which, _ in penalty.groups:
+        seen[which] = np.exp(np.log(seen[which]).mean())
+    rho = 0.1
+    target = A @ theta - a
+
+    def inverted(rho):
+        M = A + np.diag(rho * seen)
+        M[fixed], M[:, fixed] = 0.0, 0.0
+        M[fixed, fixed] = 1.0
+        return np.linalg.inv(M)
+
+    inverse = inverted(rho)
+    z, u = theta + plain, np.zeros_like(theta)
+    inside = A[:, fixed] @ theta[fixed]
+    for turn in range(ROUNDS):
+        right = target + rho * seen * (z - u) - inside
+        right[fixed] = theta[fixed]
+        x = inverse @ right
+        before = z
+        z = np.clip(penalty.shrunk(x + u, 1.0 / (rho * seen)), theta + least, theta + most)
+        u = u + x - z
+        scale = np.sqrt(seen)
+        apart, moved = np.linalg.norm(scale * (x - z)), rho * np.linalg.norm(scale * (z - before))
+        size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
+        if max(apart, moved) <= TOLERANCE * size:
+            break
+        if turn % 50 == 49 and not 0.1 < apart / max(moved, np.finfo(float).tiny) < 10.0:
+            change = 5.0 if apart > moved else 0.2
+            rho, u = rho * change, u / change
+            inverse = inverted(rho)
+    return z - theta

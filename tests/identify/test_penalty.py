@@ -1,0 +1,130 @@
+"""Penalties that make numbers exactly zero: what they cost, where the minimum is, and what a fit makes of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fit_problems import DT, pendulum_problem
+from scipy.optimize import minimize
+
+from hybridsim.identify.fit import fit
+from hybridsim.identify.layout import Layout
+from hybridsim.identify.penalty import Penalty, Sparsity, penalised_minimum, penalty_of, squares_of
+from hybridsim.identify.problem import Stage
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.simulator import Simulator
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.networks import MLP
+
+N = 6
+NESTED = ((np.array([0, 1]), 0.7), (np.array([2, 3]), 0.3), (np.array([0, 1, 2, 3]), 0.4))
+UNBOUNDED = np.full((1, N), np.inf)
+
+
+def quadratic(seed):
+    rng = np.random.default_rng(seed)
+    J = rng.normal(size=(12, N))
+    return (J.T @ J)[None], rng.normal(scale=3.0, size=(1, N)), rng.normal(size=(1, N))
+
+
+def test_costs_are_those_of_the_norms():
+    penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0]), NESTED)
+    theta = np.array([3.0, 4.0, 0.0, 0.0, -1.5, 9.0])
+    assert penalty(theta) == pytest.approx(0.7 * 5.0 + 0.4 * 5.0 + 2.0 * 1.5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shrinking_is_what_a_general_minimiser_finds(seed):
+    rng = np.random.default_rng(seed)
+    x, step = rng.normal(size=N), np.full(N, 0.8)
+    penalty = Penalty(np.array([0.1, 0.2, 0.0, 0.0, 0.5, 0.0]), NESTED)
+    shrunk = penalty.shrunk(x, step)
+
+    def cost(y):
+        return 0.5 * np.sum(np.square(y - x) / step) + penalty(y)
+
+    others = minimize(cost, shrunk + 1e-3 * rng.normal(size=N), method="Powell", options={"xtol": 1e-10, "ftol": 1e-14})
+    assert cost(shrunk) <= others.fun + 1e-9
+
+
+@pytest.mark.parametrize("weight", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_minimum_fulfils_its_conditions(seed, weight):
+    """Where a group is zero, the slope is within its ball; elsewhere both slopes cancel."""
+    A, a, theta = quadratic(seed)
+    groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
+    penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
+    step = penalised_minimum(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
+    found, slope = theta[0] + step, a[0] + A[0] @ step
+    for which, w in (*groups, (np.array([5]), weight)):
+        size = np.linalg.norm(found[which])
+        if size == 0.0:
+            assert np.linalg.norm(slope[which]) <= w * (1.0 + 1e-6)
+        else:
+            np.testing.assert_allclose(slope[which], -w * found[which] / size, rtol=0, atol=1e-6 * w)
+
+
+def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
+    A, a, theta = quadratic(0)
+    for weight, zeros in ((1e3, N), (1e-6, 0)):
+        penalty = Penalty(np.full(N, weight), ())
+        found = theta + penalised_minimum(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
+        assert np.count_nonzero(found == 0.0) == zeros
+
+
+def test_bounds_hold_with_a_penalty():
+    A, a, theta = quadratic(1)
+    least, most = np.full((1, N), -0.1), np.full((1, N), 0.1)
+    least[0, 2] = most[0, 2] = 0.0
+    step = penalised_minimum(A, a, least, most, theta, Penalty(np.full(N, 0.3), ()))
+    assert np.all(step >= least - 1e-15) and np.all(step <= most + 1e-15) and step[0, 2] == 0.0
+
+
+@pytest.fixture(scope="module")
+def two_networks():
+    of = pendulum_problem()
+    grafts = [Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,))) for _ in range(2)]
+    sim = Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(*grafts))
+    setup = Setup(sim, of.setup.sensors)
+    return ParameterSpace(setup, [Free("joint.damping[*]", l1=0.5), Free("graft[*]")])
+
+
+def test_columns_and_networks_are_groups(two_networks):
+    layout = Layout(two_networks, ["run"])
+    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, factors={(1, 0): 5.0}))
+    assert [weight for _, weight in penalty.groups] == [2.0, 2.0, 10.0, 2.0, 3.0, 3.0]
+    column = [layout.names[k] for k in penalty.groups[1][0]]
+    assert column == [f"graft[0].weights[0][{k},1]" for k in range(3)]
+    assert len(penalty.groups[-1][0]) == 3 * 2 + 3 + 3 + 1
+    assert penalty.l1[layout.names.index("joint.damping[joint0]")] == 0.5 == penalty.l1.sum()
+
+
+def test_the_papers_penalty_is_of_first_layers_and_of_what_comes_after(two_networks):
+    layout = Layout(two_networks, ["run"])
+    sparsity = Sparsity(first_layer=0.2, upper_layers=0.3)
+    penalty, squares = penalty_of(layout, sparsity), squares_of(layout, sparsity)
+    for k, name in enumerate(layout.names):
+        is_first, is_weight = ".weights[0]" in name, name.startswith("graft")
+        assert penalty.l1[k] == (0.2 if is_first else 0.0 if is_weight else 0.5)
+        assert squares[k] == (0.3 if is_weight and not is_first else 0.0)
+
+
+def test_numbers_of_a_named_group_cost_together():
+    of = pendulum_problem([Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")])
+    penalty = penalty_of(of.layout(), Sparsity())
+    assert not penalty.l1.any()
+    ((which, weight),) = penalty.groups
+    assert which.tolist() == [0, 1] and weight == 0.5
+
+
+def test_a_fit_drops_what_the_data_does_not_need():
+    """Noise makes a fit believe in some gravity to the side, until that costs something."""
+    frees = [Free("joint.damping[*]", bounds=(0, 1), start=0.05), Free("gravity.x", start=0.2, scale=1.0)]
+    plain = pendulum_problem(frees, damping=0.1, noise=1e-3)
+    costly = pendulum_problem([frees[0], replace(frees[1], l1=300.0)], damping=0.1, noise=1e-3)
+    dense, sparse = (of.space.values(fit(of, [Stage(window=0.5)]).theta) for of in (plain, costly))
+    assert 1e-6 < abs(dense["gravity.x"]) < 0.05
+    assert sparse["gravity.x"] == 0.0
+    assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)
