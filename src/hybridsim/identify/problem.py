@@ -1,7 +1,7 @@
 """A fit as a whole: what is simulated, what is free, what was measured, and in which stages it is fitted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -88,6 +88,12 @@ class Problem:
         names = [run.name for run in (*self.train, *self.held_out)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HybridsimError(f"two runs are called {twice[0]!r}; give each a name of its own")
+
+    def started(self, space: ParameterSpace) -> "Problem":
+        """The same fit with another start, or other bounds, of the same numbers; what is compiled is shared."""
+        found = replace(self, space=space)
+        found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states
+        return found
 
     def simulated(self, *, with_states: bool = False) -> Simulated:
         """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""

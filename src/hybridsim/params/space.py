@@ -125,6 +125,20 @@ class ParameterSpace:
         found.start = np.array([values.get(label, own) for label, own in zip(self.labels, self.start, strict=True)])
         return found
 
+    def started(self, theta: Float[AnyArray, " n"]) -> "ParameterSpace":
+        """The same space with another θ to start from."""
+        found = copy(self)
+        found.start = np.array(theta, dtype=float)
+        return found
+
+    def held(self, entries: Sequence[int], theta: float) -> "ParameterSpace":
+        """The same space with some entries of θ held at a value."""
+        found = copy(self)
+        for name in ("start", "lower", "upper"):
+            setattr(found, name, getattr(self, name).copy())
+            getattr(found, name)[list(entries)] = theta
+        return found
+
     def put(self, setup: Setup, theta: Float[AnyArray, " n"]) -> Setup:
         """A setup with the numbers that θ means, all others as they are.
 

@@ -59,19 +59,18 @@ class MLP(eqx.Module):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
         sizes = (inputs, *hidden, outputs)
-        random = np.random.default_rng(seed)
-        saturating = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
-        weights = []
-        for n_in, n_out in pairwise(sizes):
-            deviation = np.sqrt(2.0 / (n_in + n_out)) if saturating else np.sqrt(2.0 / n_in)
-            weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
-        weights[-1] = np.zeros_like(weights[-1])
-        self.weights = tuple(weights)
+        self.weights = _first_weights(sizes, activation, seed)
         self.biases = tuple(np.zeros(n) for n in sizes[1:])
         self.input_shift = np.broadcast_to(np.asarray(input_shift, dtype=float), (inputs,)).copy()
         self.input_scale = np.broadcast_to(np.asarray(input_scale, dtype=float), (inputs,)).copy()
         self.output_scale = np.broadcast_to(np.asarray(output_scale, dtype=float), (outputs,)).copy()
         self.activation = activation
+
+    def reseeded(self, seed: int) -> "MLP":
+        """As it is before any fit, with the first weights of another seed."""
+        sizes = (self.weights[0].shape[1], *(W.shape[0] for W in self.weights))
+        fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]))
+        return eqx.tree_at(lambda net: (net.weights, net.biases), self, fresh)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " _"]:
         """Outputs of the network in their units."""
@@ -81,6 +80,18 @@ class MLP(eqx.Module):
             y = _ACTIVATIONS[self.activation](W @ y + b)
         W, b = last
         return self.output_scale * (W @ y + b)
+
+
+def _first_weights(sizes: Sequence[int], activation: Activation, seed: int) -> tuple[np.ndarray, ...]:
+    """Weights before a fit: of the last layer zero."""
+    random = np.random.default_rng(seed)
+    saturating = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
+    weights = []
+    for n_in, n_out in pairwise(sizes):
+        deviation = np.sqrt(2.0 / (n_in + n_out)) if saturating else np.sqrt(2.0 / n_in)
+        weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
+    weights[-1] = np.zeros_like(weights[-1])
+    return tuple(weights)
 
 
 class Constant(eqx.Module):

@@ -1,0 +1,84 @@
+"""Inputs of networks one by one: which scalar every column of a first layer reads."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from hybridsim.taps.address import Selection
+from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
+from hybridsim.taps.networks import MLP
+
+_FIRST_LAYER = re.compile(r"^graft\[(\d+)\]\.weights\[0\]\[\d+,(\d+)\]$")
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """One input of a network."""
+
+    graft: int
+    """Number of the graft."""
+    column: int
+    """Number of the input."""
+    address: str
+    """What is read: a scalar, or of a network per element one of each row."""
+    outputs: tuple[str, ...]
+    """What the network changes."""
+    entries: tuple[int, ...]
+    """Places of its weights in θ."""
+
+    def __str__(self) -> str:
+        return f"{self.address} → {', '.join(self.outputs)}"
+
+
+def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
+    """Inputs of all networks whose first layers are free.
+
+    Args:
+        blueprint: bound to a model.
+        labels: names of the entries of θ.
+    """
+    entries: dict[tuple[int, int], list[int]] = {}
+    for k, label in enumerate(labels):
+        if found := _FIRST_LAYER.match(label):
+            entries.setdefault((int(found[1]), int(found[2])), []).append(k)
+    columns = []
+    for number, graft in enumerate(blueprint.grafts):
+        outputs = tuple(out.address for out in graft.outputs)
+        for column, address in enumerate(input_addresses(graft)):
+            if (number, column) in entries:
+                columns.append(Column(number, column, address, outputs, tuple(entries[number, column])))
+    return tuple(columns)
+
+
+def input_addresses(graft: BoundGraft) -> list[str]:
+    """What every number that a network reads is, in order."""
+    return [address for read in graft.inputs for address in _scalars(read, graft.is_per_row(read))]
+
+
+def _scalars(read: Selection, per_row: bool) -> list[str]:
+    name, components = read.quantity.name, read.quantity.components
+    parts = [f".{components[k]}" for k in read.components] or [""]
+    if per_row:
+        rows = "" if len(read.rows) == read.total_rows else f"[{','.join(read.row_names)}]"
+        return [f"{name}{rows}{part}" for part in parts]
+    return [f"{name}{f'[{row}]' if row else ''}{part}" for row in read.row_names for part in parts]
+
+
+def reseeded(net: Any, seed: int) -> Any:
+    """A network with the first weights of another seed; of what is no MLP, those inside of it."""
+    if isinstance(net, MLP):
+        return net.reseeded(seed)
+    inner = [leaf for leaf in jax.tree.leaves(net, is_leaf=lambda x: isinstance(x, MLP)) if isinstance(leaf, MLP)]
+    if not inner:
+        return net
+    fresh = [mlp.reseeded(seed + k) for k, mlp in enumerate(inner)]
+    return eqx.tree_at(
+        lambda n: [leaf for leaf in jax.tree.leaves(n, is_leaf=lambda x: isinstance(x, MLP)) if isinstance(leaf, MLP)],
+        net,
+        fresh,
+        is_leaf=lambda x: isinstance(x, MLP),
+    )
