@@ -68,6 +68,11 @@ MALFORMED = {
     "seed": (PROJECT + "[run]\nseed = -1\n", 19, "seed of [run] is -1 and must be at least 0", "at random"),
     "no units": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n[graft.network]\nhidden = [8,\n0]\n", 23,
         "hidden[1] of network of [[graft]] 1 ('joint.tau') is 0", "Units of the hidden layers"),
+    "network of no kind": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n"
+        "[graft.network]\nkind = 'disipative'\n", 22, "kind of network of [[graft]] 1", "did you mean 'dissipative'?"),
+    "key of another network": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n"
+        "[graft.network]\nkind = 'conservative'\ndamping_scale = 1.0\n", 23, "has no key 'damping_scale'",
+        "did you mean 'input_scale'?"),
     # keys that do not go together
     "two mechanisms": (after(MODEL, 'file = "a.urdf"'), 1, "[model] names two mechanisms", "give file"),
     "option of files": (after(MODEL, 'base = "free"'), 4, "base of [model] says how to read a file", "leave it out"),

@@ -87,7 +87,8 @@ class LevenbergMarquardt(Solver):
         # rounding must not take θ over a bound
         trial = self._within(objective, objective.moved(point, found.theta, found.start))
         new_cost = objective.cost(trial)
-        gain = (cost - new_cost) / np.maximum(promised, np.finfo(float).tiny)
+        with np.errstate(over="ignore"):
+            gain = (cost - new_cost) / np.maximum(promised, np.finfo(float).tiny)
         taken = (new_cost < cost) & (gain > LEAST_GAIN) & np.isfinite(new_cost)
 
         # verdicts on the step; one that is small only because it is strongly damped says nothing

@@ -20,6 +20,7 @@ from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace, claimed_twice
 from hybridsim.project.errors import in_project_words
 from hybridsim.project.load import Project
+from hybridsim.project.networks import network
 from hybridsim.project.schema_fit import FreeEntry, GraftEntry, StageEntry
 from hybridsim.project.schema_solvers import AdamSolver, LevenbergMarquardtSolver
 from hybridsim.project.toml_lines import Way
@@ -27,7 +28,6 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.address import AxisNames, select
 from hybridsim.taps.blueprint import Blueprint, BoundGraft, Graft
-from hybridsim.taps.networks import MLP
 
 FIRST_WINDOWS = (0.25, 1.0)
 """Lengths of windows of the stages [s], if a project has none; runs that are shorter than the last are taken whole."""
@@ -58,17 +58,7 @@ def _graft(entry: GraftEntry, names: AxisNames, inputs: dict[str, int], seed: in
     sizes = BoundGraft(lambda x: x, changes, reads, entry.mode, entry.per)
     size_in = sum(one.per_row if sizes.is_per_row(one) else one.size for one in reads)
     size_out = sum(one.per_row if entry.per == "element" else one.size for one in changes)
-    network = entry.network
-    net = MLP(
-        size_in,
-        size_out,
-        hidden=network.hidden,
-        activation=network.activation,
-        seed=seed if network.seed is None else network.seed,
-        input_shift=network.input_shift,
-        input_scale=network.input_scale,
-        output_scale=network.output_scale,
-    )
+    net = network(entry.network, size_in, size_out, seed)
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 
 

@@ -62,6 +62,10 @@ def _way_in(content: Any, error: ErrorDetails) -> Way:
     return tuple(way)
 
 
+TELLING = ("kind", "name")
+"""Keys that tell which of several kinds a table is of."""
+
+
 class _Found(NamedTuple):
     """What the schema knows of a way."""
 
@@ -96,12 +100,13 @@ def _sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _chosen(sections: list[type[BaseModel]], content: Any, way: Way) -> type[BaseModel]:
-    """The one of several kinds of a table that its name tells; the first one if it has none."""
+    """The one of several kinds of a table that its name or kind tells; the first one if it has none."""
     if len(sections) == 1:
         return sections[0]
     table = value_at(content, way)
-    name = table.get("name") if isinstance(table, dict) else table
-    return next((one for one in sections if name in get_args(one.model_fields["name"].annotation)), sections[0])
+    key = next(key for key in TELLING if key in sections[0].model_fields)
+    told = table.get(key) if isinstance(table, dict) else table
+    return next((one for one in sections if told in get_args(one.model_fields[key].annotation)), sections[0])
 
 
 def _sentence(text: str) -> str:
@@ -186,7 +191,7 @@ def _conflict(way: Way, context: Mapping[str, Any], place: Place) -> Problem:
 def _wrong_choice(way: Way, error: ErrorDetails, place: Place) -> Problem:
     context = error.get("ctx", {})
     if error["type"] == "union_tag_invalid" and isinstance(value_at(place.content, way), dict):
-        way = (*way, "name")
+        way = (*way, str(context["discriminator"]).strip("'"))
     value = value_at(place.content, way)
     text = str(context.get("expected") or context.get("expected_tags"))
     valid = [part.strip(" '\"") for part in text.replace(" or ", ",").split(",")]

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from hybridsim.project.schema_data import Names
-from hybridsim.project.schema_parts import NotNegative, Positive, Section, Seed, conflict
+from hybridsim.project.schema_networks import MLPSection, Network
+from hybridsim.project.schema_parts import NotNegative, Positive, Section, conflict
 from hybridsim.project.schema_solvers import LevenbergMarquardtSolver, SolverTable
 
 
@@ -43,23 +44,6 @@ class FreeEntry(Section):
     """The same numbers in all runs, or others in every run."""
 
 
-class Network(Section):
-    """A multilayer perceptron."""
-
-    hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (8, 8)
-    """Units of the hidden layers."""
-    activation: Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"] = "tanh"
-    """Of the hidden layers."""
-    seed: Seed | None = None
-    """Of the first weights; by default from the seed of the run."""
-    input_shift: float | tuple[float, ...] = 0.0
-    """Subtracted from the inputs, in their units; one number or one each."""
-    input_scale: Positive | tuple[Positive, ...] = 1.0
-    """The inputs are divided by it."""
-    output_scale: Positive | tuple[Positive, ...] = 1.0
-    """The outputs are multiplied by it."""
-
-
 class GraftEntry(Section):
     """A network between quantities of the simulation."""
 
@@ -71,8 +55,8 @@ class GraftEntry(Section):
     """Add the output to the quantity, replace it, or scale it by one plus the output."""
     per: Literal["whole", "element"] = "whole"
     """One network for all, or the same one for each joint, body or contact by itself."""
-    network: Network = Network()
-    """The network, which changes nothing before it is fitted."""
+    network: Network = MLPSection()
+    """The network; a multilayer perceptron changes nothing before it is fitted, the others next to nothing."""
     fit: bool = True
     """Are all of its weights free? Otherwise only those that `[[free]]` names."""
     l2: NotNegative = 0.0

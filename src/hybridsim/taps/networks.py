@@ -42,6 +42,8 @@ class MLP(eqx.Module):
     """The inputs are divided by it, in their units."""
     output_scale: Float[AnyArray, " _"]
     """The outputs are multiplied by it, in their units."""
+    input_bias: Float[AnyArray, " _"] | None
+    """Added to the normalised inputs; none by default, because the first layer has biases of its own."""
     activation: Activation = eqx.field(static=True)
 
     def __init__(
@@ -55,6 +57,7 @@ class MLP(eqx.Module):
         input_shift: Numbers = 0.0,
         input_scale: Numbers = 1.0,
         output_scale: Numbers = 1.0,
+        input_bias: bool = False,
     ):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
@@ -64,6 +67,7 @@ class MLP(eqx.Module):
         self.input_shift = np.broadcast_to(np.asarray(input_shift, dtype=float), (inputs,)).copy()
         self.input_scale = np.broadcast_to(np.asarray(input_scale, dtype=float), (inputs,)).copy()
         self.output_scale = np.broadcast_to(np.asarray(output_scale, dtype=float), (outputs,)).copy()
+        self.input_bias = np.zeros(inputs) if input_bias else None
         self.activation = activation
 
     def reseeded(self, seed: int) -> "MLP":
@@ -75,6 +79,8 @@ class MLP(eqx.Module):
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " _"]:
         """Outputs of the network in their units."""
         y = (x - self.input_shift) / self.input_scale
+        if self.input_bias is not None:
+            y = y + self.input_bias
         *hidden, last = zip(self.weights, self.biases, strict=True)
         for W, b in hidden:
             y = _ACTIVATIONS[self.activation](W @ y + b)
