@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.layout import Layout
 from hybridsim.identify.normal_equations import NormalEquations
 from hybridsim.identify.penalty import NOTHING, Sparsity, penalty_of, squares_of
@@ -250,11 +249,7 @@ class Objective:
         Raises:
             HybridsimError: there are penalties that have no slope at zero.
         """
-        if self.penalty.is_there:
-            raise HybridsimError(
-                "penalties that make numbers exactly zero (l1, or sparsity of inputs, grafts and first layers) have no "
-                "slope there; use the solver lm, which knows of them"
-            )
+        self.penalty.check_slopes()
         if self.ties or self.simulated.delay_is_free:
             cost, equations = self.normal_equations(point)
             return Sums(cost, equations.a, equations.d)

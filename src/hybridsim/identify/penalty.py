@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.box_minimum import box_minimum
 from hybridsim.identify.layout import Layout
 
@@ -42,11 +43,6 @@ class Sparsity:
     factors: Mapping[tuple[int, int], float] = field(default_factory=dict)
     """By which the weight of an input is multiplied, by the numbers of graft and column; one by default."""
 
-    @property
-    def is_smooth(self) -> bool:
-        """Has it a slope everywhere?"""
-        return not (self.inputs or self.grafts or self.first_layer)
-
 
 NOTHING = Sparsity()
 """Networks cost nothing."""
@@ -63,6 +59,14 @@ class Penalty:
     def is_there(self) -> bool:
         """Does anything cost anything?"""
         return bool(self.groups) or bool(np.any(self.l1))
+
+    def check_slopes(self) -> None:
+        """Raise if there is no slope where numbers are zero."""
+        if self.is_there:
+            raise HybridsimError(
+                "penalties that make numbers exactly zero (l1, or sparsity of inputs, grafts and first layers) have no "
+                "slope there; use the solver lm, which knows of them"
+            )
 
     def __call__(self, theta: Float[Array, "*P N"]) -> Float[Array, "*P"]:
         """What a point costs."""

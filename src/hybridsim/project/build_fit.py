@@ -1,6 +1,6 @@
 """From the sections `[[graft]]`, `[[free]]` and `[[stage]]` to networks, free parameters and the stages of a fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from hybridsim.params.space import ParameterSpace, claimed_twice
 from hybridsim.project.errors import in_project_words
 from hybridsim.project.load import Project
 from hybridsim.project.networks import network
-from hybridsim.project.schema_fit import FreeEntry, GraftEntry, StageEntry
+from hybridsim.project.schema_fit import FreeEntry, GraftTable, StageEntry
+from hybridsim.project.schema_place import Place
 from hybridsim.project.schema_solvers import AdamSolver, LevenbergMarquardtSolver
 from hybridsim.project.toml_lines import Way
 from hybridsim.sim.sensors import Sensors
@@ -38,21 +39,44 @@ FEWEST_SAMPLES = 10
 def blueprint_of(project: Project, names: AxisNames, found: list[Problem]) -> Blueprint | None:
     """The networks of a project, or None if one does not fit the model."""
     inputs = {entry.input: 1 for entry in project.content.command if entry.input}
+    before = len(found)
+    grafts = grafts_of(project.content.graft, inputs, names, project.content.run.seed, project.place, found)
+    return Blueprint(*grafts, inputs=inputs) if len(found) == before else None
+
+
+def grafts_of(
+    entries: Sequence[GraftTable],
+    inputs: Mapping[str, int],
+    names: AxisNames,
+    seed: int,
+    place: Place,
+    found: list[Problem],
+) -> list[Graft]:
+    """Grafts of the tables of a file.
+
+    Args:
+        entries: the tables.
+        inputs: user inputs and their sizes.
+        names: of the model.
+        seed: of the first weights.
+        place: where things are in the file.
+        found: whatever is wrong is added to it.
+    """
     grafts: list[Graft] = []
-    for number, entry in enumerate(project.content.graft):
+    for number, entry in enumerate(entries):
         try:
-            graft = _graft(entry, names, inputs, project.content.run.seed + number)
+            graft = _graft(entry, names, inputs, seed + number)
             Blueprint(graft, inputs=inputs).bind(names)
             grafts.append(graft)
         except (TapError, ValueError) as error:
             way: Way = ("graft", number)
-            message = f"{project.place.section(way)}: {error}"
+            message = f"{place.section(way)}: {error}"
             fix = "`hybridsim taps MODEL` lists what there is"
-            found.append(project.place.problem(_key_with(way, entry, str(error)), message, fix, "project.graft"))
-    return Blueprint(*grafts, inputs=inputs) if len(grafts) == len(project.content.graft) else None
+            found.append(place.problem(_key_with(way, entry, str(error)), message, fix, "project.graft"))
+    return grafts
 
 
-def _graft(entry: GraftEntry, names: AxisNames, inputs: dict[str, int], seed: int) -> Graft:
+def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
     reads = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
     changes = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
     sizes = BoundGraft(lambda x: x, changes, reads, entry.mode, entry.per)
@@ -62,7 +86,7 @@ def _graft(entry: GraftEntry, names: AxisNames, inputs: dict[str, int], seed: in
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 
 
-def _key_with(way: Way, entry: GraftEntry, message: str) -> Way:
+def _key_with(way: Way, entry: GraftTable, message: str) -> Way:
     """The key of an entry that holds an address which a message names."""
     for key in ("outputs", "inputs"):
         for number, address in enumerate(getattr(entry, key)):

@@ -13,6 +13,7 @@ from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.export import export
 from hybridsim.io.load import load_model
 from hybridsim.model.model import Model
+from hybridsim.project.blueprint_file import arrays_of
 from hybridsim.project.record import Record
 from hybridsim.project.task import Task
 from hybridsim.project.writing import write_file
@@ -55,12 +56,7 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
 def write_weights(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> None:
     """Write all numbers of the grafted networks into a record, if there are any."""
     grafts = task.problem.space.put(task.problem.setup, theta).sim.blueprint.grafts
-    arrays = {
-        f"graft[{k}]{jax.tree_util.keystr(path)}": np.array(leaf, order="C")
-        for k, graft in enumerate(grafts)
-        for path, leaf in jax.tree_util.tree_flatten_with_path(graft.net)[0]
-        if hasattr(leaf, "dtype")
-    }
+    arrays = arrays_of(grafts)
     if arrays:
         write_file(record.weights_file, safetensors.numpy.save(arrays, {"format": "1", "name": task.name}))
 

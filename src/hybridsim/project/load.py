@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from hybridsim.core.errors import Problem
 from hybridsim.core.words import advice
@@ -88,16 +88,7 @@ def load_project(path: str | Path) -> Project:
     Raises:
         ProjectError: the project cannot be used; carries every problem, each with its line.
     """
-    file = str(path)
-    text = _text(Path(path))
-    content = _parsed(text, file)
-    place = Place(file, toml_lines(text), content)
-    if zeros := [_zero_problem(way, place) for way in _ways_to_zeros(content)]:
-        raise ProjectError(in_order(zeros))
-    try:
-        valid = Content.model_validate(_with_tuples(content))
-    except ValidationError as error:
-        raise ProjectError(in_order(schema_problems(error, place))) from None
+    text, place, valid = read_toml(Path(path), Content)
     absolute = Path(path).absolute()
     folder = absolute.parent
     problems = [*_data_problems(valid, place), *_place_problems(valid, folder, place)]
@@ -112,6 +103,26 @@ def load_project(path: str | Path) -> Project:
         raise ProjectError(in_order(problems))
     model_file = folder / valid.model.file if valid.model.file else None
     return Project(absolute, text, valid, place, model_file, tuple(dict.fromkeys(files)))
+
+
+Table = TypeVar("Table", bound=BaseModel)
+
+
+def read_toml(path: Path, schema: type[Table]) -> tuple[str, Place, Table]:
+    """The text of a file, where things are in it, and its content.
+
+    Raises:
+        ProjectError: it is not what it should be; carries every problem, each with its line.
+    """
+    text = _text(path)
+    content = _parsed(text, str(path))
+    place = Place(str(path), toml_lines(text), content, schema)
+    if zeros := [_zero_problem(way, place) for way in _ways_to_zeros(content)]:
+        raise ProjectError(in_order(zeros))
+    try:
+        return text, place, schema.model_validate(_with_tuples(content))
+    except ValidationError as error:
+        raise ProjectError(in_order(schema_problems(error, place))) from None
 
 
 def in_order(problems: Sequence[Problem]) -> list[Problem]:

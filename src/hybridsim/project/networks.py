@@ -82,8 +82,7 @@ def table_of(net: Any) -> tables.Kind | None:
     if found is None:
         return None
     told: dict[str, Any] = {"kind": get_args(found.model_fields["kind"].annotation)[0]}
-    if issubclass(found, tables.Layers):
-        mlp = mlps_in(net)[0]
+    for mlp in mlps_in(net)[:1]:
         told |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
     if isinstance(net, MLP) and net.input_bias is not None:
         told["input_bias"] = True

@@ -78,7 +78,7 @@ class _Found(NamedTuple):
 
 
 def _found(way: Way, place: Place) -> _Found:
-    section: type[BaseModel] = Content
+    section: type[BaseModel] = place.schema or Content
     for k, part in enumerate(way):
         if isinstance(part, int):
             continue

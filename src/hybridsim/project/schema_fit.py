@@ -44,8 +44,8 @@ class FreeEntry(Section):
     """The same numbers in all runs, or others in every run."""
 
 
-class GraftEntry(Section):
-    """A network between quantities of the simulation."""
+class GraftTable(Section):
+    """A network between quantities of the simulation, as a blueprint has it."""
 
     outputs: Names
     """Addresses of what the network changes, such as `joint.tau[*]`."""
@@ -57,6 +57,11 @@ class GraftEntry(Section):
     """One network for all, or the same one for each joint, body or contact by itself."""
     network: Network = MLPSection()
     """The network; a multilayer perceptron changes nothing before it is fitted, the others next to nothing."""
+
+
+class GraftEntry(GraftTable):
+    """A network between quantities of the simulation, and how it is fitted."""
+
     fit: bool = True
     """Are all of its weights free? Otherwise only those that `[[free]]` names."""
     l2: NotNegative = 0.0

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from hybridsim.core.errors import Problem
 from hybridsim.project.toml_lines import TomlLines, Way
 
@@ -19,6 +21,8 @@ class Place:
     lines: TomlLines
     content: Mapping[str, Any]
     """As the reader of TOML gives it."""
+    schema: type[BaseModel] | None = None
+    """What it should be, where it is no project."""
 
     def problem(self, way: Way, message: str, fix: str, code: str) -> Problem:
         """A problem at a key or section."""
