@@ -47,10 +47,12 @@ def _dispatch(arguments: list[str]) -> int:
     from tyro.extras import SubcommandApp
 
     import hybridsim
+    from hybridsim.cli.blueprint import blueprint
     from hybridsim.cli.cache import cache
     from hybridsim.cli.check import check
     from hybridsim.cli.convert import convert
     from hybridsim.cli.demo import demo
+    from hybridsim.cli.discover import discover
     from hybridsim.cli.experiment import experiment
     from hybridsim.cli.export_c import export_c
     from hybridsim.cli.fit import fit
@@ -63,7 +65,21 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
-    commands = (demo, check, taps, simulate, init, fit, predict, experiment, convert, export_c, cache)
+    commands = (
+        demo,
+        check,
+        taps,
+        simulate,
+        init,
+        fit,
+        predict,
+        discover,
+        blueprint,
+        experiment,
+        convert,
+        export_c,
+        cache,
+    )
     if arguments in (["--help"], ["-h"]):
         print(overview(commands))
         return 0

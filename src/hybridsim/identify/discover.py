@@ -9,7 +9,7 @@ far as noise allows to tell, is reduced further input by input. How often an inp
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained
-from hybridsim.taps.columns import Column, columns_of, reseeded
+from hybridsim.taps.blueprint import Blueprint
+from hybridsim.taps.columns import Column, columns_of, pruned, reseeded
 
 Array = np.ndarray
 Support = frozenset[Column]
@@ -80,10 +81,24 @@ class Discovery:
         return frozenset(column for column, share in self.frequency.items() if share > 0.5)
 
     @property
+    def sites(self) -> dict[tuple[str, ...], float]:
+        """Share of the seeds that left a network in its place, by what it changes."""
+        grafts = {column.graft: column.outputs for column in self.columns}
+        chosen = [{column.graft for column in one.best.support} for one in self.seeds]
+        return {outputs: sum(graft in some for some in chosen) / len(chosen) for graft, outputs in grafts.items()}
+
+    @property
     def best(self) -> Chosen:
         """The seed with the smallest error of those that chose what most chose; of all if none did."""
         agreeing = [chosen for chosen in self.seeds if chosen.best.support == self.support]
         return min(agreeing or self.seeds, key=lambda chosen: chosen.best.error)
+
+    def blueprint(self, *, dense: bool = False) -> Blueprint:
+        """Networks of the best seed with the inputs that are left, or with all of them before any was dropped."""
+        found = self.best.dense if dense else self.best.best
+        sim = self.problem.space.put(self.problem.setup, found.theta).sim
+        keep = {(column.graft, column.column) for column in found.support}
+        return pruned(sim.blueprint, sim.bound_blueprint(), keep)
 
 
 def discover(
@@ -92,6 +107,8 @@ def discover(
     *,
     seeds: Sequence[int] = range(5),
     warm_up: Sequence[Stage] = (),
+    known: Mapping[int, Chosen] | None = None,
+    keep: Callable[[Chosen], None] = lambda chosen: None,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Discovery:
     """Find the smallest set of inputs that explains the data.
@@ -101,6 +118,8 @@ def discover(
         stage: windows that everything is fitted on and judged by.
         seeds: of the networks' first weights.
         warm_up: stages of the first fit, before this one.
+        known: seeds that were done before.
+        keep: is given what a seed led to, as soon as that is known.
         tell: hears how it goes.
 
     Raises:
@@ -115,10 +134,14 @@ def discover(
     plain = _errors(problem, stage, [nothing])[0]
     chosen = []
     for seed in seeds:
+        if known and seed in known:
+            chosen.append(known[seed])
+            continue
         one = _one_seed(problem, stage, warm_up, seed, columns, plain, tell)
         names = ", ".join(str(column) for column in sorted(one.best.support)) or "nothing"
         tell(f"seed {seed}: {names}; error {one.best.error:.3g} of the noise, {plain:.3g} without networks")
         chosen.append(one)
+        keep(one)
     return Discovery(problem, columns, plain, tuple(chosen))
 
 

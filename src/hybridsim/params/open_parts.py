@@ -16,12 +16,10 @@ from hybridsim.params.catalog import Floor, Parameter, Rows
 from hybridsim.params.leaves import Path, dotted, path_of, spelled
 from hybridsim.params.rows import Row, rows_of
 from hybridsim.params.setup import Setup
+from hybridsim.taps.wiring import NORMALISERS
 
 FOUND_BY_SIMULATOR = ("inverse_mass", "joints")
 """Fields of contact that follow from the model and are no parameters."""
-NORMALISERS = ("_shift", "_scale", "_point")
-"""How arrays of a network end that say in which units, or where, it computes: fixed unless they are named."""
-
 _GIVES_WAY = "a contact never pulls"
 _ADDS_ENERGY = "a negative one would add energy"
 

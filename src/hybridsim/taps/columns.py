@@ -1,15 +1,15 @@
 """Inputs of networks one by one: which scalar every column of a first layer reads."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
-import equinox as eqx
 import jax
 
 from hybridsim.taps.address import Selection
-from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
+from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
 from hybridsim.taps.networks import MLP
 
 _FIRST_LAYER = re.compile(r"^graft\[(\d+)\]\.weights\[0\]\[\d+,(\d+)\]$")
@@ -70,15 +70,27 @@ def _scalars(read: Selection, per_row: bool) -> list[str]:
 
 def reseeded(net: Any, seed: int) -> Any:
     """A network with the first weights of another seed; of what is no MLP, those inside of it."""
-    if isinstance(net, MLP):
-        return net.reseeded(seed)
-    inner = [leaf for leaf in jax.tree.leaves(net, is_leaf=lambda x: isinstance(x, MLP)) if isinstance(leaf, MLP)]
-    if not inner:
-        return net
-    fresh = [mlp.reseeded(seed + k) for k, mlp in enumerate(inner)]
-    return eqx.tree_at(
-        lambda n: [leaf for leaf in jax.tree.leaves(n, is_leaf=lambda x: isinstance(x, MLP)) if isinstance(leaf, MLP)],
-        net,
-        fresh,
-        is_leaf=lambda x: isinstance(x, MLP),
+    numbers = count(seed)
+    return jax.tree.map(
+        lambda x: x.reseeded(next(numbers)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)
     )
+
+
+def pruned(blueprint: Blueprint, bound: BoundBlueprint, keep: Collection[tuple[int, int]]) -> Blueprint:
+    """A blueprint whose networks read nothing but the inputs that are kept; those that keep none are left out.
+
+    Args:
+        blueprint: whose networks are perceptrons wherever inputs are left out.
+        bound: the same, bound to its model.
+        keep: numbers of grafts and columns.
+    """
+    grafts = []
+    for number, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
+        addresses = input_addresses(resolved)
+        own = [column for column in range(len(addresses)) if (number, column) in keep]
+        if not isinstance(graft.net, MLP) or len(own) == len(addresses):
+            grafts.append(graft)
+        elif own:
+            reads = [addresses[column] for column in own]
+            grafts.append(Graft(graft.outputs, reads, graft.net.reading(own), mode=graft.mode, per=graft.per))
+    return Blueprint(*grafts, inputs=dict(blueprint.inputs))

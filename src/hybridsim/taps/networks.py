@@ -76,6 +76,23 @@ class MLP(eqx.Module):
         fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]))
         return eqx.tree_at(lambda net: (net.weights, net.biases), self, fresh)
 
+    def reading(self, columns: Sequence[int]) -> "MLP":
+        """The same network of some of its inputs, as if the others had no weight."""
+        which = np.array(columns, dtype=int)
+        first = np.asarray(self.weights[0])[:, which]
+        bias = None if self.input_bias is None else np.asarray(self.input_bias)[which]
+        return eqx.tree_at(
+            lambda net: (net.weights, net.input_shift, net.input_scale, net.input_bias),
+            self,
+            (
+                (first, *self.weights[1:]),
+                np.asarray(self.input_shift)[which],
+                np.asarray(self.input_scale)[which],
+                bias,
+            ),
+            is_leaf=lambda x: x is None,
+        )
+
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " _"]:
         """Outputs of the network in their units."""
         y = (x - self.input_shift) / self.input_scale

@@ -1,0 +1,99 @@
+"""Pictures of blueprints: what networks read on the left, what they change on the right, as SVG.
+
+A line is as thick as its input's weights are large, and grey and dashed where these are zero.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from hybridsim.taps.wiring import Wiring
+
+ROW, GAP, MARGIN, SIGN = 22, 26, 16, 7.2
+"""Height of a row, space between networks, margin, and width of a sign of text [pixels]."""
+BOX, MOST_SIGNS = 150, 18
+"""Width of a network's box [pixels], and signs of its title."""
+INK, LINE, CUT, FILL = "#1f2933", "#2f6f9f", "#c4cdd5", "#e8f0f6"
+
+
+def wiring_picture(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
+    """An SVG with one panel beside the other.
+
+    Args:
+        panels: titles, and what networks are wired to.
+    """
+    drawn = [_panel(title, wirings) for title, wirings in panels]
+    width = sum(w for w, _, _ in drawn)
+    height = max((h for _, h, _ in drawn), default=0)
+    parts, x = [], 0
+    for w, _, body in drawn:
+        parts.append(f'<g transform="translate({x} 0)">{body}</g>')
+        x += w
+    style = f'font-family="DejaVu Sans, Helvetica, sans-serif" font-size="12" fill="{INK}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'{style}><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def _panel(title: str, wirings: Sequence[Wiring]) -> tuple[int, int, str]:
+    """Width, height and content of a panel."""
+    left = MARGIN + SIGN * max((len(wire.address) for w in wirings for wire in w.inputs), default=8) + 10
+    right = SIGN * max((len(out) for w in wirings for out in w.outputs), default=8)
+    x_in, x_box = left, left + 90
+    x_out = x_box + BOX + 40
+    width = int(max(x_out + 10 + right + MARGIN, 2 * MARGIN + SIGN * 1.2 * len(title)))
+    parts, y = [f'<text x="{MARGIN}" y="{MARGIN + 8}" font-weight="bold">{escape(title)}</text>'], MARGIN + 26
+    for wiring in wirings:
+        rows = max(len(wiring.inputs), len(wiring.outputs), 3)
+        parts.append(_network(wiring, y, rows, x_in, x_box, x_out))
+        y += ROW * rows + GAP
+    if not wirings:
+        parts.append(f'<text x="{MARGIN}" y="{y}">no networks</text>')
+        y += ROW
+    return width, int(y - GAP + MARGIN + 10), "".join(parts)
+
+
+def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_out: float) -> str:
+    largest = max((wire.strength or 0.0 for wire in wiring.inputs), default=0.0)
+    middle, height = y + 0.5 * ROW * rows, min(ROW * rows, 78)
+    parts = []
+    for wire, at in zip(wiring.inputs, _places(len(wiring.inputs), y, rows), strict=True):
+        colour, dash, thick = LINE, "", 1.5
+        if wire.is_cut:
+            colour, dash, thick = CUT, ' stroke-dasharray="3 3"', 1.0
+        elif wire.strength is not None and largest > 0.0:
+            thick = 0.6 + 4.4 * wire.strength / largest
+        fill = CUT if wire.is_cut else INK
+        parts.append(
+            f'<text x="{x_in - 8:.1f}" y="{at + 4:.1f}" text-anchor="end" fill="{"#8794a0" if wire.is_cut else INK}">'
+            f'{escape(wire.address)}</text><circle cx="{x_in:.1f}" cy="{at:.1f}" r="3" fill="{fill}"/>'
+            f'<path d="M{x_in:.1f} {at:.1f} C{x_in + 45:.1f} {at:.1f} {x_box - 45:.1f} {middle:.1f} {x_box:.1f} '
+            f'{middle:.1f}" fill="none" stroke="{colour}" stroke-width="{thick:.2f}"{dash}/>'
+        )
+    for out, at in zip(wiring.outputs, _places(len(wiring.outputs), y, rows), strict=True):
+        parts.append(
+            f'<path d="M{x_box + BOX:.1f} {middle:.1f} L{x_out:.1f} {at:.1f}" stroke="{LINE}" stroke-width="1.5"/>'
+            f'<circle cx="{x_out:.1f}" cy="{at:.1f}" r="3" fill="{INK}"/>'
+            f'<text x="{x_out + 8:.1f}" y="{at + 4:.1f}">{escape(out)}</text>'
+        )
+    counted = f"{wiring.weights} weight{'' if wiring.weights == 1 else 's'}"
+    how = wiring.mode + (", per element" if wiring.per == "element" else "")
+    title = f"{wiring.kind} {wiring.shape}".strip()
+    words = [title if len(title) <= MOST_SIGNS else wiring.kind, counted, how]
+    parts.append(
+        f'<rect x="{x_box:.1f}" y="{middle - 0.5 * height:.1f}" width="{BOX}" height="{height:.1f}" rx="6" '
+        f'fill="{FILL}" stroke="{LINE}"/>'
+    )
+    for k, text in enumerate(words):
+        weight = ' font-weight="bold"' if k == 0 else ""
+        parts.append(
+            f'<text x="{x_box + 0.5 * BOX:.1f}" y="{middle + 17 * (k - 1) + 4:.1f}" text-anchor="middle"{weight}>'
+            f"{escape(text)}</text>"
+        )
+    return "".join(parts)
+
+
+def _places(count: int, y: float, rows: int) -> list[float]:
+    """Heights of so many rows, in the middle of all."""
+    first = y + 0.5 * ROW * (rows - count) + 0.5 * ROW
+    return [first + ROW * k for k in range(count)]

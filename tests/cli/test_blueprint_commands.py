@@ -1,0 +1,119 @@
+"""`hybridsim blueprint show` and `hybridsim discover`: what they print, draw, write and refuse."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from hybridsim import Simulator, simulate
+from hybridsim.cli.main import run
+from hybridsim.models import double_pendulum
+from hybridsim.project.blueprint_file import load_blueprint
+from support.small_projects import write_columns
+
+BLUEPRINT = """format = 1
+[[graft]]
+outputs = "joint.tau[joint0]"
+inputs = ["joint.q", "joint.qd"]
+[graft.network]
+hidden = [4]
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_show_prints_a_table_and_draws_a_picture(here, capsys):
+    Path("b.toml").write_text(BLUEPRINT)
+    assert run(["blueprint", "show", "b.toml", "--model", "double_pendulum"]) == 0
+    told = capsys.readouterr().out
+    assert "MLP 4→4→1" in told and "joint.qd[joint1]" in told and "1 network, 25 weights. Picture: b.svg" in told
+    texts = [element.text for element in ET.parse("b.svg").iter() if element.text]
+    assert {"joint.q[joint0]", "joint.tau[joint0]", "25 weights", "b on double_pendulum"} <= set(texts)
+    assert run(["blueprint", "show", "b.toml", "--model", "double_pendulum", "--json", "--out", "other.svg"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["picture"] == "other.svg" and facts["grafts"][0]["weights"] == 25
+
+
+def test_show_explains_what_does_not_fit(here, capsys):
+    Path("b.toml").write_text(BLUEPRINT)
+    assert run(["blueprint", "show", "b.toml", "--model", "cartpole"]) == 1
+    told = capsys.readouterr().err
+    assert "b.toml:3" in told and "nothing is named 'joint0'" in told
+
+
+PROJECT = """[model]
+built_in = "double_pendulum"
+dt = 0.01
+[data]
+files = "run*.csv"
+time = "time"
+validation = 0.4
+[[channel]]
+measures = "joint.q[joint0]"
+column = "q0"
+noise = 0.001
+[[channel]]
+measures = "joint.q[joint1]"
+column = "q1"
+noise = 0.001
+[[graft]]
+outputs = "joint.tau[joint0]"
+inputs = ["joint.q", "joint.qd"]
+[graft.network]
+hidden = [3]
+input_scale = [1.0, 1.0, 4.0, 4.0]
+[[stage]]
+window = 0.5
+solver = { most_steps = 20 }
+"""
+
+
+@pytest.fixture
+def project(here):
+    true = eqx.tree_at(lambda m: m.joint.damping, double_pendulum(), np.array([0.3, 0.0]))
+    sim, rng = Simulator(true, dt=0.01), np.random.default_rng(0)
+    for k in range(5):
+        motion = simulate(sim, sim.initial_state(rng.uniform(-1, 1, 2)), steps=150)
+        q = motion.q + 1e-3 * rng.normal(size=motion.q.shape)
+        write_columns(here / f"run{k}.csv", {"time": motion.t, "q0": q[:, 0], "q1": q[:, 1]})
+    Path("p.toml").write_text(PROJECT)
+    return Path("p.toml")
+
+
+def test_discover_writes_a_blueprint_and_goes_on_where_it_was(project, capsys):
+    assert run(["discover", "p.toml", "--seeds", "1"]) == 0
+    told = capsys.readouterr()
+    assert "joint.qd[joint0] → joint.tau[joint0]" in told.out and "100%" in told.out and "3 other inputs" in told.out
+    assert "inputs cost" in told.err
+    folder = Path("runs/p-discovery")
+    assert load_blueprint(folder / "blueprint.toml", double_pendulum()).grafts[0].inputs == ("joint.qd[joint0]",)
+    ET.parse(folder / "wiring.svg")
+    first = json.loads((folder / "discovery.json").read_text())
+    assert run(["discover", "p.toml", "--seeds", "1"]) == 1
+    assert "--resume goes on with it" in capsys.readouterr().err
+    assert run(["discover", "p.toml", "--seeds", "2", "--resume", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["seeds"]) == 2
+    second = json.loads((folder / "discovery.json").read_text())
+    assert second["seeds"][0] == first["seeds"][0]
+    project.write_text(PROJECT.replace("window = 0.5", "window = 0.4"))
+    assert run(["discover", "p.toml", "--resume"]) == 1
+    assert "is of something else" in capsys.readouterr().err
+    (folder / "discovery.json").write_text("{")
+    assert run(["discover", "p.toml", "--resume"]) == 1
+    assert "begin again with --fresh" in capsys.readouterr().err
+
+
+def test_discover_refuses_nonsense(project, capsys):
+    assert run(["discover", "p.toml", "--seeds", "0"]) == 1
+    assert run(["discover", "p.toml", "--resume", "--fresh"]) == 1
+    project.write_text(PROJECT.replace("validation = 0.4", "validation = 0.0"))
+    assert run(["discover", "p.toml"]) == 1
+    assert "hold some out" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Inputs of networks one by one: their names, and networks that read fewer of them."""
+
+import numpy as np
+import pytest
+
+from hybridsim.models import double_pendulum
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.step import observe
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.columns import input_addresses, pruned, reseeded
+from hybridsim.taps.networks import MLP
+from hybridsim.taps.passive import Dissipative
+from hybridsim.taps.wiring import wirings
+from support.some_networks import shaken
+
+READS = ["joint.q", "body.twist[link1].omega", "step.time", "input.wind"]
+
+
+def bound(*grafts):
+    blueprint = Blueprint(*grafts, inputs={"wind": 2})
+    sim = Simulator(double_pendulum(), blueprint=blueprint)
+    return blueprint, sim.bound_blueprint()
+
+
+def test_every_number_has_an_address():
+    _, found = bound(Graft("joint.tau", READS, MLP(8, 2)))
+    omega = [f"body.twist[link1].omega.{axis}" for axis in "xyz"]
+    assert input_addresses(found.grafts[0]) == [
+        "joint.q[joint0]", "joint.q[joint1]", *omega, "step.time", "input.wind.0", "input.wind.1"
+    ]  # fmt: skip
+
+
+def test_numbers_of_a_network_per_element_are_of_every_row():
+    _, found = bound(Graft("joint.tau", ["joint.qd", "step.time"], MLP(2, 1), per="element"))
+    assert input_addresses(found.grafts[0]) == ["joint.qd", "step.time"]
+
+
+@pytest.mark.parametrize("per", ["whole", "element"])
+def test_a_pruned_network_is_the_one_whose_other_inputs_have_no_weight(per):
+    net = shaken(MLP(4 if per == "whole" else 2, 2 if per == "whole" else 1, hidden=(5,), input_bias=True), (1, 1.0))
+    keep = [1, 2] if per == "whole" else [1]
+    net.weights[0][:, [k for k in range(net.weights[0].shape[1]) if k not in keep]] = 0.0
+    blueprint, found = bound(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
+    smaller = pruned(blueprint, found, {(0, k) for k in keep})
+    assert smaller.grafts[0].net.weights[0].shape == (5, len(keep))
+    model = double_pendulum()
+    one, other = (Simulator(model, blueprint=b) for b in (blueprint, smaller))
+    state = one.initial_state([0.3, -0.4], [1.0, 2.0])
+    a, b = (observe(sim, state)["joint.tau"] for sim in (one, other))
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_networks_that_read_nothing_any_more_are_left_out():
+    blueprint, found = bound(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
+    assert [graft.outputs for graft in pruned(blueprint, found, {(1, 0)}).grafts] == [("joint.tau[joint1]",)]
+
+
+def test_other_seeds_give_other_first_weights_but_nothing_else():
+    for net in (MLP(2, 1, activation="relu", input_scale=3.0), Dissipative(2, 2)):
+        one, same, other = (reseeded(shaken(net, (0, 1.0)), seed) for seed in (1, 1, 2))
+        inner = [n.net if isinstance(n, Dissipative) else n for n in (one, same, other)]
+        assert np.array_equal(inner[0].weights[0], inner[1].weights[0])
+        assert not np.array_equal(inner[0].weights[0], inner[2].weights[0])
+        assert not inner[0].weights[-1].any() and not inner[0].biases[0].any()
+        assert np.array_equal(inner[0].input_scale, (net.net if isinstance(net, Dissipative) else net).input_scale)
+
+
+def test_wirings_tell_strengths_and_weights():
+    net = shaken(MLP(4, 1, hidden=(3,)), (1, 1.0))
+    net.weights[0][:, 2] = 0.0
+    _, found = bound(
+        Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], net), Graft("joint.tau", ["joint.qd"], Dissipative(0, 2))
+    )
+    first, second = wirings(found)
+    assert (first.kind, first.shape, first.weights) == ("MLP", "4→3→1", 4 * 3 + 3 + 3 + 1)
+    assert [wire.is_cut for wire in first.inputs] == [False, False, True, False]
+    assert first.inputs[0].strength == pytest.approx(np.linalg.norm(net.weights[0][:, 0]))
+    assert (second.shape, second.weights, second.inputs[0].strength) == ("", 3, None)
