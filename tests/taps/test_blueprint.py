@@ -62,7 +62,7 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
         def wants(self, name):
             return False
 
-    monkeypatch.setattr(Simulator, "open_taps", lambda self: Nothing())
+    monkeypatch.setattr(Simulator, "open_taps", lambda self, state: Nothing())
     untapped = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
     assert str(traced) == str(untapped)
 
@@ -264,7 +264,7 @@ def test_unknown_mode_and_scope_are_refused():
 
 def test_tap_inside_a_transformation_is_caught(model):
     sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.q"], constant(1.0, 1.0))))
-    taps = sim.open_taps()
+    taps = sim.open_taps(_swinging(sim))
     with pytest.raises(TapError, match="stands inside a vmap"):
         jax.vmap(lambda q: taps("joint.q", q))(jnp.zeros((3, 2)))
 

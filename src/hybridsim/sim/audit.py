@@ -71,7 +71,7 @@ def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
 
 def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, " G"]:
     """Power of every graft at a state [W]."""
-    taps = sim.open_taps(record=True)
+    taps = sim.open_taps(state, record=True)
     seen = forward(sim, state, inputs, taps)
     record = taps.record()
     found = []
@@ -83,7 +83,7 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
             found.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
         else:
             plain = _without(sim, graft)
-            change = seen.qdd - forward(plain, state, inputs, plain.open_taps()).qdd
+            change = seen.qdd - forward(plain, state, inputs, plain.open_taps(state)).qdd
             found.append(record["joint.qd"] @ record["joint.mass_matrix"] @ change)
     return jnp.stack(found) if found else jnp.zeros(0)
 

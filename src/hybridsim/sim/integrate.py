@@ -11,6 +11,7 @@ damping, Coriolis forces, servos and grafts.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +33,11 @@ from hybridsim.taps.taps import Taps
 
 def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
     """The state one time step later."""
-    taps = sim.open_taps()
+    taps = sim.open_taps(state)
     q, qd, seen = _STEPS[sim.integrator](sim, state, inputs, taps)
     qd = taps("step.qd_next", qd)
     q = taps("step.q_next", q, partial(retract, sim.model))
-    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, seen))
+    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, seen, taps))
 
 
 def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
@@ -47,7 +48,7 @@ def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
 def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     def acceleration(qd: Qd) -> Qdd:
         at_qd = State(state.q, qd, state.t, state.aux)
-        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps()).qdd)
+        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps(state)).qdd)
 
     slope = jax.jacfwd(acceleration)(state.qd)
     seen = forward(sim, state, inputs, taps)
@@ -68,7 +69,7 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
 
     @jax.jit  # traced once for all stages
     def evaluated(q, qd, t):
-        return forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps())
+        return forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps(state))
 
     def rates(q, qd, t):
         return coordinate_rate(model, q, qd), evaluated(q, qd, t).qdd
@@ -90,10 +91,12 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     return normalized(model, q), qd, seen
 
 
-def _advanced_aux(sim: Simulator, state: State, seen: Evaluation) -> dict:
+def _advanced_aux(sim: Simulator, state: State, seen: Evaluation, taps: Taps) -> dict:
     """Memory one step later; it sees what the first evaluation of the step saw, grafts included."""
     memory = state.aux["actuation"]
-    new = {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
+    new: dict[str, Any] = {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
+    if "history" in state.aux:
+        new["history"] = taps.remembered()
     return state.aux | (new if seen.contact is None else new | {"contact": seen.contact})
 
 

@@ -139,6 +139,8 @@ def _place(address: str, sim: Simulator) -> Place:
         return _frame_place(address, sim)
     inputs = dict(sim.blueprint.inputs)
     selection = select(address, dict(sim.axis_names), inputs, write=False)
+    if selection.past:
+        raise TapError(f"{address!r}: a sensor reads the present; give its channel a delay")
     if selection.size != 1:
         names = ", ".join(selection.row_names[:4]) + (", …" if len(selection.row_names) > 4 else "")
         raise TapError(

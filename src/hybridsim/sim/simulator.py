@@ -22,6 +22,7 @@ from hybridsim.sim.state import State
 from hybridsim.taps.address import AxisNames
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
 from hybridsim.taps.catalog import Axis
+from hybridsim.taps.history import blank
 from hybridsim.taps.taps import Taps
 
 INTEGRATORS = ("euler", "rk4", "implicit")
@@ -98,9 +99,9 @@ class Simulator(eqx.Module):
         """The blueprint with its addresses resolved for the model."""
         return self.blueprint.bind(dict(self.axis_names))
 
-    def open_taps(self, *, record: bool = False) -> Taps:
-        """Taps for one evaluation of the dynamics."""
-        return Taps(self.bound_blueprint(), record=record)
+    def open_taps(self, state: State, *, record: bool = False) -> Taps:
+        """Taps for one evaluation of the dynamics of a state."""
+        return Taps(self.bound_blueprint(), state.aux.get("history"), record=record)
 
     def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float | Scalar = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest.
@@ -122,6 +123,8 @@ class Simulator(eqx.Module):
         aux: dict[str, Any] = {"actuation": self.actuation.initial(model, start, speed)}
         if (memory := self.contact.initial()) is not None:
             aux["contact"] = memory
+        if any("@" in address for graft in self.blueprint.grafts for address in graft.inputs):
+            aux["history"] = blank(self.bound_blueprint())
         return State(start, speed, as_floats(t), aux)
 
 

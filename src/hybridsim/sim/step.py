@@ -23,7 +23,7 @@ def step(sim: Simulator, state: State, inputs: Inputs | Numbers | None = None) -
 def observe(sim: Simulator, state: State, inputs: Inputs | Numbers | None = None) -> dict:
     """Every tapped quantity of one evaluation of the dynamics, by its name in the catalogue."""
     require_float64()
-    taps = sim.open_taps(record=True)
+    taps = sim.open_taps(state, record=True)
     forward(sim, state, _checked(sim, inputs), taps)
     return taps.record()
 

@@ -1,7 +1,8 @@
 """Addresses of scalars: `joint.tau[elbow]`, `body.twist[pole].omega.z`, `body.pose[link_*].p`, `step.time`.
 
 An address is a quantity of the catalogue, a selection of its rows by the model's own names (with wildcards, several
-separated by commas, all if left out), and a selection of components by name or by the name of a group of them.
+separated by commas, all if left out), and a selection of components by name or by the name of a group of them. What a
+network reads may be some steps ago: `joint.qd[elbow]@2`.
 """
 
 import re
@@ -13,8 +14,13 @@ from hybridsim.core.errors import TapError
 from hybridsim.core.words import advice
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
-_PATTERN = re.compile(r"^(?P<name>[a-z_]+\.[A-Za-z_]\w*)(\[(?P<rows>[^\[\]]*)\])?(\.(?P<components>[\w.]+))?$")
+_PATTERN = re.compile(
+    r"^(?P<name>[a-z_]+\.[A-Za-z_]\w*)(\[(?P<rows>[^\[\]]*)\])?(\.(?P<components>[\w.]+))?"
+    r"(\s*@\s*(?P<past>\d+))?$"
+)
 
+MOST_STEPS = 1000
+"""That a network may look back."""
 AxisNames = Mapping[Axis, tuple[str, ...]]
 """The model's names along each axis; handed to the taps, which do not know the model."""
 
@@ -31,6 +37,8 @@ class Selection:
     """Rows that the quantity has in all."""
     components: tuple[int, ...]
     """Indices of components; empty for quantities with a single number per row."""
+    past: int = 0
+    """How many steps ago; now by default."""
 
     @property
     def per_row(self) -> int:
@@ -56,6 +64,11 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     if match is None:
         raise TapError(f"cannot read the address {address!r}; write group.quantity[names].component")
     quantity = _quantity(match["name"], address, inputs).of(names)
+    past = int(match["past"] or 0)
+    if past > MOST_STEPS:
+        raise TapError(f"{address!r}: no more than the last {MOST_STEPS} steps are remembered")
+    if write and past:
+        raise TapError(f"{address!r}: the past cannot be changed")
     if write and quantity.form is Form.INPUT:
         raise TapError(f"{address!r} can be read but not changed")
     axis = quantity.write_axis if write else quantity.axis
@@ -64,7 +77,7 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
         raise TapError(f"{address!r}: the simulator watches no contacts; give it contact='impulse' or 'compliant'")
     rows = _rows(match["rows"], row_names, address)
     components = _components(match["components"], quantity.components, address)
-    return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components)
+    return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, past)
 
 
 def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:

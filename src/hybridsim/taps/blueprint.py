@@ -110,7 +110,7 @@ def _bound(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> Bo
 def _check_order(outputs: tuple[Selection, ...], inputs: tuple[Selection, ...]) -> None:
     for out in outputs:
         for given in inputs:
-            if ORDER.get(given.quantity.name, -1) > ORDER[out.quantity.name]:
+            if not given.past and ORDER.get(given.quantity.name, -1) > ORDER[out.quantity.name]:
                 raise TapError(
                     f"input {given.address!r} is not yet computed where output {out.address!r} is; within a step "
                     f"{given.quantity.name} comes after {out.quantity.name}"

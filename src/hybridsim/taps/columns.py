@@ -61,7 +61,8 @@ def input_addresses(graft: BoundGraft) -> list[str]:
 
 def _scalars(read: Selection, per_row: bool) -> list[str]:
     name, components = read.quantity.name, read.quantity.components
-    parts = [f".{components[k]}" for k in read.components] or [""]
+    ago = f"@{read.past}" if read.past else ""
+    parts = [f".{components[k]}{ago}" for k in read.components] or [ago]
     if per_row:
         rows = "" if len(read.rows) == read.total_rows else f"[{','.join(read.row_names)}]"
         return [f"{name}{rows}{part}" for part in parts]

@@ -22,6 +22,7 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Form
+from hybridsim.taps.history import History, advanced, recalled
 
 Retract = Callable[[AnyArray, AnyArray], AnyArray]
 _INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
@@ -30,8 +31,15 @@ _INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
 class Taps:
     """Publishes quantities, applies grafts, and records if asked to."""
 
-    def __init__(self, blueprint: BoundBlueprint | None = None, *, record: bool = False):
+    def __init__(
+        self,
+        blueprint: BoundBlueprint | None = None,
+        history: Mapping[str, Any] | None = None,
+        *,
+        record: bool = False,
+    ):
         self._grafts = blueprint.grafts if blueprint else ()
+        self._history = history or {}
         self._record = record
         self._values: dict[str, Any] = {}
         self._results: dict[int, list[Array]] = {}
@@ -67,7 +75,7 @@ class Taps:
         return value
 
     def wants(self, name: str) -> bool:
-        """Is a quantity read that the engine has no need of itself?"""
+        """Is a quantity read, now or later, that the engine has no need of itself?"""
         return self._record or any(read.quantity.name == name for graft in self._grafts for read in graft.inputs)
 
     def publish_user_inputs(self, inputs: Mapping[str, AnyArray]) -> None:
@@ -82,6 +90,11 @@ class Taps:
     def changes(self) -> list[dict[str, Float[Array, "..."]]]:
         """By how much every graft has changed quantities so far, by their names, where that is recorded."""
         return self._changes
+
+    def remembered(self) -> History:
+        """What grafts can look back at in the next step; nothing if none does."""
+        values = {name: _readable(name, self._values[name]) for name in self._history if name in self._values}
+        return advanced(self._history, values)
 
     def _check_scope(self, name: str) -> None:
         if jax.extend.core.get_opaque_trace_state() != self._trace:
@@ -98,6 +111,9 @@ class Taps:
 
     def _read(self, selection: Selection, graft: BoundGraft) -> Array:
         name = selection.quantity.name
+        if selection.past and name in self._history:
+            now = _readable(name, self._values[name]) if name in self._values else None
+            return _selected(recalled(self._history, selection, now), selection)
         if name not in self._values:
             outputs = ", ".join(repr(out.address) for out in graft.outputs)
             if name.startswith(f"{USER_INPUT}."):
@@ -108,9 +124,13 @@ class Taps:
         if array.size != selection.total_rows * width:
             raise TapError(f"{name!r} has {array.size} numbers, but the blueprint was made for {width}")
         # (rows, numbers per row), whatever the quantity's own shape
-        array = array.reshape(-1, width)
-        array = array[np.asarray(selection.rows)]
-        return array[:, np.asarray(selection.components)] if selection.components else array
+        return _selected(array.reshape(-1, width), selection)
+
+
+def _selected(array: Array, selection: Selection) -> Array:
+    """The chosen rows and components of an array (rows, numbers per row)."""
+    array = array[np.asarray(selection.rows)]
+    return array[:, np.asarray(selection.components)] if selection.components else array
 
 
 def _evaluated(graft: BoundGraft, inputs: list[Array]) -> list[Array]:

@@ -1,0 +1,104 @@
+"""Networks that look back: the past is part of the state, the same on both back-ends, and has derivatives."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim.core.errors import TapError
+from hybridsim.models import double_pendulum
+from hybridsim.sim.rollout import rollout, simulate
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.step import observe, step
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.columns import input_addresses
+from hybridsim.taps.networks import MLP
+from support.some_networks import shaken
+
+SWING = ([1.0, 0.5], [0.3, -0.2])
+
+
+def passed_on(x):
+    return x
+
+
+def test_what_is_read_is_what_was():
+    reads = ["joint.qd[joint0]@1", "joint.qd[joint0]@3"]
+    graft = Graft("actuator.command", reads, passed_on, mode="replace")
+    sim = Simulator(double_pendulum(), blueprint=Blueprint(graft))
+    state, velocities, seen = sim.initial_state(*SWING), [], []
+    for _ in range(6):
+        velocities.append(float(state.qd[0]))
+        seen.append(np.asarray(observe(sim, state)["actuator.command"]))
+        state = step(sim, state)
+    for k in range(6):
+        wanted = [velocities[k - ago] if k >= ago else velocities[k] for ago in (1, 3)]
+        np.testing.assert_allclose(seen[k], wanted, rtol=1e-15)
+
+
+def test_the_past_of_what_comes_later_can_be_read():
+    """Accelerations of the last step, where torques are computed."""
+    graft = Graft("joint.tau", "joint.qdd @ 1", lambda x: 0.1 * x)
+    sim = Simulator(double_pendulum(), blueprint=Blueprint(graft))
+    first = sim.initial_state(*SWING)
+    assert np.all(np.asarray(observe(sim, first)["joint.tau"]) == 0.0)
+    second = step(sim, first)
+    before = observe(sim, first)["joint.qdd"]
+    np.testing.assert_allclose(observe(sim, second)["joint.tau"], 0.1 * before, rtol=1e-14)
+
+
+def looking_back(integrator="euler", backend="native"):
+    net = shaken(MLP(6, 2, hidden=(4,)), (1, 0.3))
+    graft = Graft("joint.tau", ["joint.q", "joint.qd@1", "joint.tau@2"], net)
+    return Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), integrator=integrator, backend=backend)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_native_and_xla_agree(integrator):
+    one, other = (looking_back(integrator, backend) for backend in ("native", "xla"))
+    a, b = (simulate(sim, sim.initial_state(*SWING), steps=50) for sim in (one, other))
+    np.testing.assert_allclose(a.q, b.q, rtol=1e-10)
+    forgetful = Simulator(double_pendulum(), dt=0.01, integrator=integrator)
+    assert np.abs(simulate(forgetful, forgetful.initial_state(*SWING), steps=50).q - a.q).max() > 1e-3
+
+
+def test_a_rollout_goes_on_where_another_ended():
+    sim = looking_back()
+    whole = rollout(sim, sim.initial_state(*SWING), steps=20)
+    half = rollout(sim, sim.initial_state(*SWING), steps=9)
+    rest = rollout(sim, half.final, steps=11)
+    np.testing.assert_allclose(rest.q[-1], whole.q[-1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_gradients_go_through_the_past(backend):
+    sim = looking_back(backend=backend)
+    start = sim.initial_state(*SWING)
+
+    def end(weight):
+        other = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[0], sim, weight)
+        return jnp.sum(rollout(other, start, steps=15).q[-1] ** 2)
+
+    weight = jnp.asarray(sim.blueprint.grafts[0].net.weights[0])
+    slope, direction = jax.grad(end)(weight), np.random.default_rng(0).normal(size=weight.shape)
+    h = 1e-6
+    difference = (end(weight + h * direction) - end(weight - h * direction)) / (2 * h)
+    assert float(jnp.sum(slope * direction)) == pytest.approx(float(difference), rel=1e-6)
+
+
+def test_addresses_of_the_past_are_told_and_checked():
+    graft = Graft("joint.tau", ["joint.qd@1", "body.twist[link1].v.x@2"], MLP(3, 2))
+    sim = Simulator(double_pendulum(), blueprint=Blueprint(graft))
+    (bound,) = sim.bound_blueprint().grafts
+    assert input_addresses(bound) == ["joint.qd[joint0]@1", "joint.qd[joint1]@1", "body.twist[link1].v.x@2"]
+    assert sim.initial_state().aux["history"]["joint.qd"].shape == (1, 2, 1)
+    assert sim.initial_state().aux["history"]["body.twist"].shape == (2, 2, 6)
+    assert "history" not in Simulator(double_pendulum()).initial_state().aux
+    with pytest.raises(TapError, match="the past cannot be changed"):
+        Simulator(double_pendulum(), blueprint=Blueprint(Graft("joint.tau@1", "joint.qd", MLP(2, 2))))
+    with pytest.raises(TapError, match="no more than the last 1000 steps"):
+        Simulator(double_pendulum(), blueprint=Blueprint(Graft("joint.tau", "joint.qd@5000", MLP(2, 2))))
+    with pytest.raises(TapError, match="a sensor reads the present"):
+        Sensors.of(sim, {"late": "joint.q[joint0]@1"})
