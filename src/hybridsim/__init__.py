@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.kinematics import kinematics as kinematics
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
     from hybridsim.identify.adam import Adam as Adam
+    from hybridsim.identify.discover import discover as discover
     from hybridsim.identify.fit import fit as fit
     from hybridsim.identify.lbfgs import LBFGS as LBFGS
     from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
     from hybridsim.identify.linear_start import linear_start as linear_start
+    from hybridsim.identify.penalty import Sparsity as Sparsity
     from hybridsim.identify.problem import Problem as Problem
     from hybridsim.identify.problem import Stage as Stage
     from hybridsim.identify.score import explained as explained
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from hybridsim.params.free import Free as Free
     from hybridsim.params.setup import Setup as Setup
     from hybridsim.params.space import ParameterSpace as ParameterSpace
+    from hybridsim.project.blueprint_file import load_blueprint as load_blueprint
+    from hybridsim.project.blueprint_file import save_blueprint as save_blueprint
+    from hybridsim.sim.audit import audit as audit
     from hybridsim.sim.export_c import export_c as export_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
     from hybridsim.sim.rollout import rollout as rollout
@@ -67,7 +72,14 @@ if TYPE_CHECKING:
     from hybridsim.taps.blueprint import Blueprint as Blueprint
     from hybridsim.taps.blueprint import Graft as Graft
     from hybridsim.taps.drag import RodDrag as RodDrag
+    from hybridsim.taps.friction import ConeFriction as ConeFriction
+    from hybridsim.taps.friction import JointFriction as JointFriction
+    from hybridsim.taps.internal import InternalForce as InternalForce
+    from hybridsim.taps.lagrangian import Lagrangian as Lagrangian
     from hybridsim.taps.networks import MLP as MLP
+    from hybridsim.taps.passive import Conservative as Conservative
+    from hybridsim.taps.passive import Dissipative as Dissipative
+    from hybridsim.taps.passive import PortHamiltonian as PortHamiltonian
 
 _HOME = {
     "HybridsimError": "core.errors",
@@ -131,6 +143,18 @@ _HOME = {
     "explained": "identify.score",
     "predicted": "identify.score",
     "linear_start": "identify.linear_start",
+    "Conservative": "taps.passive",
+    "Dissipative": "taps.passive",
+    "PortHamiltonian": "taps.passive",
+    "Lagrangian": "taps.lagrangian",
+    "JointFriction": "taps.friction",
+    "ConeFriction": "taps.friction",
+    "InternalForce": "taps.internal",
+    "discover": "identify.discover",
+    "Sparsity": "identify.penalty",
+    "audit": "sim.audit",
+    "load_blueprint": "project.blueprint_file",
+    "save_blueprint": "project.blueprint_file",
 }
 
 __all__ = [
@@ -144,7 +168,10 @@ __all__ = [
     "Brown",
     "Channel",
     "CompliantContact",
+    "ConeFriction",
+    "Conservative",
     "Coulomb",
+    "Dissipative",
     "Drive",
     "Erp",
     "Free",
@@ -153,6 +180,9 @@ __all__ = [
     "HybridsimError",
     "ImpulseContact",
     "Inputs",
+    "InternalForce",
+    "JointFriction",
+    "Lagrangian",
     "LevenbergMarquardt",
     "Measured",
     "Model",
@@ -160,6 +190,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "ParameterSpace",
+    "PortHamiltonian",
     "PrecisionError",
     "Problem",
     "Recording",
@@ -168,14 +199,17 @@ __all__ = [
     "Sensors",
     "Setup",
     "Simulator",
+    "Sparsity",
     "Stage",
     "State",
     "Status",
     "TapError",
     "Target",
     "Trajectory",
+    "audit",
     "contact_grid",
     "convert",
+    "discover",
     "explained",
     "export",
     "export_c",
@@ -185,12 +219,14 @@ __all__ = [
     "inverse_kinematics",
     "kinematics",
     "linear_start",
+    "load_blueprint",
     "load_model",
     "load_recording",
     "mass_matrix",
     "observe",
     "predicted",
     "rollout",
+    "save_blueprint",
     "simulate",
     "step",
     "with_floor",

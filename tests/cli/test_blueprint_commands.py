@@ -1,4 +1,4 @@
-"""`hybridsim blueprint show` and `hybridsim discover`: what they print, draw, write and refuse."""
+"""`hybridsim blueprint show`, `discover` and `audit`: what they print, draw, write and refuse."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -117,3 +117,25 @@ def test_discover_refuses_nonsense(project, capsys):
     project.write_text(PROJECT.replace("validation = 0.4", "validation = 0.0"))
     assert run(["discover", "p.toml"]) == 1
     assert "hold some out" in capsys.readouterr().err
+
+
+def test_audit_tells_that_a_passive_network_injects_nothing(project, capsys):
+    text = PROJECT.replace("hidden = [3]\ninput_scale = [1.0, 1.0, 4.0, 4.0]", "kind = 'joint_friction'")
+    project.write_text(text.replace('inputs = ["joint.q", "joint.qd"]', 'inputs = "joint.qd[joint0]"'))
+    run(["fit", "p.toml", "--quiet"])
+    capsys.readouterr()
+    assert run(["audit", "runs/p", "--json"]) == 0
+    (graft,) = (found := json.loads(capsys.readouterr().out))["grafts"]
+    assert graft["network"] == "JointFriction" and graft["injected"] == 0.0 and graft["removed"] > 0.1
+    assert found["diverged"] == 0 and found["seconds"] == pytest.approx(7.5)
+    assert run(["audit", "runs/p"]) == 0
+    assert "over 7.5 s of motion in 15 windows" in capsys.readouterr().out
+    assert run(["audit", "runs/nothing"]) == 1
+
+
+def test_audit_needs_networks(project, capsys):
+    before, _, rest = PROJECT.partition("[[graft]]")
+    project.write_text(f"{before}[[free]]\nname = 'joint.damping[*]'\n{rest[rest.index('[[stage]]') :]}")
+    assert run(["fit", "p.toml", "--quiet"]) == 0
+    assert run(["audit", "runs/p"]) == 1
+    assert "has no networks" in capsys.readouterr().err

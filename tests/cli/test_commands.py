@@ -264,7 +264,7 @@ def test_help_of_everything_has_examples(capsys):
         shown = capsys.readouterr().out
         assert "For example:" in shown and len(shown.splitlines()) < 40
     commands = re.findall(r"^  ([a-z-]+) +[A-Z]", shown, re.MULTILINE)
-    assert len(commands) == 11 and "export-c" in commands
+    assert len(commands) == 14 and "export-c" in commands
     for command in commands:
         with pytest.raises(SystemExit) as ended:
             run([command, "--help"])

@@ -47,6 +47,7 @@ def _dispatch(arguments: list[str]) -> int:
     from tyro.extras import SubcommandApp
 
     import hybridsim
+    from hybridsim.cli.audit import audit
     from hybridsim.cli.blueprint import blueprint
     from hybridsim.cli.cache import cache
     from hybridsim.cli.check import check
@@ -65,21 +66,8 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
-    commands = (
-        demo,
-        check,
-        taps,
-        simulate,
-        init,
-        fit,
-        predict,
-        discover,
-        blueprint,
-        experiment,
-        convert,
-        export_c,
-        cache,
-    )
+    commands = (demo, check, taps, simulate, init, fit, predict, audit, discover, blueprint, experiment)
+    commands += (convert, export_c, cache)
     if arguments in (["--help"], ["-h"]):
         print(overview(commands))
         return 0

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Numbers
 
@@ -70,6 +70,53 @@ class MLP(eqx.Module):
         self.input_bias = np.zeros(inputs) if input_bias else None
         self.activation = activation
 
+    @classmethod
+    def from_flat(
+        cls,
+        numbers: Numbers,
+        sizes: Sequence[int],
+        *,
+        activation: Activation = "elu",
+        input_bias: bool = False,
+        output_bias: bool = True,
+    ) -> "MLP":
+        """A network from one list of numbers, as Tiny Differentiable Simulator keeps it.
+
+        First come all weights, layer by layer, each layer row by row with a row for every unit; then the biases: those
+        of the inputs, if there are any, of the hidden layers, and of the outputs.
+
+        Args:
+            numbers: of the network.
+            sizes: units of all layers, from the inputs to the outputs.
+            activation: of the hidden layers.
+            input_bias: have the inputs biases?
+            output_bias: have the outputs biases?
+
+        Raises:
+            ValueError: there are more numbers, or fewer, than such a network has.
+        """
+        flat = np.asarray(numbers, dtype=float).ravel()
+        matrices = [(n_out, n_in) for n_in, n_out in pairwise(sizes)]
+        biases = [*([sizes[0]] if input_bias else []), *sizes[1:-1], *([sizes[-1]] if output_bias else [])]
+        wanted = sum(rows * columns for rows, columns in matrices) + sum(biases)
+        if flat.size != wanted:
+            raise ValueError(
+                f"a network of the sizes {'→'.join(map(str, sizes))} has {wanted} numbers, not {flat.size}"
+            )
+        ends = np.cumsum([rows * columns for rows, columns in matrices] + biases)[:-1]
+        parts = np.split(flat, ends)
+        weights = tuple(part.reshape(shape).copy() for part, shape in zip(parts, matrices, strict=False))
+        rest = [part.copy() for part in parts[len(matrices) :]]
+        own = rest.pop(0) if input_bias else None
+        rest += [] if output_bias else [np.zeros(sizes[-1])]
+        plain = cls(sizes[0], sizes[-1], hidden=sizes[1:-1], activation=activation, input_bias=input_bias)
+        return eqx.tree_at(
+            lambda net: (net.weights, net.biases, net.input_bias),
+            plain,
+            (weights, tuple(rest), own),
+            is_leaf=lambda x: x is None,
+        )
+
     def reseeded(self, seed: int) -> "MLP":
         """As it is before any fit, with the first weights of another seed."""
         sizes = (self.weights[0].shape[1], *(W.shape[0] for W in self.weights))
@@ -93,7 +140,7 @@ class MLP(eqx.Module):
             is_leaf=lambda x: x is None,
         )
 
-    def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " _"]:
+    def __call__(self, x: Float[AnyArray, " _"]) -> Float[AnyArray, " _"]:
         """Outputs of the network in their units."""
         y = (x - self.input_shift) / self.input_scale
         if self.input_bias is not None:

@@ -1,0 +1,58 @@
+"""`hybridsim audit`: how much energy the networks of a fitted model bring in and take out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hybridsim.cli.output import print_json, print_table, say, warnings_said
+from hybridsim.core.words import counted
+
+
+def audit(
+    run: Annotated[Path, tyro.conf.Positional],
+    project: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Tell how much energy each network of a fitted model injects into the recorded motions, and removes.
+
+    A network that stands for friction or drag should inject none. Kinds that keep that promise are in docs/projects.md.
+
+    For example:
+      hybridsim audit runs/arm
+
+    Args:
+        run: folder of a run of `hybridsim fit`.
+        project: the project file, if it is no longer where it was.
+        json: print JSON for other programs.
+    """
+    from hybridsim.project.build import build
+    from hybridsim.project.energy_audit import energy_audit
+    from hybridsim.project.load import load_project
+    from hybridsim.project.prediction import fitted_theta
+    from hybridsim.project.record import Record
+    from hybridsim.project.task import task_of
+
+    record = Record(run)
+    record.result()  # before anything that takes long
+    with warnings_said():
+        task = task_of(build(load_project(project or Path(record.manifest()["project"]["file"]))))
+        found = energy_audit(task, fitted_theta(task, record))
+    if json:
+        print_json(found)
+        return 0
+    rows = [
+        (
+            one["network"],
+            ", ".join(one["outputs"]),
+            f"{one['injected']:.4g} J",
+            f"{one['removed']:.4g} J",
+            f"{one['most_power']:.3g} W",
+        )
+        for one in found["grafts"]
+    ]
+    titles = ("network", "on", "injected", "removed", "most power")
+    print_table(titles, rows, right=titles[2:])
+    left_out = f", {counted(found['diverged'], 'window')} that diverge left out" if found["diverged"] else ""
+    say(f"over {found['seconds']:.4g} s of motion in {counted(found['windows'], 'window')}{left_out}")
+    return 0
