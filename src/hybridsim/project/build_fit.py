@@ -9,6 +9,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.identify.adam import Adam
 from hybridsim.identify.lbfgs import LBFGS
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.solver import Solver
 from hybridsim.identify.windows import Measured, span
@@ -164,7 +165,9 @@ def _free(entry: FreeEntry) -> Free:
         map=entry.map,
         prior=entry.prior,
         scale=entry.scale,
+        l1=entry.l1,
         l2=entry.l2,
+        group=entry.group,
         tie=entry.tie,
         per=entry.per,
     )
@@ -190,6 +193,7 @@ def _stage(entry: StageEntry, seed: int) -> Stage:
         ties=entry.ties,
         loss=entry.loss,
         loss_scale=entry.loss_scale,
+        sparsity=Sparsity(**entry.sparsity.model_dump()),
         solver=_solver(entry, seed),
     )
 

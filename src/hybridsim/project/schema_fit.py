@@ -36,8 +36,12 @@ class FreeEntry(Section):
     """Expected value and its standard deviation."""
     scale: Positive | None = None
     """Value at which the solver sees a one."""
+    l1: NotNegative = 0.0
+    """Weight of the sum of absolute values, which makes exact zeros; solver lm only."""
     l2: NotNegative = 0.0
-    """Weight of the sum of squares."""
+    """Weight of half the sum of squares."""
+    group: str = ""
+    """Numbers of one group cost l1 times their norm instead, and are zero together or not at all."""
     tie: bool | tuple[float, ...] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
     per: Literal["all", "run"] = "all"
@@ -74,6 +78,19 @@ class GraftEntry(GraftTable):
         return self
 
 
+class SparsityTable(Section):
+    """What networks cost, in addition to their errors."""
+
+    inputs: NotNegative = 0.0
+    """Weight of the norm of all that a network does with one of its inputs."""
+    grafts: NotNegative = 0.0
+    """Weight of the norm of each network."""
+    first_layer: NotNegative = 0.0
+    """Weight of the absolute values of first layers."""
+    upper_layers: NotNegative = 0.0
+    """Weight of half the squares of everything after first layers."""
+
+
 class StageEntry(Section):
     """One part of a fit: how runs are cut into windows, and which solver works on them."""
 
@@ -91,6 +108,8 @@ class StageEntry(Section):
     """Robust loss of the samples."""
     loss_scale: Positive = 1.0
     """Standard deviations of the noise from which on a sample counts less."""
+    sparsity: SparsityTable = SparsityTable()
+    """What networks cost; all but squares make exact zeros and need the solver lm."""
     solver: SolverTable = LevenbergMarquardtSolver()
     """`"lm"`, `"lbfgs"`, `"adam"`, or a table with its settings."""
 
@@ -102,4 +121,9 @@ class StageEntry(Section):
             raise conflict("ties", "need windows without a stride", "leave stride out")
         if "start_noise" in self.model_fields_set and self.starts != "near":
             raise conflict("start_noise", "is for starts that are nearly known", 'write starts = "near"')
+        costly = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
+        if costly and self.solver.name != "lm":
+            raise conflict(
+                "sparsity", f"makes exact zeros, of which {self.solver.name} knows nothing", 'use solver = "lm"'
+            )
         return self
