@@ -1,0 +1,85 @@
+"""Friction laws of a double pendulum are learned from its angles alone, through rollouts."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from fit_problems import DOUBLE, NOISE, problem, recorded
+
+from hybridsim.identify.fit import fit
+from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.score import explained
+from hybridsim.models import double_pendulum
+from hybridsim.params.free import Free
+from hybridsim.sim.rollout import simulate
+from hybridsim.sim.simulator import Simulator
+from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.networks import MLP
+from support.slow import slow
+
+DT = 0.005
+READS = ["joint.q", "joint.qd"]
+
+
+def viscous(q, v):
+    return -0.15 * v
+
+
+def stribeck(q, v):
+    return -(0.1 + 0.15 * jnp.exp(-jnp.square(v))) * jnp.tanh(v / 0.3) - 0.05 * v
+
+
+def of_position(q, v):
+    return -(0.15 + 0.1 * jnp.sin(2.0 * q)) * v
+
+
+class Law(eqx.Module):
+    """A law of friction as a graft."""
+
+    law: object = eqx.field(static=True)
+
+    def __call__(self, x):
+        return self.law(x[0], x[1])[None]
+
+
+def with_friction(net):
+    graft = Graft("joint.tau", READS, net, per="element")
+    return Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(graft))
+
+
+def learned(law, noise):
+    """The problem, and what a network has learned of it."""
+    true, rng = with_friction(Law(law)), np.random.default_rng(0)
+    given = {"steps": 400, "channels": DOUBLE, "noise": noise}
+    runs = tuple(
+        recorded(true, rng.uniform(-1.5, 1.5, 2), rng.normal(size=2), seed=k, name=str(k), **given) for k in range(14)
+    )
+    fresh = with_friction(MLP(2, 1, hidden=(8,), input_scale=[1.5, 4.0], output_scale=0.5))
+    of = problem(fresh, DOUBLE, [Free("graft[*]")], runs)
+    of = Problem(of.setup, of.space, of.measured, runs[:10], runs[10:])
+    stages = [
+        Stage(window=w, solver=LevenbergMarquardt(most_steps=n)) for w, n in ((0.25, 100), (1.0, 200), (2.0, 200))
+    ]
+    return of, fit(of, stages).theta, true
+
+
+@pytest.mark.parametrize("law", [viscous, slow(stribeck), slow(of_position)])
+def test_predictions_from_unseen_starts_are_a_hundred_times_better(law):
+    of, theta, true = learned(law, noise=0.0)
+    sims = (true, of.space.put(of.setup, of.space.start).sim, of.space.put(of.setup, theta).sim)
+    errors = []
+    for k in range(4):
+        q = np.random.default_rng(100 + k).uniform(-1.5, 1.5, 2)
+        real, plain, fitted = (simulate(sim, sim.initial_state(q), steps=400).q for sim in sims)
+        errors.append([np.mean(np.square(plain - real)), np.mean(np.square(fitted - real))])
+    before, after = np.sqrt(np.mean(errors, axis=0))
+    assert after < 0.01 * before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [viscous, stribeck, of_position])
+def test_with_noise_nothing_but_noise_is_left(law):
+    of, theta, _ = learned(law, noise=NOISE)
+    (errors,) = explained(of, theta, of.held_out, 2.0).errors
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.03)
