@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import qr
 
+from hybridsim.core.blas import one_blas_thread
 from hybridsim.identify.layout import Layout
 from hybridsim.identify.objective import Objective, Point
 
@@ -83,6 +84,7 @@ class Check:
         return found
 
 
+@one_blas_thread()
 def check(objective: Objective, point: Point) -> Check:
     """What the windows of an objective can tell, near a point."""
     layout = objective.layout

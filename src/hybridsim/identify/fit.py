@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.identify.guess import Guess
 from hybridsim.identify.objective import Objective, Point
@@ -83,6 +84,7 @@ class Fitted:
         return not self.stopped and self.verdicts[-1].converged
 
 
+@one_blas_thread()
 def fit(
     problem: Problem,
     stages: Sequence[Stage] = (Stage(),),

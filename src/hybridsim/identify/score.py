@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
@@ -93,6 +94,7 @@ class Judged(NamedTuple):
         return np.where(self.ok, np.sqrt(total / counted), np.nan)
 
 
+@one_blas_thread()
 def explained(
     problem: Problem,
     thetas: Float[Array, "*P n"],
@@ -114,6 +116,7 @@ def explained(
     return _judged(objective, calibrated(objective, objective.point(thetas)))
 
 
+@one_blas_thread()
 def predicted(
     problem: Problem,
     thetas: Float[Array, "*P n"],
