@@ -3,8 +3,6 @@
 from threadpoolctl import threadpool_info
 
 from hybridsim.core.blas import one_blas_thread
-from hybridsim.identify.fit import fit
-from hybridsim.identify.score import explained, predicted
 
 
 def threads() -> set[int]:
@@ -16,8 +14,3 @@ def test_blas_has_one_thread_for_a_while():
     with one_blas_thread():
         assert threads() == {1}
     assert threads() == before
-
-
-def test_fits_and_scores_run_so():
-    for function in (fit, explained, predicted):
-        assert hasattr(function, "__wrapped__")

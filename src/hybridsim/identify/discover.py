@@ -156,7 +156,7 @@ def _one_seed(
     path = _path(problem, stage, columns, theta, plain, seed, tell)
     fitted = [(support, _refitted(problem, stage, columns, support, theta)) for support, theta in path]
     candidates = _judged(problem, stage, fitted)
-    best = _smallest(problem, stage, [dense, *candidates])
+    best = _smallest(problem, [dense, *candidates])
     return Chosen(seed, dense, tuple(candidates), _reduced(problem, stage, columns, best, [dense, *candidates]))
 
 
@@ -196,7 +196,7 @@ def _refitted(problem: Problem, stage: Stage, columns: tuple[Column, ...], suppo
     return fit(problem.started(space.held(gone, 0.0)), [stage]).theta
 
 
-def _smallest(problem: Problem, stage: Stage, candidates: list[Candidate]) -> Candidate:
+def _smallest(problem: Problem, candidates: list[Candidate]) -> Candidate:
     """The smallest of those that are not worse than the best."""
     limit = _limit(problem, candidates)
     return min((c for c in candidates if c.error <= limit), key=lambda c: (len(c.support), c.error))

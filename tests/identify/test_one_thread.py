@@ -1,0 +1,32 @@
+"""Fits and scores leave the cores to the simulation: linear algebra has one thread while they run."""
+
+import pytest
+from fit_problems import pendulum_problem
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from hybridsim.identify import score
+from hybridsim.identify.fit import fit
+from hybridsim.identify.problem import Stage
+from hybridsim.identify.score import explained, predicted
+
+
+def threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
+    of, seen = pendulum_problem(), []
+    theta = fit(of, [Stage(window=0.3)], watch=lambda progress: seen.append(threads())).theta
+    plain = score._judged
+    monkeypatch.setattr(score, "_judged", lambda *a: seen.append(threads()) or plain(*a))
+    explained(of, theta, of.train, 0.3)
+    predicted(of, theta, of.train, before=0.1, after=0.2)
+    assert len(seen) >= 3 and all(one == {1} for one in seen)
+    assert threads() == {2}
