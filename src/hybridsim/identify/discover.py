@@ -150,7 +150,7 @@ def _one_seed(
 ) -> Chosen:
     start = _fresh(problem, seed)
     everything = frozenset(columns)
-    theta = fit(problem.started(problem.space.started(start)), [*warm_up, stage]).theta
+    theta = fit(problem.with_space(problem.space.started(start)), [*warm_up, stage]).theta
     dense = _judged(problem, stage, [(everything, theta)])[0]
     tell(f"seed {seed}: all {len(columns)} inputs, error {dense.error:.3g} of the noise")
     path = _path(problem, stage, columns, theta, plain, seed, tell)
@@ -174,7 +174,7 @@ def _path(
         sparsity = Sparsity(inputs=weight, upper_layers=weight, factors=factors)
         solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
         theta = fit(
-            problem.started(problem.space.started(theta)), [replace(stage, sparsity=sparsity, solver=solver)]
+            problem.with_space(problem.space.started(theta)), [replace(stage, sparsity=sparsity, solver=solver)]
         ).theta
         support = frozenset(column for column in columns if np.any(theta[list(column.entries)]))
         found[support] = theta
@@ -193,7 +193,7 @@ def _refitted(problem: Problem, stage: Stage, columns: tuple[Column, ...], suppo
     space = problem.space.started(theta).held(left_out, 0.0)
     grafts = {column.graft for column in support}
     gone = [k for k, name in enumerate(space.labels) if _graft_of(name) not in (None, *grafts)]
-    return fit(problem.started(space.held(gone, 0.0)), [stage]).theta
+    return fit(problem.with_space(space.held(gone, 0.0)), [stage]).theta
 
 
 def _smallest(problem: Problem, candidates: list[Candidate]) -> Candidate:

@@ -89,7 +89,7 @@ class Problem:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HybridsimError(f"two runs are called {twice[0]!r}; give each a name of its own")
 
-    def started(self, space: ParameterSpace) -> "Problem":
+    def with_space(self, space: ParameterSpace) -> "Problem":
         """The same fit with another start, or other bounds, of the same numbers; what is compiled is shared."""
         found = replace(self, space=space)
         found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states

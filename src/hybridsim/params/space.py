@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.core.types import AnyArray
+from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.params.catalog import BY_NAME
 from hybridsim.params.coordinate import Coordinate, Part, current_values
 from hybridsim.params.families import Family
@@ -121,11 +121,9 @@ class ParameterSpace:
         Args:
             values: entries of θ by their labels; others start where they do.
         """
-        found = copy(self)
-        found.start = np.array([values.get(label, own) for label, own in zip(self.labels, self.start, strict=True)])
-        return found
+        return self.started([values.get(label, own) for label, own in zip(self.labels, self.start, strict=True)])
 
-    def started(self, theta: Float[AnyArray, " n"]) -> "ParameterSpace":
+    def started(self, theta: Numbers) -> "ParameterSpace":
         """The same space with another θ to start from."""
         found = copy(self)
         found.start = np.array(theta, dtype=float)
