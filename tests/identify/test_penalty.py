@@ -93,8 +93,9 @@ def two_networks():
 
 def test_columns_and_networks_are_groups(two_networks):
     layout = Layout(two_networks, ["run"])
-    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, factors={(1, 0): 5.0}))
-    assert [weight for _, weight in penalty.groups] == [2.0, 2.0, 10.0, 2.0, 3.0, 3.0]
+    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0, 2), 7.0),)))
+    assert [weight for _, weight in penalty.groups] == [2.0, 2.0, 2.0, 2.0, 7.0, 3.0, 3.0]
+    assert penalty.groups[4][0].tolist() == [0, 2]
     column = [layout.names[k] for k in penalty.groups[1][0]]
     assert column == [f"graft[0].weights[0][{k},1]" for k in range(3)]
     assert len(penalty.groups[-1][0]) == 3 * 2 + 3 + 3 + 1

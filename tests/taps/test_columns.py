@@ -7,9 +7,13 @@ from hybridsim.models import double_pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.columns import input_addresses, pruned, reseeded
+from hybridsim.taps.columns import columns_of, input_addresses, pruned, reseeded, silenced
+from hybridsim.taps.drag import RodDrag
+from hybridsim.taps.friction import JointFriction
+from hybridsim.taps.internal import InternalForce
+from hybridsim.taps.lagrangian import Lagrangian
 from hybridsim.taps.networks import MLP
-from hybridsim.taps.passive import Dissipative
+from hybridsim.taps.passive import Conservative, Dissipative, PortHamiltonian
 from hybridsim.taps.wiring import wirings
 from support.some_networks import shaken
 
@@ -41,7 +45,7 @@ def test_a_pruned_network_is_the_one_whose_other_inputs_have_no_weight(per):
     keep = [1, 2] if per == "whole" else [1]
     net.weights[0][:, [k for k in range(net.weights[0].shape[1]) if k not in keep]] = 0.0
     blueprint, found = bound(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
-    smaller = pruned(blueprint, found, {(0, k) for k in keep})
+    smaller = pruned(blueprint, found, {(0, k) for k in range(4) if k not in keep})
     assert smaller.grafts[0].net.weights[0].shape == (5, len(keep))
     model = double_pendulum()
     one, other = (Simulator(model, blueprint=b) for b in (blueprint, smaller))
@@ -52,7 +56,24 @@ def test_a_pruned_network_is_the_one_whose_other_inputs_have_no_weight(per):
 
 def test_networks_that_read_nothing_any_more_are_left_out():
     blueprint, found = bound(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
-    assert [graft.outputs for graft in pruned(blueprint, found, {(1, 0)}).grafts] == [("joint.tau[joint1]",)]
+    left = pruned(blueprint, found, {(0, 0), (0, 1), (1, 1)}).grafts
+    assert [graft.outputs for graft in left] == [("joint.tau[joint1]",)]
+
+
+def test_networks_without_a_first_layer_are_chosen_as_a_whole():
+    blueprint, found = bound(
+        Graft("joint.tau[joint0]", "joint.qd", MLP(2, 1, hidden=(2,))),
+        Graft("joint.tau", ["joint.q", "joint.qd"], Dissipative(2, 2, hidden=(3,))),
+    )
+    labels = [f"graft[0].weights[0][{i},{j}]" for i in range(2) for j in range(2)]
+    labels += [f"graft[1].net.weights[{layer}][0,0]" for layer in range(2)] + ["graft[1].net.biases[1][0]"]
+    columns = columns_of(found, labels)
+    assert [(c.graft, c.column, c.entries) for c in columns] == [(0, 0, (0, 2)), (0, 1, (1, 3)), (1, -1, (5, 6))]
+    assert str(columns[2]) == "Dissipative(joint.q, joint.qd) → joint.tau"
+    assert [type(g.net) for g in pruned(blueprint, found, {(1, -1), (0, 0)}).grafts] == [MLP]
+    # what is not free stays
+    assert columns_of(found, labels[:4]) == columns[:2]
+    assert len(pruned(blueprint, found, {(0, 0), (0, 1)}).grafts) == 1
 
 
 def test_other_seeds_give_other_first_weights_but_nothing_else():
@@ -63,6 +84,35 @@ def test_other_seeds_give_other_first_weights_but_nothing_else():
         assert not np.array_equal(inner[0].weights[0], inner[2].weights[0])
         assert not inner[0].weights[-1].any() and not inner[0].biases[0].any()
         assert np.array_equal(inner[0].input_scale, (net.net if isinstance(net, Dissipative) else net).input_scale)
+
+
+SILENT = {
+    "MLP": (MLP(4, 2, hidden=(3,)), 4),
+    "Dissipative": (Dissipative(2, 2, hidden=(3,)), 4),
+    "constant Dissipative": (Dissipative(0, 2), 2),
+    "Conservative": (Conservative(2, hidden=(3,)), 2),
+    "PortHamiltonian": (PortHamiltonian(2, ports=1, hidden=(3,)), 5),
+    "JointFriction": (JointFriction(1, hidden=(3,)), 2),
+    "InternalForce": (InternalForce(hidden=(3,), damping_scale=2.0), 24),
+    "RodDrag": (RodDrag((0, 0, 0), (0, 0, 1), linear=1.0, quadratic=1.0), 6),
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_silenced_networks_do_nothing_at_all(kind):
+    net, inputs = SILENT[kind]
+    net = shaken(net, (3, 1.0)) if kind != "RodDrag" else net
+    x = np.random.default_rng(0).normal(size=inputs)
+    assert np.asarray(net(x)).any()
+    assert not np.asarray(silenced(Graft("joint.tau", "joint.q", net))(x)).any()
+
+
+def test_a_silenced_lagrangian_leaves_accelerations_as_they_are():
+    rng = np.random.default_rng(0)
+    net = shaken(Lagrangian(2, hidden=(3,)), (3, 1.0))
+    x = np.concatenate([rng.normal(size=6), np.array([2.0, 0.3, 0.3, 1.0])])
+    quiet = silenced(Graft("joint.qdd", "joint.q", net, mode="replace"))
+    np.testing.assert_allclose(quiet(x), x[4:6], rtol=1e-14)
 
 
 def test_wirings_tell_strengths_and_weights():

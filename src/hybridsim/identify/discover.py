@@ -1,11 +1,12 @@
-"""Discovery: of many quantities that networks might read, the few that explain the data.
+"""Discovery: of many networks and quantities that they might read, the few that explain the data.
 
 A blueprint of candidates names sites where something may be missing and everything that it may depend on. For several
 seeds, networks are fitted with all inputs; then inputs cost more and more, and one after the other is dropped (a group
-lasso, adaptive as Zou 2006 has it: what the first fit hardly uses costs most). Every set of inputs on that path is
-fitted again without a penalty and judged on runs that no fit has seen; the smallest that is not worse than the best, as
-far as noise allows to tell, is reduced further input by input. How often an input is chosen tells how sure that is
-(stability selection, Meinshausen & Bühlmann 2010).
+lasso, adaptive as Zou 2006 has it: what the first fit hardly uses costs most). A network with a structure, of which no
+input can be taken away, counts as one input: it stays or goes as a whole. Every set of inputs on that path is fitted
+again without a penalty and judged on runs that no fit has seen; the smallest that is not worse than the best, as far as
+noise allows to tell, is reduced further input by input. How often an input is chosen tells how sure that is (stability
+selection, Meinshausen & Bühlmann 2010).
 """
 
 from collections import Counter
@@ -17,20 +18,22 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.errors import HybridsimError
+from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.identify.fit import fit
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained
+from hybridsim.params.space import ParameterSpace
 from hybridsim.taps.blueprint import Blueprint
-from hybridsim.taps.columns import Column, columns_of, pruned, reseeded
+from hybridsim.taps.columns import WHOLE, Column, columns_of, pruned, reseeded, silenced
 
 Array = np.ndarray
 Support = frozenset[Column]
 """Inputs that networks read."""
-FIRST_WEIGHT, GROWTH, MOST_WEIGHTS = 1e-4, 2.5, 40
-"""Of inputs: what they cost at first, by the cost of the model without networks; by how much that grows; how often."""
+FIRST_COST, GROWTH, LEAST_GROWTH = 1e-5, 4.0, 1.5
+"""What an input costs at first, by the cost of the model without networks; how fast that grows at most, and at least
+where many inputs go at once."""
 SURE = 3.0
 """Standard deviations by which an error must be larger to count as larger."""
 NEGLIGIBLE = 0.02
@@ -97,8 +100,8 @@ class Discovery:
         """Networks of the best seed with the inputs that are left, or with all of them before any was dropped."""
         found = self.best.dense if dense else self.best.best
         sim = self.problem.space.put(self.problem.setup, found.theta).sim
-        keep = {(column.graft, column.column) for column in found.support}
-        return pruned(sim.blueprint, sim.bound_blueprint(), keep)
+        left_out = {(column.graft, column.column) for column in self.columns if column not in found.support}
+        return pruned(sim.blueprint, sim.bound_blueprint(), left_out)
 
 
 def discover(
@@ -129,7 +132,7 @@ def discover(
         raise HybridsimError("discovery judges by runs that no fit has seen: hold some out")
     columns = columns_of(problem.setup.sim.bound_blueprint(), problem.space.labels)
     if not columns:
-        raise HybridsimError("no network with a first layer is free: there are no inputs to choose from")
+        raise HybridsimError("no network is free: there are no inputs to choose from")
     nothing = _silent(problem)
     plain = _errors(problem, stage, [nothing])[0]
     chosen = []
@@ -146,73 +149,102 @@ def discover(
 
 
 def _one_seed(
-    problem: Problem, stage: Stage, warm_up: Sequence[Stage], seed: int, columns: tuple[Column, ...], plain: float, tell
+    problem: Problem,
+    stage: Stage,
+    warm_up: Sequence[Stage],
+    seed: int,
+    columns: tuple[Column, ...],
+    plain: float,
+    tell: Callable[[str], None],
 ) -> Chosen:
     start = _fresh(problem, seed)
     everything = frozenset(columns)
     theta = fit(problem.with_space(problem.space.started(start)), [*warm_up, stage]).theta
     dense = _judged(problem, stage, [(everything, theta)])[0]
     tell(f"seed {seed}: all {len(columns)} inputs, error {dense.error:.3g} of the noise")
-    path = _path(problem, stage, columns, theta, plain, seed, tell)
+    path = _path(problem, stage, columns, dense, plain, tell=lambda words: tell(f"seed {seed}: {words}"))
     fitted = [(support, _refitted(problem, stage, columns, support, theta)) for support, theta in path]
     candidates = _judged(problem, stage, fitted)
-    best = _smallest(problem, [dense, *candidates])
-    return Chosen(seed, dense, tuple(candidates), _reduced(problem, stage, columns, best, [dense, *candidates]))
+    limit = _limit(problem, [dense, *candidates])
+    best = min((c for c in (dense, *candidates) if c.error <= limit), key=lambda c: (len(c.support), c.error))
+    return Chosen(seed, dense, tuple(candidates), _reduced(problem, stage, columns, best, limit))
 
 
 def _path(
-    problem: Problem, stage: Stage, columns: tuple[Column, ...], theta: Array, plain: float, seed: int, tell
+    problem: Problem,
+    stage: Stage,
+    columns: tuple[Column, ...],
+    dense: Candidate,
+    plain: float,
+    tell: Callable[[str], None],
 ) -> list[tuple[Support, Array]]:
-    """Sets of inputs that a growing penalty leads through, each with the last θ that it was seen with."""
-    sizes = {column: float(np.linalg.norm(theta[list(column.entries)])) for column in columns}
-    largest = max(sizes.values()) or 1.0
-    factors = {(c.graft, c.column): largest / max(sizes[c], 1e-6 * largest) for c in columns}
+    """Sets of inputs that a growing penalty leads through, each with the last θ that it was seen with.
+
+    All inputs cost the same as long as they are as large as the fit with all of them has made them.
+    """
+    sizes = {c: max(float(np.linalg.norm(dense.theta[list(c.entries)])), np.finfo(float).tiny) for c in columns}
     samples = sum(len(run.series[name].t) for run in problem.train for name in problem.measured.noise)
-    weight = FIRST_WEIGHT * max(plain, 1.0) ** 2 * samples / largest
+    cost, growth = FIRST_COST * plain**2 * samples, GROWTH
+    solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
+    theta, support = dense.theta, dense.support
     found: dict[Support, Array] = {}
-    for _ in range(MOST_WEIGHTS):
-        sparsity = Sparsity(inputs=weight, upper_layers=weight, factors=factors)
-        solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
-        theta = fit(
-            problem.with_space(problem.space.started(theta)), [replace(stage, sparsity=sparsity, solver=solver)]
-        ).theta
-        support = frozenset(column for column in columns if np.any(theta[list(column.entries)]))
-        found[support] = theta
-        tell(f"seed {seed}: inputs cost {weight:.3g}, {len(support)} are left")
-        if not support:
+    while cost <= plain**2 * samples:
+        sparsity = Sparsity(
+            groups=tuple((c.entries, cost / sizes[c]) for c in columns), upper_layers=cost / max(sizes.values())
+        )
+        tried = _fitted(problem, problem.space.started(theta), [replace(stage, sparsity=sparsity, solver=solver)])
+        left = frozenset(column for column in columns if np.any(tried[list(column.entries)]))
+        gone = len(support) - len(left)
+        if gone > max(1, len(support) // 2) and growth > LEAST_GROWTH:
+            growth = np.sqrt(growth)
+            cost /= growth
+            continue
+        if _errors(problem, stage, [tried])[0] > 2.0 * plain:
+            break  # where a mechanism is too stiff for its time step, costs lead nowhere
+        theta, support, found[left] = tried, left, tried
+        tell(f"inputs cost {cost:.3g}, {len(left)} are left")
+        if not left:
             break
-        weight *= GROWTH
+        growth = min(growth * growth, GROWTH)
+        cost *= growth
     return sorted(found.items(), key=lambda pair: -len(pair[0]))
 
 
 def _refitted(problem: Problem, stage: Stage, columns: tuple[Column, ...], support: Support, theta: Array) -> Array:
     """Fit without a penalty, with all other inputs left out."""
-    if not support:
-        return _silent(problem)
-    left_out = [entry for column in columns if column not in support for entry in column.entries]
+    space = _space_of(problem, columns, support, theta)
+    return _fitted(problem, space, [stage]) if support else space.start
+
+
+def _fitted(problem: Problem, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
+    """θ of a fit; where motions diverge from the start, the start, which is judged like any other."""
+    try:
+        return fit(problem.with_space(space), stages).theta
+    except DivergedError:
+        return space.start
+
+
+def _space_of(problem: Problem, columns: tuple[Column, ...], support: Support, theta: Array) -> ParameterSpace:
+    """Numbers of which those of other inputs are held where they do nothing."""
+    left_out = [entry for c in columns if c not in support and c.column != WHOLE for entry in c.entries]
     space = problem.space.started(theta).held(left_out, 0.0)
-    grafts = {column.graft for column in support}
-    gone = [k for k, name in enumerate(space.labels) if _graft_of(name) not in (None, *grafts)]
-    return fit(problem.with_space(space.held(gone, 0.0)), [stage]).theta
+    gone = {c.graft for c in columns} - {c.graft for c in support}
+    entries = [k for k, name in enumerate(space.labels) if _graft_of(name) in gone]
+    return space.held(entries, _silent(problem)[entries])
 
 
-def _smallest(problem: Problem, candidates: list[Candidate]) -> Candidate:
-    """The smallest of those that are not worse than the best."""
-    limit = _limit(problem, candidates)
-    return min((c for c in candidates if c.error <= limit), key=lambda c: (len(c.support), c.error))
-
-
-def _reduced(
-    problem: Problem, stage: Stage, columns: tuple[Column, ...], best: Candidate, candidates: list[Candidate]
-) -> Candidate:
-    """Leave out input after input, as long as that makes nothing worse."""
-    limit = _limit(problem, candidates)
+def _reduced(problem: Problem, stage: Stage, columns: tuple[Column, ...], best: Candidate, limit: float) -> Candidate:
+    """Leave out input after input, as long as that makes nothing worse; first those that are missed least."""
     while best.support:
-        smaller = [best.support - {column} for column in best.support]
-        fitted = [(support, _refitted(problem, stage, columns, support, best.theta)) for support in smaller]
-        found = min(_judged(problem, stage, fitted), key=lambda c: c.error)
-        if found.error > limit:
-            break
+        smaller = [best.support - {column} for column in sorted(best.support)]
+        without = [_space_of(problem, columns, support, best.theta).start for support in smaller]
+        order = np.argsort(_errors(problem, stage, without), kind="stable")
+        for support in (smaller[k] for k in order):
+            found = _judged(problem, stage, [(support, _refitted(problem, stage, columns, support, best.theta))])[0]
+            if found.error <= limit:
+                break
+        else:
+            return best
         best = found
     return best
 
@@ -231,22 +263,27 @@ def _judged(problem: Problem, stage: Stage, fitted: list[tuple[Support, Array]])
 
 def _errors(problem: Problem, stage: Stage, thetas: Sequence[Array]) -> list[float]:
     """Root mean square error on held-out runs, in standard deviations of the noise."""
+    if not len(thetas):
+        return []
     found = explained(problem, np.stack(thetas), problem.held_out, stage.window, run_in=stage.run_in).errors
     return [float(np.sqrt(np.mean(np.square(np.where(np.isfinite(e), e, np.inf))))) for e in found]
 
 
 def _fresh(problem: Problem, seed: int) -> Array:
     """θ with networks as they are before any fit, with first weights of another seed."""
-    setup = problem.setup
-    nets = [reseeded(graft.net, seed + 1000 * k) for k, graft in enumerate(setup.sim.blueprint.grafts)]
-    other = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], setup, nets)
-    theta = problem.space.theta_of(other)
-    return np.where(problem.space.is_weight, theta, problem.space.start)
+    grafts = problem.setup.sim.blueprint.grafts
+    return _with_networks(problem, [reseeded(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])
 
 
 def _silent(problem: Problem) -> Array:
     """θ with networks that do nothing."""
-    return np.where(problem.space.is_weight, 0.0, problem.space.start)
+    return _with_networks(problem, [silenced(graft) for graft in problem.setup.sim.blueprint.grafts])
+
+
+def _with_networks(problem: Problem, nets: list) -> Array:
+    """θ with other numbers of networks than at the start."""
+    other = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
+    return np.where(problem.space.is_weight, problem.space.theta_of(other), problem.space.start)
 
 
 def _graft_of(name: str) -> int | None:

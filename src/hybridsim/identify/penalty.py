@@ -11,8 +11,7 @@ must know of them; what it needs is here: the smallest value of a quadratic func
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,6 +22,7 @@ from hybridsim.identify.layout import Layout
 
 Array = np.ndarray
 _FIRST_LAYER = re.compile(r"^graft\[(\d+)\](.*)\.weights\[0\]\[\d+,(\d+)\]$")
+_LAYER = re.compile(r"^graft\[\d+\](.*)\.(weights|biases)\[\d+\]")
 _GRAFT = re.compile(r"^graft\[(\d+)\]")
 ROUNDS, TOLERANCE = 2000, 1e-10
 """Of the search for the smallest value: turns at most, and how close to each other both of its answers must come."""
@@ -40,8 +40,8 @@ class Sparsity:
     """Weight of the absolute values of first layers."""
     upper_layers: float = 0.0
     """Weight of half the squares of everything after the first layers."""
-    factors: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """By which the weight of an input is multiplied, by the numbers of graft and column; one by default."""
+    groups: tuple[tuple[tuple[int, ...], float], ...] = ()
+    """Other entries of θ that are zero together or not at all, and the weight of their norm."""
 
 
 NOTHING = Sparsity()
@@ -105,8 +105,9 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
         if found := _GRAFT.match(name):
             networks.setdefault(int(found[1]), []).append(k)
     if sparsity.inputs:
-        for (graft, _, column), which in columns.items():
-            groups.append((np.array(which), sparsity.inputs * sparsity.factors.get((graft, column), 1.0)))
+        groups += [(np.array(which), sparsity.inputs) for which in columns.values()]
+    for entries, weight in sparsity.groups:
+        groups.append((np.flatnonzero(np.isin(layout.short, entries)), weight))
     if sparsity.grafts:
         groups += [(np.array(which), sparsity.grafts) for which in networks.values()]
     return Penalty(single, tuple(groups))
@@ -114,7 +115,7 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
 
 def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
     """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
-    upper = [bool(_GRAFT.match(name)) and not _FIRST_LAYER.match(name) for name in layout.names]
+    upper = [bool(_LAYER.match(name)) and not _FIRST_LAYER.match(name) for name in layout.names]
     return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)
 
 

@@ -129,8 +129,8 @@ class ParameterSpace:
         found.start = np.array(theta, dtype=float)
         return found
 
-    def held(self, entries: Sequence[int], theta: float) -> "ParameterSpace":
-        """The same space with some entries of θ held at a value."""
+    def held(self, entries: Sequence[int], theta: Numbers) -> "ParameterSpace":
+        """The same space with some entries of θ held at a value, or at one each."""
         found = copy(self)
         for name in ("start", "lower", "upper"):
             setattr(found, name, getattr(self, name).copy())

@@ -1,4 +1,4 @@
-"""Inputs of networks one by one: which scalar every column of a first layer reads."""
+"""What a network can do without: inputs of a perceptron one by one, or a network of another kind as a whole."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -7,51 +7,79 @@ from itertools import count
 from typing import Any
 
 import jax
+import numpy as np
 
+from hybridsim.core.errors import TapError
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
+from hybridsim.taps.lagrangian import Lagrangian
 from hybridsim.taps.networks import MLP
 
 _FIRST_LAYER = re.compile(r"^graft\[(\d+)\]\.weights\[0\]\[\d+,(\d+)\]$")
+_GRAFT = re.compile(r"^graft\[(\d+)\](.*)$")
+_LAYER = re.compile(r"^(.*)\.(?:weights|biases)\[(\d+)\]\[[\d,]+\]$")
+
+WHOLE = -1
+"""In place of the number of an input: all of them."""
 
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """One input of a network."""
+    """One input of a perceptron, or all inputs of another network."""
 
     graft: int
     """Number of the graft."""
     column: int
-    """Number of the input."""
+    """Number of the input, or `WHOLE`."""
     address: str
-    """What is read: a scalar, or of a network per element one of each row."""
+    """What is read: a scalar, or of a network per element one of each row; for a whole network, its kind too."""
     outputs: tuple[str, ...]
     """What the network changes."""
     entries: tuple[int, ...]
-    """Places of its weights in θ."""
+    """Places in θ of the weights without which nothing comes of it."""
 
     def __str__(self) -> str:
         return f"{self.address} → {', '.join(self.outputs)}"
 
 
 def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
-    """Inputs of all networks whose first layers are free.
+    """Inputs of all perceptrons whose first layers are free, and all other networks with free numbers as a whole.
 
     Args:
         blueprint: bound to a model.
         labels: names of the entries of θ.
     """
-    entries: dict[tuple[int, int], list[int]] = {}
+    inputs: dict[tuple[int, int], list[int]] = {}
     for k, label in enumerate(labels):
         if found := _FIRST_LAYER.match(label):
-            entries.setdefault((int(found[1]), int(found[2])), []).append(k)
+            inputs.setdefault((int(found[1]), int(found[2])), []).append(k)
     columns = []
     for number, graft in enumerate(blueprint.grafts):
         outputs = tuple(out.address for out in graft.outputs)
-        for column, address in enumerate(input_addresses(graft)):
-            if (number, column) in entries:
-                columns.append(Column(number, column, address, outputs, tuple(entries[number, column])))
+        own = [
+            Column(number, column, address, outputs, tuple(inputs[number, column]))
+            for column, address in enumerate(input_addresses(graft))
+            if (number, column) in inputs
+        ]
+        columns += own
+        if not own and (entries := _last_layers(number, labels)):
+            reads = ", ".join(read.address for read in graft.inputs)
+            columns.append(Column(number, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
     return tuple(columns)
+
+
+def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
+    """Places of a network's last layers in θ, of all its perceptrons; of what has no layers, of all its numbers."""
+    everything, layers = [], {}
+    for k, label in enumerate(labels):
+        found = _GRAFT.match(label)
+        if not found or int(found[1]) != graft:
+            continue
+        everything.append(k)
+        if layer := _LAYER.match(found[2]):
+            layers.setdefault(layer[1], {}).setdefault(int(layer[2]), []).append(k)
+    last = [k for own in layers.values() for k in own[max(own)]]
+    return tuple(sorted(last) or everything)
 
 
 def input_addresses(graft: BoundGraft) -> list[str]:
@@ -77,21 +105,38 @@ def reseeded(net: Any, seed: int) -> Any:
     )
 
 
-def pruned(blueprint: Blueprint, bound: BoundBlueprint, keep: Collection[tuple[int, int]]) -> Blueprint:
-    """A blueprint whose networks read nothing but the inputs that are kept; those that keep none are left out.
+def silenced(graft: Graft) -> Any:
+    """The network of a graft, of the same form, but such that it is as if there were none.
+
+    Raises:
+        TapError: there is no such network.
+    """
+    if graft.mode == "replace" and not isinstance(graft.net, Lagrangian):
+        raise TapError(
+            f"{', '.join(graft.outputs)}: a network that replaces a quantity cannot be tried without; "
+            'use mode "add" or "scale"'
+        )
+    own = getattr(graft.net, "silenced", None)
+    return own() if own is not None else jax.tree.map(np.zeros_like, graft.net)
+
+
+def pruned(blueprint: Blueprint, bound: BoundBlueprint, left_out: Collection[tuple[int, int]]) -> Blueprint:
+    """A blueprint whose networks do without some inputs; those that do without all are left out.
 
     Args:
-        blueprint: whose networks are perceptrons wherever inputs are left out.
+        blueprint: whose networks are perceptrons wherever single inputs are left out.
         bound: the same, bound to its model.
-        keep: numbers of grafts and columns.
+        left_out: numbers of grafts and inputs, or of grafts and `WHOLE`.
     """
     grafts = []
     for number, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
         addresses = input_addresses(resolved)
-        own = [column for column in range(len(addresses)) if (number, column) in keep]
+        own = [column for column in range(len(addresses)) if (number, column) not in left_out]
+        if not own or (number, WHOLE) in left_out:
+            continue
         if not isinstance(graft.net, MLP) or len(own) == len(addresses):
             grafts.append(graft)
-        elif own:
+        else:
             reads = [addresses[column] for column in own]
             grafts.append(Graft(graft.outputs, reads, graft.net.reading(own), mode=graft.mode, per=graft.per))
     return Blueprint(*grafts, inputs=dict(blueprint.inputs))

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation
-from hybridsim.taps.passive import FIRST_SHIFT
+from hybridsim.taps.passive import FIRST_SHIFT, NONE_AT_ALL
 
 
 class JointFriction(eqx.Module):
@@ -85,6 +85,10 @@ class JointFriction(eqx.Module):
             * v
             / jnp.sqrt(jnp.square(v) + jnp.square(self.width))
         )
+
+    def silenced(self) -> "JointFriction":
+        """One that does nothing at all."""
+        return eqx.tree_at(lambda f: f.net, self, self.net.silenced(NONE_AT_ALL))
 
 
 class ConeFriction(eqx.Module):

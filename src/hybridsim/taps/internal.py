@@ -18,7 +18,7 @@ from hybridsim.core.numerics import cross, unit
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.spatial.rotation import matrix_exp
 from hybridsim.taps.networks import MLP, Activation
-from hybridsim.taps.passive import FIRST_SHIFT
+from hybridsim.taps.passive import FIRST_SHIFT, NONE_AT_ALL
 
 
 class InternalForce(eqx.Module):
@@ -81,6 +81,10 @@ class InternalForce(eqx.Module):
         force_W = self.along(length, direction @ (rates[0] - rates[1])) * direction
         forces = jnp.einsum("kji,j->ki", R, force_W) * np.array([[1.0], [-1.0]])
         return jnp.concatenate([jax.vmap(cross)(points, forces), forces], axis=1).reshape(-1)
+
+    def silenced(self) -> "InternalForce":
+        """One that does nothing at all."""
+        return eqx.tree_at(lambda f: f.net, self, self.net.silenced([0.0, NONE_AT_ALL]))
 
     def along(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
         """Force that drives the points apart, of their distance and its rate [N]."""

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation
-from hybridsim.taps.passive import Conservative, lower_triangle
+from hybridsim.taps.passive import Conservative, lower_triangle, no_triangle
 
 
 class Lagrangian(eqx.Module):
@@ -68,6 +68,11 @@ class Lagrangian(eqx.Module):
         squared = jax.grad(lambda q: v @ self.mass(q) @ v)(q)
         force = M @ a - rate @ v + 0.5 * squared + self.conservative(q)
         return jax.scipy.linalg.solve(M + residual, force, assume_a="pos")
+
+    def silenced(self) -> "Lagrangian":
+        """One that returns the accelerations as they are."""
+        nothing = (self.inertia.silenced(no_triangle(self.size)), self.conservative.silenced())
+        return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, nothing)
 
     def mass(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
         """M_r, symmetric and positive."""

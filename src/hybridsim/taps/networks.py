@@ -123,6 +123,12 @@ class MLP(eqx.Module):
         fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]))
         return eqx.tree_at(lambda net: (net.weights, net.biases), self, fresh)
 
+    def silenced(self, bias: Numbers = 0.0) -> "MLP":
+        """A network of this form that always returns the same, which is zero if nothing else is said."""
+        weights = tuple(np.zeros_like(W) for W in self.weights)
+        *hidden, last = (np.zeros_like(b) for b in self.biases)
+        return eqx.tree_at(lambda net: (net.weights, net.biases), self, (weights, (*hidden, last + np.asarray(bias))))
+
     def reading(self, columns: Sequence[int]) -> "MLP":
         """The same network of some of its inputs, as if the others had no weight."""
         which = np.array(columns, dtype=int)
@@ -175,3 +181,7 @@ class Constant(eqx.Module):
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[AnyArray, " _"]:
         """The numbers, whatever is read."""
         return self.values
+
+    def silenced(self, bias: Numbers = 0.0) -> "Constant":
+        """The same with other numbers, which are zero if nothing else is said."""
+        return eqx.tree_at(lambda net: net.values, self, np.zeros_like(self.values) + np.asarray(bias))

@@ -25,6 +25,8 @@ FIRST = 1e-3
 """Damping or friction of a fresh network, by its scale."""
 FIRST_SHIFT = float(np.log(np.expm1(FIRST)))
 """Where softplus has that value."""
+NONE_AT_ALL = -800.0
+"""Where softplus is zero, to the last bit."""
 
 
 class Dissipative(eqx.Module):
@@ -74,6 +76,10 @@ class Dissipative(eqx.Module):
         context, v = x[: x.shape[0] - self.size], x[x.shape[0] - self.size :]
         return -self.damping(context) @ v
 
+    def silenced(self) -> "Dissipative":
+        """One that does nothing at all."""
+        return eqx.tree_at(lambda d: d.net, self, self.net.silenced(no_triangle(self.size)))
+
     def damping(self, context: Float[AnyArray, " _"]) -> Float[Array, "n n"]:
         """D, symmetric and without negative eigenvalues."""
         L = lower_triangle(self.net(context), self.size)
@@ -107,6 +113,10 @@ class Conservative(eqx.Module):
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
         """Torques."""
         return -jax.grad(self.potential)(jnp.asarray(q))
+
+    def silenced(self) -> "Conservative":
+        """One that does nothing."""
+        return eqx.tree_at(lambda c: c.net, self, self.net.silenced())
 
     def potential(self, q: Float[AnyArray, " n"]) -> Float[Array, ""]:
         """V [J]."""
@@ -158,6 +168,15 @@ class PortHamiltonian(eqx.Module):
         torque = self.conservative(q) + self.dissipative(x[: 2 * n]) + self.interconnection(q) @ v
         return torque if self.port is None else torque + self.port(q).reshape(n, self.ports) @ u
 
+    def silenced(self) -> "PortHamiltonian":
+        """One that does nothing at all."""
+        parts = [self.dissipative, self.conservative, self.gyroscopic, *([] if self.port is None else [self.port])]
+        return eqx.tree_at(
+            lambda p: [p.dissipative, p.conservative, p.gyroscopic, *([] if p.port is None else [p.port])],
+            self,
+            [part.silenced() for part in parts],
+        )
+
     def interconnection(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
         """J, antisymmetric."""
         L = _rows(self.gyroscopic(q), self.size, jnp.zeros(self.size))
@@ -168,6 +187,13 @@ def lower_triangle(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n
     """A lower triangle L with a positive diagonal, such that L Lᵀ is small where all entries are zero."""
     shift = float(np.log(np.expm1(np.sqrt(FIRST))))
     return _rows(entries[size:], size, jax.nn.softplus(entries[:size] + shift))
+
+
+def no_triangle(size: int) -> Float[np.ndarray, " k"]:
+    """Entries of which `lower_triangle` makes zeros."""
+    entries = np.zeros(size * (size + 1) // 2)
+    entries[:size] = NONE_AT_ALL
+    return entries
 
 
 def _rows(below: Float[AnyArray, " k"], size: int, diagonal: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
