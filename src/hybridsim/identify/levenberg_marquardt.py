@@ -162,7 +162,7 @@ def _with_penalty(penalty: Penalty, theta: Array) -> Callable:
 
 def _adapted(damping: Damping, gain: Array, taken: Array) -> Damping:
     """Less damping after a step that kept its promise, more after one that did not."""
-    eased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.minimum(gain, 1.0) - 1.0) ** 3)
+    eased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.clip(gain, 0.0, 1.0) - 1.0) ** 3)
     factor = np.where(taken, np.maximum(eased, LEAST_DAMPING), damping.factor * damping.growth)
     return damping._replace(factor=factor, growth=np.where(taken, 2.0, 2.0 * damping.growth))
 
