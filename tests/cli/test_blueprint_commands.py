@@ -36,7 +36,12 @@ def test_show_prints_a_table_and_draws_a_picture(here, capsys):
     assert "MLP 4→4→1" in told and "joint.qd[joint1]" in told and "1 network, 25 weights. Picture: b.svg" in told
     texts = [element.text for element in ET.parse("b.svg").iter() if element.text]
     assert {"joint.q[joint0]", "joint.tau[joint0]", "25 weights", "b on double_pendulum"} <= set(texts)
-    assert run(["blueprint", "show", "b.toml", "--model", "double_pendulum", "--json", "--out", "other.svg"]) == 0
+    more = ["--json", "--out", "other.svg", "--weights", "weights.svg"]
+    assert run(["blueprint", "show", "b.toml", "--model", "double_pendulum", *more]) == 0
+    # fresh, the last layer is zero: only the weights of the first have lines
+    drawn = list(ET.parse("weights.svg").iter())
+    assert sum(element.tag.endswith("line") for element in drawn) == 4 * 4
+    assert sum(element.tag.endswith("circle") for element in drawn) == 4 + 4 + 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["picture"] == "other.svg" and facts["grafts"][0]["weights"] == 25
 
@@ -95,6 +100,8 @@ def test_discover_writes_a_blueprint_and_goes_on_where_it_was(project, capsys):
     folder = Path("runs/p-discovery")
     assert load_blueprint(folder / "blueprint.toml", double_pendulum()).grafts[0].inputs == ("joint.qd[joint0]",)
     ET.parse(folder / "wiring.svg")
+    drawn = [element.get("fill") for element in ET.parse(folder / "weights.svg").iter() if element.tag.endswith("text")]
+    assert len(drawn) == 2 + (4 + 1) + (1 + 1)  # titles, and names of inputs and outputs, before and after
     first = json.loads((folder / "discovery.json").read_text())
     assert run(["discover", "p.toml", "--seeds", "1"]) == 1
     assert "--resume goes on with it" in capsys.readouterr().err

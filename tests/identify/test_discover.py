@@ -1,61 +1,27 @@
 """Discovery finds what a mechanism really depends on, and nothing else."""
 
-import equinox as eqx
 import numpy as np
 import pytest
-from fit_problems import DOUBLE, NOISE, problem, recorded
+from benchmarks.discovery_cases import CASES, DT, NOISE, READS, chain, pendulum
 
-from hybridsim.core.errors import HybridsimError
+from hybridsim.core.errors import HybridsimError, TapError
 from hybridsim.identify.discover import discover
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import Problem
 from hybridsim.models import double_pendulum
 from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.networks import MLP
 
-DT = 0.005
-FAST = LevenbergMarquardt(most_steps=30)
-STAGE, WARM_UP = Stage(window=1.0, solver=FAST), (Stage(window=0.25, solver=FAST),)
-READS = {"joint.q": (1.0, 1.0), "joint.qd": (4.0, 4.0), "step.time": (1.0,)}
-POSES = {"body.pose[*].p.x": (0.5, 0.5), "body.pose[*].p.z": (0.5, 0.5)}
-
-
-def candidates(reads, damping=(0.0, 0.0), stiffness=(0.0, 0.0), noise=0.0, runs=8, hidden=(6,)) -> Problem:
-    """A double pendulum whose networks may read more than they need."""
-    model = double_pendulum()
-    true = eqx.tree_at(lambda m: (m.joint.damping, m.joint.stiffness), model, (np.array(damping), np.array(stiffness)))
-    rng = np.random.default_rng(0)
-    sim = Simulator(true, dt=DT)
-    found = [
-        recorded(
-            sim,
-            rng.uniform(-1.5, 1.5, 2),
-            rng.normal(size=2),
-            steps=400,
-            channels=DOUBLE,
-            noise=noise,
-            seed=k,
-            name=str(k),
-        )
-        for k in range(runs)
-    ]
-    scale = [x for some in reads.values() for x in some]
-    grafts = [
-        Graft(f"joint.tau[joint{k}]", list(reads), MLP(len(scale), 1, hidden=hidden, input_scale=scale))
-        for k in range(2)
-    ]
-    of = problem(Simulator(model, dt=DT, blueprint=Blueprint(*grafts)), DOUBLE, [Free("graft[*]")], found[:5])
-    return Problem(of.setup, of.space, of.measured, tuple(found[:5]), tuple(found[5:]))
-
-
+STAGE, WARM_UP = CASES["damping of both joints"].stage, CASES["damping of both joints"].warm_up
 DAMPED = {"joint.qd[joint0] → joint.tau[joint0]", "joint.qd[joint1] → joint.tau[joint1]"}
 
 
 def test_damping_is_found_and_the_blueprint_is_ready_to_use():
-    of = candidates(READS, damping=(0.15, 0.1), noise=NOISE)
+    of = pendulum(READS, NOISE, (0.15, 0.1))
     found = discover(of, STAGE, seeds=[0], warm_up=WARM_UP)
     assert {str(column) for column in found.support} == DAMPED
     assert found.plain > 30.0 and found.best.best.error == pytest.approx(1.0, abs=0.1)
@@ -73,37 +39,48 @@ def test_damping_is_found_and_the_blueprint_is_ready_to_use():
     assert again.support == found.support and not told
 
 
-CASES = {
-    "both joints": ({**READS, **POSES}, {"damping": (0.15, 0.1)}, DAMPED),
-    "one joint": ({**READS, **POSES}, {"damping": (0.15, 0.0)}, {"joint.qd[joint0] → joint.tau[joint0]"}),
-    "friction and stiffness": (
-        READS,
-        {"damping": (0.15, 0.1), "stiffness": (2.0, 1.0)},
-        DAMPED | {"joint.q[joint0] → joint.tau[joint0]", "joint.q[joint1] → joint.tau[joint1]"},
-    ),
-}
+def test_a_spring_is_found_between_its_bodies_and_the_others_are_left_out():
+    case = CASES["a spring in a chain of four links"]
+    found = discover(chain(3, (0, 2), NOISE, friction=False), case.stage, seeds=[0], warm_up=case.warm_up)
+    (spring,) = found.support
+    assert str(spring) == (
+        "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_force[link0,link2]"
+    )
+    assert found.plain > 100.0 and found.best.best.error == pytest.approx(1.0, abs=0.1)
+    (graft,) = found.blueprint().grafts
+    assert graft.outputs == ("body.external_force[link0,link2]",)
+    # its force is the spring's, where motions have been
+    lengths = np.linspace(0.5, 0.9, 5)
+    forces = [float(graft.net.along(x, np.zeros(()))) for x in lengths]
+    np.testing.assert_allclose(forces, -40.0 * (lengths - 0.4), atol=0.5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, NOISE])
 @pytest.mark.parametrize("case", CASES)
-def test_exact_supports_in_nine_of_ten_seeds(case, noise):
-    """Distractors: time, and positions of the bodies."""
-    reads, physics, wanted = CASES[case]
-    found = discover(candidates(reads, noise=noise, **physics), STAGE, seeds=range(10), warm_up=WARM_UP)
-    exact = [{str(column) for column in one.best.support} == wanted for one in found.seeds]
+def test_exactly_what_is_missing_is_found_in_nine_of_ten_seeds(case, noise):
+    made = CASES[case]
+    found = discover(made.problem(noise), made.stage, seeds=range(10), warm_up=made.warm_up)
+    exact = [{(c.graft, c.column) for c in one.best.support} == made.wanted for one in found.seeds]
     assert sum(exact) >= 9
 
 
 def test_nothing_is_found_where_nothing_is_missing():
-    found = discover(candidates(READS, runs=6), STAGE, seeds=[0])
+    found = discover(pendulum(READS, 0.0), STAGE, seeds=[0])
     assert not found.support and not found.blueprint().grafts
 
 
 def test_what_cannot_be_chosen_from_is_told():
-    of = candidates(READS, runs=6)
+    of = pendulum(READS, 0.0)
     with pytest.raises(HybridsimError, match="hold some out"):
         discover(Problem(of.setup, of.space, of.measured, of.train), STAGE)
-    plain = problem(Simulator(double_pendulum(), dt=DT), DOUBLE, [Free("joint.damping[*]")], of.train)
+
+    def with_networks(*grafts, free):
+        setup = Setup(Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(*grafts)), of.setup.sensors)
+        return Problem(setup, ParameterSpace(setup, [Free(free)]), of.measured, of.train, of.held_out)
+
     with pytest.raises(HybridsimError, match="no inputs to choose from"):
-        discover(Problem(plain.setup, plain.space, plain.measured, of.train, of.held_out), STAGE)
+        discover(with_networks(free="joint.damping[*]"), STAGE)
+    replacing = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(4, 2, hidden=(3,)), mode="replace")
+    with pytest.raises(TapError, match="cannot be tried without"):
+        discover(with_networks(replacing, free="graft[*]"), STAGE)

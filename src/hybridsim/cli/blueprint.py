@@ -16,6 +16,7 @@ def blueprint(
     model: str,
     contact: Literal["none", "impulse", "compliant"] = "none",
     out: Path | None = None,
+    weights: Path | None = None,
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
@@ -24,6 +25,7 @@ def blueprint(
     For example:
       hybridsim blueprint show friction.toml --model arm.urdf
       hybridsim blueprint show runs/arm/blueprint.toml --model arm.urdf --out wiring.svg
+      hybridsim blueprint show friction.toml --model arm.urdf --weights weights.svg
 
     Args:
         action: what to do with it: show.
@@ -31,6 +33,7 @@ def blueprint(
         model: file or built-in mechanism that it is for.
         contact: whose quantities its networks may use.
         out: file for the picture; beside the blueprint by default.
+        weights: file for a picture of all weights.
         reading: how to read the model file.
         json: print JSON for other programs.
     """
@@ -38,13 +41,17 @@ def blueprint(
     from hybridsim.project.blueprint_file import load_blueprint
     from hybridsim.sim.simulator import Simulator
     from hybridsim.taps.wiring import wirings
+    from hybridsim.viz.weights_picture import weights_picture
     from hybridsim.viz.wiring_picture import wiring_picture
 
     del action  # there is but one
     sim = Simulator(reading.load(model), contact=contact)
-    found = wirings(load_blueprint(file, sim).bind(dict(sim.axis_names)))
+    bound = load_blueprint(file, sim).bind(dict(sim.axis_names))
+    found, title = wirings(bound), f"{file.stem} on {sim.model.name}"
     picture = out or file.with_suffix(".svg")
-    write_atomically(picture, wiring_picture([(f"{file.stem} on {sim.model.name}", found)]).encode())
+    write_atomically(picture, wiring_picture([(title, found)]).encode())
+    if weights:
+        write_atomically(weights, weights_picture([(title, bound)]).encode())
     if json:
         rows = [
             {

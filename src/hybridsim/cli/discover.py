@@ -81,5 +81,5 @@ def discover(
         f"error on held-out runs, in standard deviations of the noise: {facts['error_without_networks']:.3g} without "
         f"networks, {facts['error_with_all_inputs']:.3g} with all inputs, {facts['error']:.3g} with what is left"
     )
-    say(f"blueprint and wiring.svg: {folder}")
+    say(f"blueprint, wiring.svg and weights.svg: {folder}")
     return 0

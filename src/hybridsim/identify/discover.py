@@ -157,17 +157,21 @@ def _one_seed(
     plain: float,
     tell: Callable[[str], None],
 ) -> Chosen:
-    start = _fresh(problem, seed)
+    start = fresh_networks(problem, seed)
     everything = frozenset(columns)
     theta = fit(problem.with_space(problem.space.started(start)), [*warm_up, stage]).theta
     dense = _judged(problem, stage, [(everything, theta)])[0]
     tell(f"seed {seed}: all {len(columns)} inputs, error {dense.error:.3g} of the noise")
     path = _path(problem, stage, columns, dense, plain, tell=lambda words: tell(f"seed {seed}: {words}"))
-    fitted = [(support, _refitted(problem, stage, columns, support, theta)) for support, theta in path]
+    fitted = [(support, _refitted(problem, [stage], columns, support, theta)) for support, theta in path]
     candidates = _judged(problem, stage, fitted)
     limit = _limit(problem, [dense, *candidates])
     best = min((c for c in (dense, *candidates) if c.error <= limit), key=lambda c: (len(c.support), c.error))
-    return Chosen(seed, dense, tuple(candidates), _reduced(problem, stage, columns, best, limit))
+    best = _reduced(problem, stage, columns, best, limit)
+    # once more from the beginning: what many inputs have led to may be a bad start for few
+    again = _refitted(problem, [*warm_up, stage], columns, best.support, start)
+    best = min(best, *_judged(problem, stage, [(best.support, again)]), key=lambda c: c.error)
+    return Chosen(seed, dense, tuple(candidates), best)
 
 
 def _path(
@@ -210,10 +214,12 @@ def _path(
     return sorted(found.items(), key=lambda pair: -len(pair[0]))
 
 
-def _refitted(problem: Problem, stage: Stage, columns: tuple[Column, ...], support: Support, theta: Array) -> Array:
+def _refitted(
+    problem: Problem, stages: Sequence[Stage], columns: tuple[Column, ...], support: Support, theta: Array
+) -> Array:
     """Fit without a penalty, with all other inputs left out."""
     space = _space_of(problem, columns, support, theta)
-    return _fitted(problem, space, [stage]) if support else space.start
+    return _fitted(problem, space, stages) if support else space.start
 
 
 def _fitted(problem: Problem, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
@@ -240,7 +246,7 @@ def _reduced(problem: Problem, stage: Stage, columns: tuple[Column, ...], best: 
         without = [_space_of(problem, columns, support, best.theta).start for support in smaller]
         order = np.argsort(_errors(problem, stage, without), kind="stable")
         for support in (smaller[k] for k in order):
-            found = _judged(problem, stage, [(support, _refitted(problem, stage, columns, support, best.theta))])[0]
+            found = _judged(problem, stage, [(support, _refitted(problem, [stage], columns, support, best.theta))])[0]
             if found.error <= limit:
                 break
         else:
@@ -269,7 +275,7 @@ def _errors(problem: Problem, stage: Stage, thetas: Sequence[Array]) -> list[flo
     return [float(np.sqrt(np.mean(np.square(np.where(np.isfinite(e), e, np.inf))))) for e in found]
 
 
-def _fresh(problem: Problem, seed: int) -> Array:
+def fresh_networks(problem: Problem, seed: int) -> Array:
     """θ with networks as they are before any fit, with first weights of another seed."""
     grafts = problem.setup.sim.blueprint.grafts
     return _with_networks(problem, [reseeded(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])

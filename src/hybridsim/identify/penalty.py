@@ -129,7 +129,8 @@ def penalised_minimum(
 ) -> Float[Array, "P N"]:
     """The step x between bounds at which a·x + ½ x·A x plus the penalty of θ + x is smallest."""
     plain = box_minimum(A, a, least, most)
-    return np.stack([_alone(A[p], a[p], least[p], most[p], theta[p], penalty, plain[p]) for p in range(len(a))])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.stack([_alone(A[p], a[p], least[p], most[p], theta[p], penalty, plain[p]) for p in range(len(a))])
 
 
 def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
@@ -164,6 +165,8 @@ def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " 
         scale = np.sqrt(seen)
         apart, moved = np.linalg.norm(scale * (x - z)), rho * np.linalg.norm(scale * (z - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
+        if not np.isfinite(size):
+            return plain  # slopes so steep that no step is any good; the solver will refuse this one, too
         if max(apart, moved) <= TOLERANCE * size:
             break
         if turn % 50 == 49 and not 0.1 < apart / max(moved, np.finfo(float).tiny) < 10.0:

@@ -3,6 +3,7 @@
 discovery.json        what it is made of, and what seeds chose so far
 blueprint.toml        the networks that are left, ready to use, with blueprint.safetensors
 wiring.svg            what networks read before and after
+weights.svg           and their weights
 """
 
 import json
@@ -19,9 +20,10 @@ from hybridsim.project.task import Task
 from hybridsim.project.writing import write_file, write_json
 from hybridsim.taps.columns import Column
 from hybridsim.taps.wiring import wirings
+from hybridsim.viz.weights_picture import weights_picture
 from hybridsim.viz.wiring_picture import wiring_picture
 
-FILES = ("discovery.json", "blueprint.toml", "blueprint.safetensors", "wiring.svg")
+FILES = ("discovery.json", "blueprint.toml", "blueprint.safetensors", "wiring.svg", "weights.svg")
 
 
 class DiscoveryRecord:
@@ -66,8 +68,12 @@ class DiscoveryRecord:
         """Write the blueprint and its picture; returns what was found, as plain numbers and words."""
         sim = self.task.problem.setup.sim
         dense, sparse = found.blueprint(dense=True), found.blueprint()
-        before, after = (wirings(blueprint.bind(dict(sim.axis_names))) for blueprint in (dense, sparse))
-        write_file(self.folder / "wiring.svg", wiring_picture([("all inputs", before), ("what is left", after)]))
+        bound = [
+            (title, blueprint.bind(dict(sim.axis_names)))
+            for title, blueprint in (("all inputs", dense), ("what is left", sparse))
+        ]
+        write_file(self.folder / "wiring.svg", wiring_picture([(title, wirings(found)) for title, found in bound]))
+        write_file(self.folder / "weights.svg", weights_picture(bound))
         if sparse.grafts:
             save_blueprint(sparse, self.folder / "blueprint.toml", sim)
         facts = {

@@ -26,8 +26,9 @@ class JointFriction(eqx.Module):
 
     net: MLP
     """From the context and the squared velocity to F."""
-    width: Float[AnyArray, ""]
-    """Velocity w at which friction has 0.7 of its strength [rad/s or m/s]."""
+    width_scale: Float[AnyArray, ""]
+    """Velocity w at which friction has 0.7 of its strength [rad/s or m/s]; not learned, because it decides how stiff a
+    motion is where the joint sticks, and with that which time step is needed."""
     speed_scale: Float[AnyArray, ""]
     """Velocity of usual size."""
     friction_scale: Float[AnyArray, ""]
@@ -69,7 +70,7 @@ class JointFriction(eqx.Module):
             input_shift=np.append(shift, 0.0),
             input_scale=np.append(divisor, 1.0),
         )
-        self.width, self.speed_scale, self.friction_scale = (
+        self.width_scale, self.speed_scale, self.friction_scale = (
             np.asarray(x, dtype=float) for x in (width, speed_scale, friction_scale)
         )
 
@@ -83,7 +84,7 @@ class JointFriction(eqx.Module):
             -self.friction_scale
             * jax.nn.softplus(strength + FIRST_SHIFT)
             * v
-            / jnp.sqrt(jnp.square(v) + jnp.square(self.width))
+            / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
         )
 
     def silenced(self) -> "JointFriction":
@@ -102,8 +103,8 @@ class ConeFriction(eqx.Module):
     """From the squared speed and the context to the share σ of the cone that is used."""
     friction: Float[AnyArray, ""]
     """Coefficient μ: half the angle of the cone as a slope."""
-    width: Float[AnyArray, ""]
-    """Slip w at which friction has 0.7 of its strength [m/s]."""
+    width_scale: Float[AnyArray, ""]
+    """Slip w at which friction has 0.7 of its strength [m/s]; not learned, either."""
     speed_scale: Float[AnyArray, ""]
     """Slip of usual size [m/s]."""
 
@@ -131,7 +132,7 @@ class ConeFriction(eqx.Module):
             input_shift=np.insert(shift, 0, 0.0),
             input_scale=np.insert(divisor, 0, 1.0),
         )
-        self.friction, self.width, self.speed_scale = (
+        self.friction, self.width_scale, self.speed_scale = (
             np.asarray(x, dtype=float) for x in (friction, width, speed_scale)
         )
 
@@ -141,4 +142,4 @@ class ConeFriction(eqx.Module):
         square = slip @ slip
         reach = square / jnp.square(self.speed_scale)
         share = jax.nn.sigmoid(self.net(jnp.concatenate([(reach / (1.0 + reach))[None], context])))[0]
-        return -jnp.abs(self.friction) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width))
+        return -jnp.abs(self.friction) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))

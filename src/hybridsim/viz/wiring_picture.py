@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from html import escape
 
 from hybridsim.taps.wiring import Wiring
+from hybridsim.viz.side_by_side import INK, side_by_side
 
 ROW, GAP, MARGIN, SIGN = 22, 26, 16, 7.2
 """Height of a row, space between networks, margin, and width of a sign of text [pixels]."""
 BOX, MOST_SIGNS = 150, 18
 """Width of a network's box [pixels], and signs of its title."""
-INK, LINE, CUT, FILL = "#1f2933", "#2f6f9f", "#c4cdd5", "#e8f0f6"
+LINE, CUT, FILL = "#2f6f9f", "#c4cdd5", "#e8f0f6"
 
 
 def wiring_picture(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
@@ -21,18 +22,7 @@ def wiring_picture(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
     Args:
         panels: titles, and what networks are wired to.
     """
-    drawn = [_panel(title, wirings) for title, wirings in panels]
-    width = sum(w for w, _, _ in drawn)
-    height = max((h for _, h, _ in drawn), default=0)
-    parts, x = [], 0
-    for w, _, body in drawn:
-        parts.append(f'<g transform="translate({x} 0)">{body}</g>')
-        x += w
-    style = f'font-family="DejaVu Sans, Helvetica, sans-serif" font-size="12" fill="{INK}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'{style}><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
-    )
+    return side_by_side([_panel(title, wirings) for title, wirings in panels])
 
 
 def _panel(title: str, wirings: Sequence[Wiring]) -> tuple[int, int, str]:
