@@ -177,7 +177,7 @@ def draw(file: Path, found: dict[str, dict]) -> None:
             t = DT * np.arange(len(middle))
             # half a second each, because errors of swings go through zero
             smooth = np.sqrt(np.convolve(np.square(middle), np.ones(100) / 100, mode="valid"))
-            axis.plot(t[99:], smooth, label=kind, color=colours.get(kind, "#2f6f9f"), lw=1.8)
+            axis.plot(t[99::10], smooth[::10], label=kind, color=colours.get(kind, "#2f6f9f"), lw=1.8)
         axis.axvspan(0.0, DT * TRAINED, color="#e8f0f6", zorder=0)
         axis.set(title=name, xlabel="time [s]", yscale="log", xlim=(0.0, t[-1]), ylim=(0.008, 1e3))
         axis.legend(frameon=False, fontsize=9, loc="lower right")

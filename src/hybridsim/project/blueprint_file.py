@@ -30,7 +30,7 @@ from hybridsim.model.model import Model
 from hybridsim.project.build_fit import grafts_of
 from hybridsim.project.errors import ProjectError
 from hybridsim.project.load import read_toml
-from hybridsim.project.networks import table_of
+from hybridsim.project.networks import scales_from_data, table_of
 from hybridsim.project.schema_fit import GraftTable
 from hybridsim.project.schema_parts import Count, Section
 from hybridsim.project.toml_lines import quoted
@@ -72,10 +72,20 @@ def load_blueprint(path: str | Path, of: Simulator | Model, *, seed: int = 0) ->
     _, place, content = read_toml(Path(path), BlueprintContent)
     found: list[Problem] = []
     grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, place, found)
+    for number, entry in enumerate(content.graft):
+        for key in [] if content.weights else scales_from_data(entry.network):
+            message = f'{place.section(("graft", number))}: {key} = "data" needs recordings, which a blueprint has not'
+            found.append(place.problem(("graft", number, "network"), message, "give numbers", "project.graft"))
     if found:
         raise ProjectError(found)
     blueprint = Blueprint(*grafts, inputs=content.inputs)
     return _with_weights(blueprint, Path(path).parent / content.weights, sim) if content.weights else blueprint
+
+
+def blueprint_files(path: str | Path) -> list[Path]:
+    """The files that a blueprint is made of: itself, and its weights if it has any."""
+    weights = read_toml(Path(path), BlueprintContent)[2].weights
+    return [Path(path), *([Path(path).parent / weights] if weights else [])]
 
 
 def save_blueprint(blueprint: Blueprint, path: str | Path, of: Simulator | Model) -> None:

@@ -7,19 +7,24 @@ whatever is wrong with the model and the recordings themselves.
 from dataclasses import dataclass, replace
 
 from hybridsim.core.errors import HybridsimError, Problem, Severity
+from hybridsim.core.words import counted
 from hybridsim.data.read import sha256_of
 from hybridsim.data.recording import Recording
 from hybridsim.identify.problem import Problem as FitProblem
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.scales import scaled_to_data
 from hybridsim.identify.windows import Drive, Measured, span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
+from hybridsim.project.blueprint_file import blueprint_files, load_blueprint
 from hybridsim.project.build_data import noise_of, recordings_of, split
 from hybridsim.project.build_fit import blueprint_of, sensors_of, space_of, stages_of
 from hybridsim.project.build_model import driven, mechanism, simulator
 from hybridsim.project.errors import ProjectError, in_project_words
 from hybridsim.project.load import Project, in_order
+from hybridsim.project.networks import scales_from_data
 from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint
 
 MOST_STEPS = 10**8
@@ -67,13 +72,25 @@ def build(project: Project) -> Built:
     sources = dict.fromkeys(source for run in runs for source in run.sources)
     if project.model_file is not None:
         sources = {(str(project.model_file), sha256_of(project.model_file)): None, **sources}
+    if project.content.blueprint is not None:
+        files = blueprint_files(project.folder / project.content.blueprint.file)
+        sources |= dict.fromkeys((str(file), sha256_of(file)) for file in files)
+    problem = FitProblem(setup, space, measured, tuple(data.train), tuple(data.held_out))
     return Built(
         project,
-        FitProblem(setup, space, measured, tuple(data.train), tuple(data.held_out)),
+        _scaled(project, problem),
         stages_of(project, data.train, measured),
         tuple(in_order([problem for problem in found if problem.severity is Severity.WARNING])),
         tuple(sources),
     )
+
+
+def _scaled(project: Project, problem: FitProblem) -> FitProblem:
+    """The problem with the scales of networks that are to be taken from the recordings."""
+    from_data = [scales_from_data(entry.network) for entry in project.content.graft]
+    inputs = [k for k, keys in enumerate(from_data) if "input_scale" in keys]
+    outputs = [k for k, keys in enumerate(from_data) if "output_scale" in keys]
+    return scaled_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem
 
 
 def _data(project: Project, found: list[Problem]) -> _Data | None:
@@ -95,7 +112,7 @@ def _simulated(project: Project, found: list[Problem]) -> tuple[Setup | None, Pa
     sim = simulator(project, model, Blueprint(inputs=inputs), found)
     if sim is None:
         return None, None, {}
-    blueprint = blueprint_of(project, dict(sim.axis_names), found)
+    blueprint = _with_file(project, sim, blueprint_of(project, dict(sim.axis_names), found), found)
     if blueprint is not None and blueprint.grafts:
         # its doubts are known already
         sim = simulator(project, model, blueprint, []) or sim
@@ -104,7 +121,7 @@ def _simulated(project: Project, found: list[Problem]) -> tuple[Setup | None, Pa
     # what is wrong with the other parameters can be told without
     setup = Setup(sim, sensors or Sensors.of(sim, {"time": "step.time"}))
     space = space_of(project, setup, found, missing=missing)
-    _warn_of_unread(project, found)
+    _warn_of_unread(project, sim.blueprint, found)
     return None if missing else setup, space, actuators
 
 
@@ -151,10 +168,36 @@ def _steps_problem(what: str, seconds: float, dt: float) -> str:
     return f"{what} of {seconds:.3g} s has too many time steps of {dt:.3g} s" if seconds > MOST_STEPS * dt else ""
 
 
-def _warn_of_unread(project: Project, found: list[Problem]) -> None:
+def _with_file(project: Project, sim: Simulator, blueprint: Blueprint | None, found: list[Problem]) -> Blueprint | None:
+    """The networks of a project and those of the blueprint that it names."""
+    section, way = project.content.blueprint, ("blueprint", "file")
+    if section is None:
+        return blueprint
+    try:
+        other = load_blueprint(project.folder / section.file, sim, seed=project.content.run.seed)
+    except ProjectError as error:
+        found += error.problems
+        return None
+    except (HybridsimError, OSError) as error:
+        fix = "`hybridsim blueprint show FILE --model MODEL` tells what a blueprint is for"
+        found.append(project.place.problem(way, str(error), fix, "project.blueprint"))
+        return None
+    if blueprint is None:
+        return None
+    given = dict(blueprint.inputs)
+    for name, size in other.inputs:
+        if given.get(name) != size:
+            message = f"{section.file} needs the input {name!r} with {counted(size, 'number')}, which no command gives"
+            fix = f'add [[command]] with input = "{name}"; commands have one number each'
+            found.append(project.place.problem(way, message, fix, "project.blueprint"))
+            return None
+    return Blueprint(*blueprint.grafts, *other.grafts, inputs=given)
+
+
+def _warn_of_unread(project: Project, blueprint: Blueprint, found: list[Problem]) -> None:
     """Inputs that nobody reads."""
     content = project.content
-    read = " ".join([address for graft in content.graft for address in graft.inputs])
+    read = " ".join([address for graft in (*content.graft, *blueprint.grafts) for address in graft.inputs])
     for number, entry in enumerate(content.command):
         if entry.input and f"input.{entry.input}" not in read:
             way = ("command", number, "input")

@@ -22,7 +22,7 @@ from hybridsim.params.space import ParameterSpace, claimed_twice
 from hybridsim.project.errors import in_project_words
 from hybridsim.project.load import Project
 from hybridsim.project.networks import network
-from hybridsim.project.schema_fit import FreeEntry, GraftTable, StageEntry
+from hybridsim.project.schema_fit import FittedWeights, FreeEntry, GraftTable, StageEntry
 from hybridsim.project.schema_place import Place
 from hybridsim.project.schema_solvers import AdamSolver, LevenbergMarquardtSolver
 from hybridsim.project.toml_lines import Way
@@ -131,9 +131,15 @@ def space_of(
     """
     content, place = project.content, project.place
     frees: list[tuple[Way, Free]] = [(("free", number), _free(entry)) for number, entry in enumerate(content.free)]
-    for number, entry in enumerate(content.graft):
+    own = len(content.graft)
+    weights: list[tuple[Way, int, FittedWeights]] = [(("graft", k), k, entry) for k, entry in enumerate(content.graft)]
+    if content.blueprint is not None:
+        others = range(own, len(setup.sim.blueprint.grafts))
+        weights += [(("blueprint",), number, content.blueprint) for number in others]
+    for way, number, entry in weights:
         if entry.fit:
-            frees.append((("graft", number), Free(f"graft[{number}]", l2=entry.l2)))
+            bounds = None if entry.limit is None else (-entry.limit, entry.limit)
+            frees.append((way, Free(f"graft[{number}]", l2=entry.l2, bounds=bounds)))
     if not frees:
         names = [parameter.name for parameter in (*CATALOG, INERTIAL) if rows_of(parameter.rows, setup)]
         fix = f'add [[free]] with name = "joint.damping[*]", for example; there are {", ".join(names)}'

@@ -49,7 +49,13 @@ def network(table: tables.Kind, inputs: int, outputs: int, seed: int) -> Callabl
     told = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
     if told.get("seed", 0) is None:
         told["seed"] = seed
+    told |= dict.fromkeys(scales_from_data(table), 1.0)
     return KINDS[type(table)](**sizes, **told)
+
+
+def scales_from_data(table: tables.Kind) -> list[str]:
+    """Keys of a table whose numbers are to be taken from recordings, which a network does not know by itself."""
+    return [name for name in ("input_scale", "output_scale") if getattr(table, name, None) == "data"]
 
 
 def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:

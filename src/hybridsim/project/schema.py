@@ -1,7 +1,7 @@
 """The content of a project file as a whole."""
 
 from hybridsim.project.schema_data import ChannelEntry, CommandEntry, DataSection
-from hybridsim.project.schema_fit import FreeEntry, GraftEntry, StageEntry
+from hybridsim.project.schema_fit import BlueprintSection, FreeEntry, GraftEntry, StageEntry
 from hybridsim.project.schema_model import ModelSection, RunSection
 from hybridsim.project.schema_parts import Section
 
@@ -21,6 +21,8 @@ class Content(Section):
     """Numbers that the fit may change."""
     graft: tuple[GraftEntry, ...] = ()
     """Networks between quantities of the simulation."""
+    blueprint: BlueprintSection | None = None
+    """Further networks, in a file of their own."""
     stage: tuple[StageEntry, ...] = ()
     """Parts of the fit, one after the other."""
     run: RunSection = RunSection()

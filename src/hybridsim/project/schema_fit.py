@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hybridsim.project.schema_data import Names
 from hybridsim.project.schema_networks import MLPSection, Network
-from hybridsim.project.schema_parts import NotNegative, Positive, Section, conflict
+from hybridsim.project.schema_parts import NotNegative, Positive, Section, Text, conflict
 from hybridsim.project.schema_solvers import LevenbergMarquardtSolver, SolverTable
 
 
@@ -63,19 +63,33 @@ class GraftTable(Section):
     """The network; a multilayer perceptron changes nothing before it is fitted, the others next to nothing."""
 
 
-class GraftEntry(GraftTable):
-    """A network between quantities of the simulation, and how it is fitted."""
+class FittedWeights(Section):
+    """How weights are fitted."""
 
     fit: bool = True
-    """Are all of its weights free? Otherwise only those that `[[free]]` names."""
+    """Are all weights free? Otherwise only those that `[[free]]` names."""
     l2: NotNegative = 0.0
-    """Weight of the sum of squares of its weights."""
+    """Weight of the sum of their squares."""
+    limit: Positive | None = None
+    """Largest absolute value that a weight may have."""
 
     @model_validator(mode="after")
     def _has_weights_to_weigh(self):
-        if self.l2 and not self.fit:
-            raise conflict("l2", "is for weights that are fitted", "leave it out, or give it in [[free]]")
+        for key in ("l2", "limit"):
+            if getattr(self, key) and not self.fit:
+                raise conflict(key, "is for weights that are fitted", "leave it out, or give it in [[free]]")
         return self
+
+
+class GraftEntry(GraftTable, FittedWeights):
+    """A network between quantities of the simulation, and how it is fitted."""
+
+
+class BlueprintSection(FittedWeights):
+    """A blueprint in a file of its own, whose networks come after those of the project."""
+
+    file: Text
+    """TOML file; its weights, if it has any, are where the fit starts."""
 
 
 class SparsityTable(Section):

@@ -5,9 +5,9 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from hybridsim.project.schema_parts import NotNegative, Positive, Section, Seed
+from hybridsim.project.schema_parts import NotNegative, Positive, Section, Seed, conflict
 
 Triple = tuple[float, float, float]
 
@@ -28,8 +28,14 @@ class ScaledLayers(Layers):
 
     input_shift: float | tuple[float, ...] = 0.0
     """Subtracted from the inputs, in their units; one number or one each."""
-    input_scale: Positive | tuple[Positive, ...] = 1.0
-    """The inputs are divided by it."""
+    input_scale: Positive | tuple[Positive, ...] | Literal["data"] = 1.0
+    """The inputs are divided by it; `"data"`: shift and scale are mean and standard deviation in the recordings."""
+
+    @model_validator(mode="after")
+    def _is_shifted_once(self):
+        if self.input_scale == "data" and "input_shift" in self.model_fields_set:
+            raise conflict("input_shift", 'is taken from the data, too, by input_scale = "data"', "leave one out")
+        return self
 
 
 class MLPSection(ScaledLayers):
@@ -37,8 +43,8 @@ class MLPSection(ScaledLayers):
 
     reads: ClassVar[str] = "reads and returns any numbers"
     kind: Literal["mlp"] = "mlp"
-    output_scale: Positive | tuple[Positive, ...] = 1.0
-    """The outputs are multiplied by it."""
+    output_scale: Positive | tuple[Positive, ...] | Literal["data"] = 1.0
+    """The outputs are multiplied by it; `"data"`: by the usual size of what they change in the recordings."""
     input_bias: bool = False
     """Is there a free number that is added to every input, as the original system has it?"""
 

@@ -87,6 +87,11 @@ class JointFriction(eqx.Module):
             / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
         )
 
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":
+        """The same for a context of this mean and standard deviation, then a velocity."""
+        net = self.net.normalised(np.append(mean[:-1], 0.0), np.append(deviation[:-1], 1.0))
+        return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, np.hypot(mean[-1], deviation[-1])))
+
     def silenced(self) -> "JointFriction":
         """One that does nothing at all."""
         return eqx.tree_at(lambda f: f.net, self, self.net.silenced(NONE_AT_ALL))
@@ -143,3 +148,9 @@ class ConeFriction(eqx.Module):
         reach = square / jnp.square(self.speed_scale)
         share = jax.nn.sigmoid(self.net(jnp.concatenate([(reach / (1.0 + reach))[None], context])))[0]
         return -jnp.abs(self.friction) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
+        """The same for a normal force, two slip velocities and a context of this mean and standard deviation."""
+        net = self.net.normalised(np.insert(mean[3:], 0, 0.0), np.insert(deviation[3:], 0, 1.0))
+        speed = np.sqrt(np.square([mean[1:3], deviation[1:3]]).sum())
+        return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, speed))

@@ -69,6 +69,12 @@ class Lagrangian(eqx.Module):
         force = M @ a - rate @ v + 0.5 * squared + self.conservative(q)
         return jax.scipy.linalg.solve(M + residual, force, assume_a="pos")
 
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":
+        """The same for coordinates of this mean and standard deviation, then all else."""
+        q, spread = mean[: self.size], deviation[: self.size]
+        parts = (self.inertia.normalised(q, spread), self.conservative.normalised(q, spread))
+        return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, parts)
+
     def silenced(self) -> "Lagrangian":
         """One that returns the accelerations as they are."""
         nothing = (self.inertia.silenced(no_triangle(self.size)), self.conservative.silenced())

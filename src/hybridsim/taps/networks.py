@@ -123,6 +123,12 @@ class MLP(eqx.Module):
         fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]))
         return eqx.tree_at(lambda net: (net.weights, net.biases), self, fresh)
 
+    def normalised(self, mean: Numbers, deviation: Numbers) -> "MLP":
+        """The same network for inputs of this mean and standard deviation."""
+        inputs = self.input_shift.shape
+        numbers = [np.broadcast_to(np.asarray(x, dtype=float), inputs).copy() for x in (mean, deviation)]
+        return eqx.tree_at(lambda net: (net.input_shift, net.input_scale), self, numbers)
+
     def silenced(self, bias: Numbers = 0.0) -> "MLP":
         """A network of this form that always returns the same, which is zero if nothing else is said."""
         weights = tuple(np.zeros_like(W) for W in self.weights)
@@ -181,6 +187,10 @@ class Constant(eqx.Module):
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[AnyArray, " _"]:
         """The numbers, whatever is read."""
         return self.values
+
+    def normalised(self, mean: Numbers, deviation: Numbers) -> "Constant":
+        """The same, because nothing is read."""
+        return self
 
     def silenced(self, bias: Numbers = 0.0) -> "Constant":
         """The same with other numbers, which are zero if nothing else is said."""

@@ -76,6 +76,11 @@ class Dissipative(eqx.Module):
         context, v = x[: x.shape[0] - self.size], x[x.shape[0] - self.size :]
         return -self.damping(context) @ v
 
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Dissipative":
+        """The same for a context of this mean and standard deviation, then velocities."""
+        context = len(mean) - self.size
+        return eqx.tree_at(lambda d: d.net, self, self.net.normalised(mean[:context], deviation[:context]))
+
     def silenced(self) -> "Dissipative":
         """One that does nothing at all."""
         return eqx.tree_at(lambda d: d.net, self, self.net.silenced(no_triangle(self.size)))
@@ -113,6 +118,10 @@ class Conservative(eqx.Module):
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
         """Torques."""
         return -jax.grad(self.potential)(jnp.asarray(q))
+
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Conservative":
+        """The same for coordinates of this mean and standard deviation."""
+        return eqx.tree_at(lambda c: c.net, self, self.net.normalised(mean, deviation))
 
     def silenced(self) -> "Conservative":
         """One that does nothing."""
@@ -168,14 +177,19 @@ class PortHamiltonian(eqx.Module):
         torque = self.conservative(q) + self.dissipative(x[: 2 * n]) + self.interconnection(q) @ v
         return torque if self.port is None else torque + self.port(q).reshape(n, self.ports) @ u
 
+    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
+        """The same for coordinates of this mean and standard deviation, then velocities and u."""
+        n = self.size
+        dissipative = self.dissipative.normalised(mean[: 2 * n], deviation[: 2 * n])
+        others = [part.normalised(mean[:n], deviation[:n]) for part in self._parts()[1:]]
+        return eqx.tree_at(PortHamiltonian._parts, self, [dissipative, *others])
+
     def silenced(self) -> "PortHamiltonian":
         """One that does nothing at all."""
-        parts = [self.dissipative, self.conservative, self.gyroscopic, *([] if self.port is None else [self.port])]
-        return eqx.tree_at(
-            lambda p: [p.dissipative, p.conservative, p.gyroscopic, *([] if p.port is None else [p.port])],
-            self,
-            [part.silenced() for part in parts],
-        )
+        return eqx.tree_at(PortHamiltonian._parts, self, [part.silenced() for part in self._parts()])
+
+    def _parts(self) -> list:
+        return [self.dissipative, self.conservative, self.gyroscopic, *([] if self.port is None else [self.port])]
 
     def interconnection(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
         """J, antisymmetric."""

@@ -1,0 +1,73 @@
+"""Scales of networks that come from recordings."""
+
+import numpy as np
+import pytest
+from benchmarks.discovery_cases import DT, READS, RUNS, candidates, pendulum
+
+from hybridsim.identify.scales import scaled_to_data, sizes_in_data
+from hybridsim.models import double_pendulum
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.step import step
+from hybridsim.taps.blueprint import Graft
+from hybridsim.taps.friction import ConeFriction, JointFriction
+from hybridsim.taps.lagrangian import Lagrangian
+from hybridsim.taps.networks import MLP
+from hybridsim.taps.passive import Conservative, Dissipative, PortHamiltonian
+
+
+def test_sizes_are_those_of_the_motions():
+    of = pendulum(READS, 0.0, (0.15, 0.1))
+    (first, _) = sizes_in_data(of)
+    q = np.concatenate([[run.series[name].values for name in of.setup.sensors.names] for run in of.train], axis=1)
+    rate = np.concatenate([np.gradient(q[:, k : k + 401], DT, axis=1) for k in range(0, q.shape[1], 401)], axis=1)
+    wanted = np.concatenate([q, rate])
+    assert first.mean[:4] == pytest.approx(wanted.mean(axis=1), abs=0.1)
+    assert first.deviation[:4] == pytest.approx(wanted.std(axis=1), rel=0.05)
+    assert first.mean[4] == pytest.approx(1.0, abs=0.05)  # time
+    assert first.output == pytest.approx([1.0])  # torques that are always zero say nothing
+
+
+def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
+    model = double_pendulum()
+    grafts = [
+        Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)), per="element"),
+        Graft("joint.qdd", ["joint.q", "body.pose[link1].p.y"], MLP(3, 2, hidden=(3,))),
+        Graft("joint.tau", "joint.q", lambda q: 0.0 * q),
+    ]
+    rng = np.random.default_rng(0)
+    starts = [(rng.normal(size=2), rng.normal(size=2)) for _ in range(RUNS)]
+    of = candidates(Simulator(model, dt=DT), model, grafts, starts, 0.0)
+    sizes = sizes_in_data(of)
+    scaled = scaled_to_data(of, inputs=[0, 1, 2], outputs=[1])
+    one, other, mine = (graft.net for graft in scaled.setup.sim.blueprint.grafts)
+    # one network for both joints: what it reads of both is taken together
+    assert one.input_scale.shape == (2,) and one.output_scale.tolist() == [1.0]
+    # what never changes is not divided by nothing
+    assert other.input_scale[2] == 1.0 and other.input_shift[2] == pytest.approx(0.0, abs=1e-12)
+    assert np.array_equal(other.output_scale, sizes[1].output) and np.all(other.output_scale > 0.5)
+    assert mine is grafts[2].net
+    assert scaled_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
+    state = of.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
+    np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(of.setup.sim, state).qd)
+
+
+def test_every_kind_takes_what_it_can_use():
+    mean, deviation = np.arange(1.0, 11.0), np.arange(11.0, 21.0)
+
+    def of(net, n):
+        return net.normalised(mean[:n], deviation[:n])
+
+    assert of(Dissipative(2, 2), 4).net.input_shift.tolist() == [1.0, 2.0]
+    assert of(Dissipative(0, 2), 2).net.values.tolist() == [0.0] * 3
+    assert of(Conservative(2), 2).net.input_scale.tolist() == [11.0, 12.0]
+    port = of(PortHamiltonian(2, ports=1), 5)
+    for net in (port.dissipative.net, port.conservative.net, port.gyroscopic, port.port):
+        assert net.input_shift.tolist() == [1.0, 2.0]
+    lagrangian = of(Lagrangian(2), 10)
+    assert lagrangian.inertia.input_scale.tolist() == lagrangian.conservative.net.input_scale.tolist() == [11.0, 12.0]
+    friction = of(JointFriction(1), 2)
+    assert friction.net.input_shift.tolist() == [1.0, 0.0] and friction.net.input_scale.tolist() == [11.0, 1.0]
+    assert float(friction.speed_scale) == pytest.approx(np.hypot(2.0, 12.0))
+    cone = of(ConeFriction(1), 4)
+    assert cone.net.input_shift.tolist() == [0.0, 4.0] and cone.net.input_scale.tolist() == [1.0, 14.0]
+    assert float(cone.speed_scale) == pytest.approx(np.sqrt(4.0 + 9.0 + 144.0 + 169.0))
