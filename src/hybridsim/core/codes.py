@@ -40,7 +40,7 @@ _TOPICS = {
     "number": "count invalid nonfinite",
     "option": "base built_in inertia lenient packages",
     "placement": "nonfinite",
-    "project": "command conflict file free graft key missing model noise outside syntax tap times value",
+    "project": "blueprint command conflict file free graft key missing model noise outside syntax tap times value",
     "rest": "quaternion shape",
     "stiffness": "invalid kind",
     "stribeck_velocity": "invalid",

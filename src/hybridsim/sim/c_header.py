@@ -100,16 +100,16 @@ extern const double {prefix}_home[{macro}_NX];
 #endif
 
 /* x
-{_table("x", c.x)}
+{table("x", c.x)}
  *
  * u
-{_table("u", c.u)}
+{table("u", c.u)}
  *
  * params with derivatives in ct_params
-{_table("params", c.free)}
+{table("params", c.free)}
  *
  * further params; what is not listed was 0, 1, -1 or infinite in the model, and is part of the code
-{_table("params", c.fixed)}
+{table("params", c.fixed)}
  */
 
 #endif
@@ -126,8 +126,8 @@ def source_text(contents: Contents, header_name: str) -> str:
     c, macro = contents, contents.prefix.upper()
     head = f"/* A time step of {c.model}, written by hybridsim {version('hybridsim')}. */\n"
     head += f'#include "{header_name}"\n'
-    params = _array(f"{c.prefix}_params[{macro}_NP]", c.free + c.fixed, c.params)
-    home = _array(f"{c.prefix}_home[{macro}_NX]", c.x, c.home)
+    params = array(f"{c.prefix}_params[{macro}_NP]", c.free + c.fixed, c.params)
+    home = array(f"{c.prefix}_home[{macro}_NX]", c.x, c.home)
     return c_file(c.prefix, head, [c.step, c.vjp]) + f"\n{params}\n{home}"
 
 
@@ -142,16 +142,16 @@ def _unique(starts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return found
 
 
-def _table(array: str, entries: Iterable[Entry]) -> str:
-    """Lines of a comment, one per entry."""
+def table(of: str, entries: Iterable[Entry]) -> str:
+    """Lines of a comment, one per entry of an array."""
     rows = []
     for first, size, name, unit in entries:
-        place = f"{array}[{first}]" if size == 1 else f"{array}[{first}..{first + size - 1}]"
+        place = f"{of}[{first}]" if size == 1 else f"{of}[{first}..{first + size - 1}]"
         rows.append(f" *   {place:<16}  {name}" + (f"  [{unit}]" if unit else ""))
     return "\n".join(rows) or " *   nothing"
 
 
-def _array(declaration: str, entries: Iterable[Entry], values: np.ndarray) -> str:
+def array(declaration: str, entries: Iterable[Entry], values: np.ndarray) -> str:
     """An array with its values, line by line."""
     lines = [f"const double {declaration} = {{"]
     for first, size, name, _ in entries:

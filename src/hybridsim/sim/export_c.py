@@ -91,17 +91,8 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
     Raises:
         HybridsimError: a name cannot be used, a file cannot be written, or the step has parts that cannot become C.
     """
-    source = Path(path)
-    header = source.with_suffix(".h")
     prefix = prefix_from(sim.model.name) if prefix is None else prefix
-    if source.suffix != ".c" or not re.fullmatch(r"[\w.+-]+", source.name, re.ASCII):
-        raise HybridsimError(f"{source.name!r}: name the file with plain letters and the ending .c, as in step.c")
-    if not is_prefix(prefix):
-        raise HybridsimError(f"no name in C can begin with {prefix!r}; use letters, digits and single underscores")
-    for file in (source, header):
-        if file.is_dir() or not file.absolute().parent.is_dir():
-            reason = "it is a folder" if file.is_dir() else f"there is no folder {file.absolute().parent}"
-            raise HybridsimError(f"cannot write {file}: {reason}")
+    source, header = checked_files(path, prefix)
     contents = contents_of(sim, prefix, fma=fma)
     for file, text in ((header, header_text(contents, source.name)), (source, source_text(contents, header.name))):
         write_atomically(file, text.encode("ascii"))
@@ -117,6 +108,24 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
         step_memory=8 * contents.step.work,
         vjp_memory=8 * contents.vjp.work,
     )
+
+
+def checked_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
+    """The C file and its header.
+
+    Raises:
+        HybridsimError: they cannot be written, or no name can begin like that.
+    """
+    source = Path(path)
+    if source.suffix != ".c" or not re.fullmatch(r"[\w.+-]+", source.name, re.ASCII):
+        raise HybridsimError(f"{source.name!r}: name the file with plain letters and the ending .c, as in step.c")
+    if not is_prefix(prefix):
+        raise HybridsimError(f"no name in C can begin with {prefix!r}; use letters, digits and single underscores")
+    for file in (source, source.with_suffix(".h")):
+        if file.is_dir() or not file.absolute().parent.is_dir():
+            reason = "it is a folder" if file.is_dir() else f"there is no folder {file.absolute().parent}"
+            raise HybridsimError(f"cannot write {file}: {reason}")
+    return source, source.with_suffix(".h")
 
 
 class Parts(NamedTuple):

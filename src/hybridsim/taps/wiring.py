@@ -70,9 +70,10 @@ def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
 
 def weight_count(net: Any) -> int:
     """Numbers of a network that are no normalisation."""
-    total = 0
-    for path, leaf in jax.tree_util.tree_flatten_with_path(net)[0]:
-        name = str(getattr(path[-1], "name", "")) if path else ""
-        if hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not name.endswith(NORMALISERS):
-            total += int(np.size(leaf))
-    return total
+    return sum(np.size(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(net)[0] if is_weight(path, leaf))
+
+
+def is_weight(path: tuple, leaf: Any) -> bool:
+    """Is a leaf of a network, found by this path, an array of weights?"""
+    name = str(getattr(path[-1], "name", "")) if path else ""
+    return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not name.endswith(NORMALISERS)
