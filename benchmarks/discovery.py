@@ -32,10 +32,14 @@ PAPERS_PENALTY = Sparsity(first_layer=1e4, upper_layers=200.0)
 """κ‖θ[1]‖₁ + λ‖θ[1:]‖² of the NeuralSim paper's Equation 2, by squared errors in units of the noise."""
 
 
+def said(words: str) -> None:
+    console.print(words, markup=False, highlight=False)
+
+
 def measured(case: str, noise: float, seeds: int) -> dict:
     """How often exactly what is missing was found."""
     made, begin = CASES[case], perf_counter()
-    found = discover(made.problem(noise), made.stage, seeds=range(seeds), warm_up=made.warm_up, tell=console.log)
+    found = discover(made.problem(noise), made.stage, seeds=range(seeds), warm_up=made.warm_up, tell=said)
     exact = [{(c.graft, c.column) for c in one.best.support} == made.wanted for one in found.seeds]
     return {
         "case": case,
@@ -57,7 +61,7 @@ def figure(file: Path) -> None:
     start = fresh_networks(of, 0)
     stage = Stage(window=made.window, solver=LevenbergMarquardt(most_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
     sparse = fit(of.with_space(of.space.started(start)), [stage]).theta
-    found: Discovery = discover(of, made.stage, seeds=[0], warm_up=made.warm_up, tell=console.log)
+    found: Discovery = discover(of, made.stage, seeds=[0], warm_up=made.warm_up, tell=said)
     panels = [
         (title, of.space.put(of.setup, theta).sim.bound_blueprint())
         for title, theta in (("first weights", start), ("after 15 steps with the paper's penalty", sparse))

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.progress import track
 
-from benchmarks.discovery_cases import between
+from benchmarks.discovery_cases import Spring, between
 from benchmarks.report import console
 from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import fit
@@ -36,7 +36,6 @@ from hybridsim.sim.rollout import simulate
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.internal import InternalForce
 from hybridsim.taps.networks import MLP
 from hybridsim.taps.passive import Conservative, Dissipative
 
@@ -59,13 +58,6 @@ class Springs(eqx.Module):
 
     def __call__(self, q):
         return -jnp.stack([2.0 * jnp.sin(q[0]) + 3.0 * q[0] ** 3, 1.5 * q[1]])
-
-
-class Spring(InternalForce):
-    """10 N/m, 0.8 m long: a little shorter than the distance of the links where they hang down."""
-
-    def along(self, length, rate):
-        return -10.0 * (length - 0.8)
 
 
 class System(NamedTuple):

@@ -153,5 +153,5 @@ def test_a_network_is_exported_as_c(here, capsys):
     assert run(["blueprint", "export-c", "b.toml", "--model", "double_pendulum"]) == 0
     assert "network 0 as C: b.c and b.h" in capsys.readouterr().out
     assert "joint.qd[joint1]" in Path("b.h").read_text() and "b_network(" in Path("b.c").read_text()
-    assert run(["blueprint", "export-c", "b.toml", "--model", "double_pendulum", "--graft", "1", "--json"]) == 1
+    assert run(["blueprint", "export-c", "b.toml", "--model", "double_pendulum", "--graft", "1"]) == 1
     assert "there is no network 1" in capsys.readouterr().err

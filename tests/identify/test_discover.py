@@ -46,13 +46,13 @@ def test_a_spring_is_found_between_its_bodies_and_the_others_are_left_out():
     assert str(spring) == (
         "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_force[link0,link2]"
     )
-    assert found.plain > 100.0 and found.best.best.error == pytest.approx(1.0, abs=0.1)
+    assert found.plain > 30.0 and found.best.best.error == pytest.approx(1.0, abs=0.1)
     (graft,) = found.blueprint().grafts
     assert graft.outputs == ("body.external_force[link0,link2]",)
     # its force is the spring's, where motions have been
-    lengths = np.linspace(0.5, 0.9, 5)
+    lengths = np.linspace(0.75, 0.95, 5)
     forces = [float(graft.net.along(x, np.zeros(()))) for x in lengths]
-    np.testing.assert_allclose(forces, -40.0 * (lengths - 0.4), atol=0.5)
+    np.testing.assert_allclose(forces, -20.0 * (lengths - 0.8), atol=0.3)
 
 
 @pytest.mark.slow

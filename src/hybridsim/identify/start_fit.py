@@ -84,7 +84,13 @@ def _step(D: Float[Array, "k s s"], d: Float[Array, "k s"], damping: Float[Array
     diagonal = damping + np.finfo(float).tiny
     unseen = np.einsum("kii->ki", D) <= 0.0
     matrix = D + (diagonal + unseen)[:, :, None] * np.eye(D.shape[-1])
-    return -np.linalg.solve(matrix, d[..., None])[..., 0]
+    try:
+        return -np.linalg.solve(matrix, d[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        # slopes so different in size that rounding leaves nothing of the damping: the same with a diagonal of ones
+        size = np.sqrt(np.einsum("kii->ki", matrix))
+        even = matrix / (size[:, :, None] * size[:, None, :]) + 1e-12 * np.eye(D.shape[-1])
+        return -np.linalg.solve(even, (d / size)[..., None])[..., 0] / size
 
 
 def _moved(objective: Objective, point: Point, pairs: Pairs, step: Float[Array, "k s"]) -> Point:
