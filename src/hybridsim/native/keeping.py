@@ -15,7 +15,7 @@ from hybridsim.native.partition import Outputs, slot_read
 
 COST = {
     "neg": 0, "part": 0, "div": 10, "sqrt": 12, "sin": 20, "cos": 20, "tan": 40, "asin": 30, "acos": 30, "atan": 30,
-    "atan2": 35, "exp": 20, "exp2": 20, "expm1": 30, "sinh": 30, "cosh": 30, "tanh": 30, "logistic": 30, "log": 25,
+    "atan2": 35, "exp": 20, "exp2": 20, "expm1": 30, "sinh": 30, "cosh": 30, "tanh": 25, "logistic": 30, "log": 25,
     "log1p": 30, "pow": 70, "erf": 60, "erfc": 60,
 }  # fmt: skip
 """What an operation costs, in additions; those not listed cost one."""

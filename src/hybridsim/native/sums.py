@@ -17,7 +17,7 @@ from hybridsim.native.graph import FLOAT, Graph
 LATENCY = {
     "const": 0, "input": 0, "neg": 0, "select": 2, "add": 3, "sub": 3, "mul": 3, "fma": 4, "div": 13, "sqrt": 20,
     "sin": 42, "cos": 42, "tan": 75, "asin": 60, "acos": 60, "atan": 49, "atan2": 51, "exp": 48, "exp2": 48,
-    "expm1": 49, "sinh": 56, "cosh": 56, "tanh": 66, "logistic": 68, "log": 42, "log1p": 49, "pow": 138,
+    "expm1": 49, "sinh": 56, "cosh": 56, "tanh": 58, "logistic": 68, "log": 42, "log1p": 49, "pow": 138,
 }  # fmt: skip
 """Rough waiting times in cycles; operations not listed take one."""
 _SUMS = ("add", "sub", "neg")
