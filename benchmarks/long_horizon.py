@@ -6,7 +6,7 @@
 
 Mechanisms miss something; networks learn it from angles of eight runs of one second, with 1 mrad of noise. What is
 compared is the angles of motions of ten seconds from starts that no fit has seen. All networks have one hidden layer of
-eight units, are given the same stages, and read the same quantities but for those that their structure has no use for.
+eight units and are given the same stages. Where forces depend on angles alone, there is a perceptron that knows.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Springs(eqx.Module):
 
 
 class System(NamedTuple):
-    """A mechanism, what it misses, and networks by their seeds: a perceptron, and one with a structure."""
+    """A mechanism, what it misses, and networks by their seeds: perceptrons, then one with a structure."""
 
     model: Model
     missing: Graft
@@ -70,10 +70,11 @@ class System(NamedTuple):
     """Largest angle at a start [rad]."""
 
 
-def perceptron(size: int, output_scale: float) -> Callable[[int], Graft]:
-    scale = [1.0] * size + [3.0] * size
+def perceptron(size: int, output_scale: float, *, moving: bool = True) -> Callable[[int], Graft]:
+    """One that reads angles and velocities, or angles alone."""
+    scale = [1.0] * size + [3.0] * size * moving
     made = {"hidden": (8,), "input_scale": scale, "output_scale": output_scale}
-    return lambda seed: Graft("joint.tau", STATE, MLP(2 * size, size, seed=seed, **made))
+    return lambda seed: Graft("joint.tau", STATE if moving else "joint.q", MLP(len(scale), size, seed=seed, **made))
 
 
 SYSTEMS = {
@@ -91,6 +92,7 @@ SYSTEMS = {
         Graft("joint.tau", "joint.q", Springs()),
         {
             "MLP": perceptron(2, 3.0),
+            "MLP of angles": perceptron(2, 3.0, moving=False),
             "Conservative": lambda seed: Graft(
                 "joint.tau", "joint.q", Conservative(2, hidden=(8,), seed=seed, potential_scale=3.0)
             ),
@@ -102,6 +104,7 @@ SYSTEMS = {
         between(0, 2, Spring),
         {
             "MLP": perceptron(3, 3.0),
+            "MLP of angles": perceptron(3, 3.0, moving=False),
             "InternalForce": lambda seed: between(0, 2, hidden=(8,), seed=seed, force_scale=10.0, distance_scale=0.5),
         },
         0.6,
@@ -161,7 +164,7 @@ def draw(file: Path, found: dict[str, dict]) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    colours = {"without a network": "#9aa5b1", "MLP": "#c9631f"}
+    colours = {"without a network": "#9aa5b1", "MLP": "#c9631f", "MLP of angles": "#e0a458"}
     figure, axes = plt.subplots(1, len(found), figsize=(4.2 * len(found), 3.4), sharey=True, layout="constrained")
     for axis, (name, by_kind) in zip(axes, found.items(), strict=True):
         for kind, errors in by_kind.items():

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hybridsim.identify.penalty import Sparsity as Sparsity
     from hybridsim.identify.problem import Problem as Problem
     from hybridsim.identify.problem import Stage as Stage
+    from hybridsim.identify.scales import scaled_to_data as scaled_to_data
     from hybridsim.identify.score import explained as explained
     from hybridsim.identify.score import predicted as predicted
     from hybridsim.identify.windows import Drive as Drive
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from hybridsim.project.blueprint_file import save_blueprint as save_blueprint
     from hybridsim.sim.audit import audit as audit
     from hybridsim.sim.export_c import export_c as export_c
+    from hybridsim.sim.export_network_c import export_network_c as export_network_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
     from hybridsim.sim.rollout import rollout as rollout
     from hybridsim.sim.rollout import simulate as simulate
@@ -125,6 +127,7 @@ _HOME = {
     "simulate": "sim.rollout",
     "Trajectory": "sim.rollout",
     "export_c": "sim.export_c",
+    "export_network_c": "sim.export_network_c",
     "Channel": "data.channel",
     "Recording": "data.recording",
     "load_recording": "data.load",
@@ -151,6 +154,7 @@ _HOME = {
     "ConeFriction": "taps.friction",
     "InternalForce": "taps.internal",
     "discover": "identify.discover",
+    "scaled_to_data": "identify.scales",
     "Sparsity": "identify.penalty",
     "audit": "sim.audit",
     "load_blueprint": "project.blueprint_file",
@@ -213,6 +217,7 @@ __all__ = [
     "explained",
     "export",
     "export_c",
+    "export_network_c",
     "fit",
     "forward_dynamics",
     "inverse_dynamics",
@@ -227,6 +232,7 @@ __all__ = [
     "predicted",
     "rollout",
     "save_blueprint",
+    "scaled_to_data",
     "simulate",
     "step",
     "with_floor",

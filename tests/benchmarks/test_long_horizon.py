@@ -3,14 +3,14 @@
 import pytest
 from benchmarks.long_horizon import SYSTEMS, TIMES, measured, summary
 
-BETTER = 2.0
+BETTER = 1.5
 """Times; the benchmark shows more, over more seeds."""
 
 
 def check(name: str, seeds: int) -> None:
     found = {kind: summary(errors)[str(TIMES)] for kind, errors in measured(name, seeds).items()}
-    plain, perceptron, structured = found.values()
-    assert structured < perceptron / BETTER and perceptron < plain
+    plain, *perceptrons, structured = found.values()
+    assert structured < min(perceptrons) / BETTER and min(perceptrons) < plain
 
 
 def test_damping():
