@@ -15,7 +15,7 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.lagrangian import Lagrangian
-from hybridsim.taps.passive import FIRST, Conservative, Dissipative, PortHamiltonian
+from hybridsim.taps.passive import FIRST, NONE_AT_ALL, Conservative, Dissipative, PortHamiltonian, not_negative
 from support.some_networks import Weights, shaken
 
 N = 3
@@ -128,3 +128,13 @@ def test_fresh_ones_change_next_to_nothing_but_have_slopes():
         assert np.abs(np.asarray(net(inputs))).max() <= 2.0 * FIRST
         gradient = eqx.filter_grad(lambda net, inputs=inputs: jnp.sum(net(inputs)))(net)
         assert max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(gradient)) > 1e-5
+
+
+@given(x=st.floats(-1e15, 1e15))
+def test_what_must_not_be_negative_is_not_whatever_is_rounded(x):
+    for first in (FIRST, np.sqrt(FIRST)):
+        found = float(not_negative(np.asarray(x), first))
+        assert max(x, 0.0) <= found <= max(x, 0.0) + first
+    assert float(not_negative(np.zeros(()))) == FIRST
+    assert float(jax.grad(not_negative)(jnp.zeros(()))) == 0.5
+    assert float(not_negative(np.asarray(NONE_AT_ALL))) == 0.0

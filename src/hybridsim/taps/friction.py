@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation
-from hybridsim.taps.passive import FIRST_SHIFT, NONE_AT_ALL
+from hybridsim.taps.passive import NONE_AT_ALL, not_negative
 
 
 class JointFriction(eqx.Module):
@@ -81,10 +81,7 @@ class JointFriction(eqx.Module):
         square = jnp.square(v / self.speed_scale)
         strength = self.net(jnp.concatenate([context, square / (1.0 + square)]))
         return (
-            -self.friction_scale
-            * jax.nn.softplus(strength + FIRST_SHIFT)
-            * v
-            / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
+            -self.friction_scale * not_negative(strength) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
         )
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":

@@ -18,17 +18,17 @@ from hybridsim.core.numerics import cross, unit
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.spatial.rotation import matrix_exp
 from hybridsim.taps.networks import MLP, Activation
-from hybridsim.taps.passive import FIRST_SHIFT, NONE_AT_ALL
+from hybridsim.taps.passive import NONE_AT_ALL, not_negative
 
 
 class InternalForce(eqx.Module):
     """From poses and twists of two bodies to a wrench on each, at their origins and in their frames.
 
-    The force along the line is −∂V/∂d − softplus(c(d)) ḋ with a potential V and a damping of the distance d.
+    The force along the line is −∂V/∂d − c(d) ḋ with a potential V and a damping c ≥ 0 of the distance d.
     """
 
     net: MLP
-    """From the distance to the potential and to the damping before its softplus."""
+    """From the distance to the potential and to the damping, which is then made not negative."""
     first_point: Float[AnyArray, " 3"]
     second_point: Float[AnyArray, " 3"]
     """Points of the bodies between which the force acts, in their frames [m]."""
@@ -88,7 +88,7 @@ class InternalForce(eqx.Module):
 
     def along(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
         """Force that drives the points apart, of their distance and its rate [N]."""
-        damping = jax.nn.softplus(self.net(length[None] / self.distance_scale)[1] + FIRST_SHIFT)
+        damping = not_negative(self.net(length[None] / self.distance_scale)[1])
         return -jax.grad(self.potential)(length) - self.damping_scale * damping * rate
 
     def potential(self, length: Float[AnyArray, ""]) -> Float[Array, ""]:

@@ -23,10 +23,8 @@ from hybridsim.taps.networks import MLP, Activation, Constant
 
 FIRST = 1e-3
 """Damping or friction of a fresh network, by its scale."""
-FIRST_SHIFT = float(np.log(np.expm1(FIRST)))
-"""Where softplus has that value."""
-NONE_AT_ALL = -800.0
-"""Where softplus is zero, to the last bit."""
+NONE_AT_ALL = -1e12
+"""Of which `not_negative` makes zero, to the last bit."""
 
 
 class Dissipative(eqx.Module):
@@ -197,10 +195,18 @@ class PortHamiltonian(eqx.Module):
         return L - L.T
 
 
+def not_negative(x: Float[AnyArray, "..."], first: float = FIRST) -> Float[Array, "..."]:
+    """(x + √(x² + 4 first²))/2: about x or zero, whichever is larger, and `first` where x is zero.
+
+    A softplus that is as small has a slope as small, and sends a Gauss–Newton step far beyond its aim; this has a slope
+    of one half.
+    """
+    return 0.5 * (x + jnp.sqrt(jnp.square(x) + 4.0 * first**2))
+
+
 def lower_triangle(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n n"]:
     """A lower triangle L with a positive diagonal, such that L Lᵀ is small where all entries are zero."""
-    shift = float(np.log(np.expm1(np.sqrt(FIRST))))
-    return _rows(entries[size:], size, jax.nn.softplus(entries[:size] + shift))
+    return _rows(entries[size:], size, not_negative(entries[:size], np.sqrt(FIRST)))
 
 
 def no_triangle(size: int) -> Float[np.ndarray, " k"]:
