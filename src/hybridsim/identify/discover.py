@@ -12,6 +12,7 @@ selection, Meinshausen & Bühlmann 2010).
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -140,119 +141,121 @@ def discover(
         if known and seed in known:
             chosen.append(known[seed])
             continue
-        one = _one_seed(problem, stage, warm_up, seed, columns, plain, tell)
+        start = fresh_networks(problem, seed)
+        say = partial(_said, tell, seed)
+        one = _Search(problem, stage, warm_up, columns, plain, start, say).chosen(seed)
         names = ", ".join(str(column) for column in sorted(one.best.support)) or "nothing"
-        tell(f"seed {seed}: {names}; error {one.best.error:.3g} of the noise, {plain:.3g} without networks")
+        say(f"{names}; error {one.best.error:.3g} of the noise, {plain:.3g} without networks")
         chosen.append(one)
         keep(one)
     return Discovery(problem, columns, plain, tuple(chosen))
 
 
-def _one_seed(
-    problem: Problem,
-    stage: Stage,
-    warm_up: Sequence[Stage],
-    seed: int,
-    columns: tuple[Column, ...],
-    plain: float,
-    tell: Callable[[str], None],
-) -> Chosen:
-    start = fresh_networks(problem, seed)
-    everything = frozenset(columns)
-    theta = fit(problem.with_space(problem.space.started(start)), [*warm_up, stage]).theta
-    dense = _judged(problem, stage, [(everything, theta)])[0]
-    tell(f"seed {seed}: all {len(columns)} inputs, error {dense.error:.3g} of the noise")
-    path = _path(problem, stage, columns, dense, plain, tell=lambda words: tell(f"seed {seed}: {words}"))
-    fitted = [(support, _refitted(problem, [stage], columns, support, theta)) for support, theta in path]
-    candidates = _judged(problem, stage, fitted)
-    limit = _limit(problem, [dense, *candidates])
-    best = min((c for c in (dense, *candidates) if c.error <= limit), key=lambda c: (len(c.support), c.error))
-    best = _reduced(problem, stage, columns, best, limit)
-    # once more from the beginning: what many inputs have led to may be a bad start for few
-    again = _refitted(problem, [*warm_up, stage], columns, best.support, start)
-    best = min(best, *_judged(problem, stage, [(best.support, again)]), key=lambda c: c.error)
-    return Chosen(seed, dense, tuple(candidates), best)
+@dataclass(frozen=True)
+class _Search:
+    """What one seed is led through."""
 
+    problem: Problem
+    stage: Stage
+    warm_up: Sequence[Stage]
+    columns: tuple[Column, ...]
+    plain: float
+    start: Float[Array, " n"]
+    """θ with fresh networks."""
+    tell: Callable[[str], None]
 
-def _path(
-    problem: Problem,
-    stage: Stage,
-    columns: tuple[Column, ...],
-    dense: Candidate,
-    plain: float,
-    tell: Callable[[str], None],
-) -> list[tuple[Support, Array]]:
-    """Sets of inputs that a growing penalty leads through, each with the last θ that it was seen with.
+    def chosen(self, seed: int) -> Chosen:
+        """The smallest set of inputs that is as good as any."""
+        everything = frozenset(self.columns)
+        theta = fit(self.problem.with_space(self.problem.space.started(self.start)), [*self.warm_up, self.stage]).theta
+        dense = self.judged(everything, theta)
+        self.tell(f"all {len(self.columns)} inputs, error {dense.error:.3g} of the noise")
+        path = [
+            self.judged(support, self.refitted([self.stage], support, theta))
+            for support, theta in self.path(dense).items()
+        ]
+        limit = _limit(self.problem, [dense, *path])
+        best = min((c for c in (dense, *path) if c.error <= limit), key=lambda c: (len(c.support), c.error))
+        best = self.reduced(best, limit)
+        return Chosen(seed, dense, tuple(path), min(best, self.anew(best.support), key=lambda c: c.error))
 
-    All inputs cost the same as long as they are as large as the fit with all of them has made them.
-    """
-    sizes = {c: max(float(np.linalg.norm(dense.theta[list(c.entries)])), np.finfo(float).tiny) for c in columns}
-    samples = sum(len(run.series[name].t) for run in problem.train for name in problem.measured.noise)
-    cost, growth = FIRST_COST * plain**2 * samples, GROWTH
-    solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
-    theta, support = dense.theta, dense.support
-    found: dict[Support, Array] = {}
-    while cost <= plain**2 * samples:
-        sparsity = Sparsity(
-            groups=tuple((c.entries, cost / sizes[c]) for c in columns), upper_layers=cost / max(sizes.values())
-        )
-        tried = _fitted(problem, problem.space.started(theta), [replace(stage, sparsity=sparsity, solver=solver)])
-        left = frozenset(column for column in columns if np.any(tried[list(column.entries)]))
-        gone = len(support) - len(left)
-        if gone > max(1, len(support) // 2) and growth > LEAST_GROWTH:
-            growth = np.sqrt(growth)
-            cost /= growth
-            continue
-        if _errors(problem, stage, [tried])[0] > 2.0 * plain:
-            break  # where a mechanism is too stiff for its time step, costs lead nowhere
-        theta, support, found[left] = tried, left, tried
-        tell(f"inputs cost {cost:.3g}, {len(left)} are left")
-        if not left:
-            break
-        growth = min(growth * growth, GROWTH)
-        cost *= growth
-    return sorted(found.items(), key=lambda pair: -len(pair[0]))
+    def path(self, dense: Candidate) -> dict[Support, Array]:
+        """Sets of inputs that a growing penalty leads through, each with the last θ that it was seen with.
 
-
-def _refitted(
-    problem: Problem, stages: Sequence[Stage], columns: tuple[Column, ...], support: Support, theta: Array
-) -> Array:
-    """Fit without a penalty, with all other inputs left out."""
-    space = _space_of(problem, columns, support, theta)
-    return _fitted(problem, space, stages) if support else space.start
-
-
-def _fitted(problem: Problem, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
-    """θ of a fit; where motions diverge from the start, the start, which is judged like any other."""
-    try:
-        return fit(problem.with_space(space), stages).theta
-    except DivergedError:
-        return space.start
-
-
-def _space_of(problem: Problem, columns: tuple[Column, ...], support: Support, theta: Array) -> ParameterSpace:
-    """Numbers of which those of other inputs are held where they do nothing."""
-    left_out = [entry for c in columns if c not in support and c.column != WHOLE for entry in c.entries]
-    space = problem.space.started(theta).held(left_out, 0.0)
-    gone = {c.graft for c in columns} - {c.graft for c in support}
-    entries = [k for k, name in enumerate(space.labels) if _graft_of(name) in gone]
-    return space.held(entries, _silent(problem)[entries])
-
-
-def _reduced(problem: Problem, stage: Stage, columns: tuple[Column, ...], best: Candidate, limit: float) -> Candidate:
-    """Leave out input after input, as long as that makes nothing worse; first those that are missed least."""
-    while best.support:
-        smaller = [best.support - {column} for column in sorted(best.support)]
-        without = [_space_of(problem, columns, support, best.theta).start for support in smaller]
-        order = np.argsort(_errors(problem, stage, without), kind="stable")
-        for support in (smaller[k] for k in order):
-            found = _judged(problem, stage, [(support, _refitted(problem, [stage], columns, support, best.theta))])[0]
-            if found.error <= limit:
+        All inputs cost the same as long as they are as large as the fit with all of them has made them.
+        """
+        sizes = {
+            c: max(float(np.linalg.norm(dense.theta[list(c.entries)])), np.finfo(float).tiny) for c in self.columns
+        }
+        runs, channels = self.problem.train, self.problem.measured.noise
+        most = self.plain**2 * sum(len(run.series[name].t) for run in runs for name in channels)
+        cost, growth = FIRST_COST * most, GROWTH
+        solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
+        theta, support = dense.theta, dense.support
+        found: dict[Support, Array] = {}
+        while cost <= most:
+            groups = tuple((c.entries, cost / sizes[c]) for c in self.columns)
+            sparsity = Sparsity(groups=groups, upper_layers=cost / max(sizes.values()))
+            stage = replace(self.stage, sparsity=sparsity, solver=solver)
+            tried = self.fitted(self.problem.space.started(theta), [stage])
+            left = frozenset(column for column in self.columns if np.any(tried[list(column.entries)]))
+            if len(support) - len(left) > max(1, len(support) // 2) and growth > LEAST_GROWTH:
+                growth = np.sqrt(growth)
+                cost /= growth
+                continue
+            if _errors(self.problem, self.stage, [tried])[0] > 2.0 * self.plain:
+                break  # where a mechanism is too stiff for its time step, costs lead nowhere
+            theta, support, found[left] = tried, left, tried
+            self.tell(f"inputs cost {cost:.3g}, {len(left)} are left")
+            if not left:
                 break
-        else:
-            return best
-        best = found
-    return best
+            growth = min(growth * growth, GROWTH)
+            cost *= growth
+        return found
+
+    def reduced(self, best: Candidate, limit: float) -> Candidate:
+        """Leave out input after input, as long as that makes nothing worse; first those that are missed least."""
+        while best.support:
+            smaller = [best.support - {column} for column in sorted(best.support)]
+            without = [self.space_of(support, best.theta).start for support in smaller]
+            order = np.argsort(_errors(self.problem, self.stage, without), kind="stable")
+            for support in (smaller[k] for k in order):
+                found = self.judged(support, self.refitted([self.stage], support, best.theta))
+                found = found if found.error <= limit else self.anew(support)
+                if found.error <= limit:
+                    break
+            else:
+                return best
+            best = found
+        return best
+
+    def anew(self, support: Support) -> Candidate:
+        """A set of inputs fitted from the beginning: what many inputs have led to may be a bad start for few."""
+        return self.judged(support, self.refitted([*self.warm_up, self.stage], support, self.start))
+
+    def refitted(self, stages: Sequence[Stage], support: Support, theta: Array) -> Array:
+        """θ of a fit without a penalty, with all other inputs left out."""
+        space = self.space_of(support, theta)
+        return self.fitted(space, stages) if support else space.start
+
+    def fitted(self, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
+        """θ of a fit; where motions diverge from the start, the start, which is judged like any other."""
+        try:
+            return fit(self.problem.with_space(space), stages).theta
+        except DivergedError:
+            return space.start
+
+    def space_of(self, support: Support, theta: Array) -> ParameterSpace:
+        """Numbers of which those of other inputs are held where they do nothing."""
+        left_out = [entry for c in self.columns if c not in support and c.column != WHOLE for entry in c.entries]
+        space = self.problem.space.started(theta).held(left_out, 0.0)
+        gone = {c.graft for c in self.columns} - {c.graft for c in support}
+        entries = [k for k, name in enumerate(space.labels) if _graft_of(name) in gone]
+        return space.held(entries, _silent(self.problem)[entries])
+
+    def judged(self, support: Support, theta: Array) -> Candidate:
+        """A set of inputs with its error."""
+        return Candidate(support, theta, _errors(self.problem, self.stage, [theta])[0])
 
 
 def _limit(problem: Problem, candidates: list[Candidate]) -> float:
@@ -262,15 +265,8 @@ def _limit(problem: Problem, candidates: list[Candidate]) -> float:
     return float(np.sqrt(best**2 * (1.0 + SURE * np.sqrt(2.0 / samples)) + NEGLIGIBLE**2))
 
 
-def _judged(problem: Problem, stage: Stage, fitted: list[tuple[Support, Array]]) -> list[Candidate]:
-    errors = _errors(problem, stage, [theta for _, theta in fitted])
-    return [Candidate(support, theta, error) for (support, theta), error in zip(fitted, errors, strict=True)]
-
-
 def _errors(problem: Problem, stage: Stage, thetas: Sequence[Array]) -> list[float]:
     """Root mean square error on held-out runs, in standard deviations of the noise."""
-    if not len(thetas):
-        return []
     found = explained(problem, np.stack(thetas), problem.held_out, stage.window, run_in=stage.run_in).errors
     return [float(np.sqrt(np.mean(np.square(np.where(np.isfinite(e), e, np.inf))))) for e in found]
 
@@ -290,6 +286,10 @@ def _with_networks(problem: Problem, nets: list) -> Array:
     """θ with other numbers of networks than at the start."""
     other = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
     return np.where(problem.space.is_weight, problem.space.theta_of(other), problem.space.start)
+
+
+def _said(tell: Callable[[str], None], seed: int, words: str) -> None:
+    tell(f"seed {seed}: {words}")
 
 
 def _graft_of(name: str) -> int | None:
