@@ -17,7 +17,7 @@ def shaken(net, weights):
 
     def other(path, leaf):
         name = str(getattr(path[-1], "name", ""))
-        if not eqx.is_array_like(leaf) or not np.ndim(leaf) or name.endswith(("_scale", "_shift", "_point")):
+        if not eqx.is_array_like(leaf) or name.endswith(("_scale", "_shift", "_point")):
             return leaf
         return size * rng.normal(size=np.shape(leaf))
 

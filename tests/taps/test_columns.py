@@ -101,7 +101,7 @@ SILENT = {
 @pytest.mark.parametrize("kind", SILENT)
 def test_silenced_networks_do_nothing_at_all(kind):
     net, inputs = SILENT[kind]
-    net = shaken(net, (3, 1.0)) if kind != "RodDrag" else net
+    net = shaken(net, (3, 1.0))
     x = np.random.default_rng(0).normal(size=inputs)
     assert np.asarray(net(x)).any()
     assert not np.asarray(silenced(Graft("joint.tau", "joint.q", net))(x)).any()

@@ -93,7 +93,7 @@ def table_of(net: Any) -> tables.Kind | None:
     if isinstance(net, MLP) and net.input_bias is not None:
         told["input_bias"] = True
     if isinstance(net, RodDrag):
-        told |= {name: tuple(np.asarray(getattr(net, name)).tolist()) for name in ("start", "end")}
+        told |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
     return found.model_validate(told)
 
 

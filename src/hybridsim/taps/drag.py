@@ -3,8 +3,8 @@
     Graft("body.external_force[arm]", "body.twist[arm]", RodDrag((0, 0, 0), (0, 0, -0.3), quadratic=0.02))
 
 Every piece of the rod is held back across its axis, by linear + quadratic · speed, per length. A force along the rod is
-left out, being far smaller. With coefficients that are not negative it never adds energy: each piece's force is against
-its own velocity.
+left out, being far smaller. It never adds energy: each piece's force is against its own velocity, and a coefficient
+that is negative counts as zero.
 """
 
 import equinox as eqx
@@ -25,32 +25,37 @@ hundredth where the rod turns about a point within it, and exactly elsewhere."""
 class RodDrag(eqx.Module):
     """From the twist of a body to the wrench of the drag of a rod that is fixed to it, both in the body's frame."""
 
-    start: Float[AnyArray, " 3"]
-    end: Float[AnyArray, " 3"]
-    """Ends of the rod in the body's frame [m]."""
+    start_point: Float[AnyArray, " 3"]
+    end_point: Float[AnyArray, " 3"]
+    """Ends of the rod in the body's frame [m]; no part of what is learned."""
     linear: Float[AnyArray, ""]
     """Force per length and speed [N·s/m²]."""
     quadratic: Float[AnyArray, ""]
     """Force per length and squared speed [N·s²/m³]: half the density times the width times the drag coefficient."""
 
     def __init__(self, start: Numbers, end: Numbers, *, quadratic: float = 0.0, linear: float = 0.0):
-        self.start, self.end = (np.array(x, dtype=float) for x in (start, end))
-        if self.start.shape != (3,) or self.end.shape != (3,) or not np.any(self.start != self.end):
+        self.start_point, self.end_point = (np.array(x, dtype=float) for x in (start, end))
+        if (
+            self.start_point.shape != (3,)
+            or self.end_point.shape != (3,)
+            or not np.any(self.start_point != self.end_point)
+        ):
             raise TapError(f"a rod has two different ends of three numbers each, not {start!r} and {end!r}")
         self.linear, self.quadratic = np.asarray(linear, dtype=float), np.asarray(quadratic, dtype=float)
 
     def __call__(self, twist: Float[AnyArray, " 6"]) -> Float[Array, " 6"]:
         """Torque about the body's origin and force [N·m, N]."""
-        along = jnp.asarray(self.end) - self.start
+        along = jnp.asarray(self.end_point) - self.start_point
         length = jnp.sqrt(along @ along)
         axis = along / length
         omega, v = twist[:3], twist[3:]
+        linear, quadratic = jnp.maximum(self.linear, 0.0), jnp.maximum(self.quadratic, 0.0)
 
         def piece(x, weight):
-            p = self.start + 0.5 * (1.0 + x) * along
+            p = self.start_point + 0.5 * (1.0 + x) * along
             moving = v + cross(omega, p)
             across = moving - (moving @ axis) * axis
-            force = -0.5 * length * weight * (self.linear + self.quadratic * safe_norm(across)) * across
+            force = -0.5 * length * weight * (linear + quadratic * safe_norm(across)) * across
             return jnp.concatenate([cross(p, force), force])
 
         return jax.vmap(piece)(POINTS, WEIGHTS).sum(axis=0)

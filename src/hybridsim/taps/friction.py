@@ -103,8 +103,8 @@ class ConeFriction(eqx.Module):
 
     net: MLP
     """From the squared speed and the context to the share σ of the cone that is used."""
-    friction: Float[AnyArray, ""]
-    """Coefficient μ: half the angle of the cone as a slope."""
+    cone_scale: Float[AnyArray, ""]
+    """Coefficient μ: half the angle of the cone as a slope; not learned, as only its product with σ shows."""
     width_scale: Float[AnyArray, ""]
     """Slip w at which friction has 0.7 of its strength [m/s]; not learned, either."""
     speed_scale: Float[AnyArray, ""]
@@ -134,7 +134,7 @@ class ConeFriction(eqx.Module):
             input_shift=np.insert(shift, 0, 0.0),
             input_scale=np.insert(divisor, 0, 1.0),
         )
-        self.friction, self.width_scale, self.speed_scale = (
+        self.cone_scale, self.width_scale, self.speed_scale = (
             np.asarray(x, dtype=float) for x in (friction, width, speed_scale)
         )
 
@@ -144,7 +144,7 @@ class ConeFriction(eqx.Module):
         square = slip @ slip
         reach = square / jnp.square(self.speed_scale)
         share = jax.nn.sigmoid(self.net(jnp.concatenate([(reach / (1.0 + reach))[None], context])))[0]
-        return -jnp.abs(self.friction) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+        return -jnp.abs(self.cone_scale) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
         """The same for a normal force, two slip velocities and a context of this mean and standard deviation."""

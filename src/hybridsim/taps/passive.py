@@ -2,7 +2,7 @@
 
     Graft("joint.tau", ["joint.q", "joint.qd"], Dissipative(2, 2))          −D(q) q̇, D ⪰ 0: never adds energy
     Graft("joint.tau", ["joint.q"], Conservative(2))                        −∂V/∂q: gives back all that it takes
-    Graft("joint.tau", ["joint.q", "joint.qd", "actuator.command"], PortHamiltonian(2, 2, ports=2))
+    Graft("joint.tau", ["joint.q", "joint.qd", "actuator.command"], PortHamiltonian(2, ports=2))
                                                                             (J − D) q̇ − ∂V/∂q + G u
 
 Velocities are those of the joints whose torques come out, in the same order; coordinates are of the kind whose rate is
@@ -139,8 +139,8 @@ class PortHamiltonian(eqx.Module):
 
     dissipative: Dissipative
     conservative: Conservative
-    gyroscopic: MLP
-    """From coordinates to the entries of J below its diagonal."""
+    gyroscopic: MLP | None
+    """From coordinates to the entries of J below its diagonal; none for a single joint."""
     port: MLP | None
     """From coordinates to the entries of G; none where there is no port."""
     size: int = eqx.field(static=True)
@@ -164,7 +164,7 @@ class PortHamiltonian(eqx.Module):
         self.dissipative = Dissipative(size, size, seed=seed, damping_scale=damping_scale, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)
         pairs = size * (size - 1) // 2
-        self.gyroscopic = MLP(size, max(pairs, 1), seed=seed + 2, output_scale=damping_scale, **shape)
+        self.gyroscopic = MLP(size, pairs, seed=seed + 2, output_scale=damping_scale, **shape) if pairs else None
         self.port = MLP(size, size * ports, seed=seed + 3, **shape) if ports else None
         self.size, self.ports = size, ports
 
@@ -172,7 +172,8 @@ class PortHamiltonian(eqx.Module):
         """Torques."""
         n = self.size
         q, v, u = x[:n], x[n : 2 * n], x[2 * n :]
-        torque = self.conservative(q) + self.dissipative(x[: 2 * n]) + self.interconnection(q) @ v
+        torque = self.conservative(q) + self.dissipative(x[: 2 * n])
+        torque = torque if self.gyroscopic is None else torque + self.interconnection(q) @ v
         return torque if self.port is None else torque + self.port(q).reshape(n, self.ports) @ u
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
@@ -187,10 +188,16 @@ class PortHamiltonian(eqx.Module):
         return eqx.tree_at(PortHamiltonian._parts, self, [part.silenced() for part in self._parts()])
 
     def _parts(self) -> list:
-        return [self.dissipative, self.conservative, self.gyroscopic, *([] if self.port is None else [self.port])]
+        return [
+            self.dissipative,
+            self.conservative,
+            *(part for part in (self.gyroscopic, self.port) if part is not None),
+        ]
 
     def interconnection(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
         """J, antisymmetric."""
+        if self.gyroscopic is None:
+            return jnp.zeros((1, 1))
         L = _rows(self.gyroscopic(q), self.size, jnp.zeros(self.size))
         return L - L.T
 
