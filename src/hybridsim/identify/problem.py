@@ -118,6 +118,7 @@ class Problem:
         self._check_starts(stage)
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
+        run_in = max(stage.run_in, self._look_back(stage))
         longest = max(end - begin for begin, end in (span(run, self.measured) for run in runs))
         cut = windows(
             runs,
@@ -125,8 +126,8 @@ class Problem:
             sim.model.actuator.names,
             dt=dt,
             length=longest + dt if stage.window is None else max(stage.window, dt),
-            stride=stage.window - stage.run_in if stage.stride is None and stage.window else stage.stride,
-            lead=max(self._longest_delay(), stage.run_in),
+            stride=stage.window - run_in if stage.stride is None and stage.window and not stage.ties else stage.stride,
+            lead=max(self._longest_delay(), run_in),
             at_start=stage.starts != "measured",
         )
         simulated = self.simulated(with_states=stage.ties is not None)
@@ -164,6 +165,18 @@ class Problem:
     def layout(self, runs: Sequence[Recording] | None = None) -> Layout:
         """θ of the runs for training, or of others."""
         return Layout(self.space, [run.run for run in (self.train if runs is None else runs)])
+
+    def _look_back(self, stage: Stage) -> float:
+        """Time at the beginning of a window of which networks do not know what came before [s]."""
+        reads = [read for graft in self.setup.sim.bound_blueprint().grafts for read in graft.inputs]
+        steps = max((read.past for read in reads), default=0)
+        back = steps * float(self.setup.sim.dt)
+        if steps and stage.window is not None and stage.window <= back:
+            raise HybridsimError(
+                f"networks look back {back:g} s, so that windows of {stage.window:g} s tell nothing of what they do; "
+                "make them longer"
+            )
+        return back
 
     def _longest_delay(self) -> float:
         """The longest delay that a sensor may have [s]."""

@@ -38,7 +38,9 @@ class Sizes(NamedTuple):
 def sizes_in_data(problem: Problem) -> tuple[Sizes, ...]:
     """What the recordings for training say of the inputs and outputs of every graft."""
     sim = problem.setup.sim
-    objective, guess = problem.objective(Stage(window=10.0 * float(sim.dt)))
+    dt, grafts = float(sim.dt), sim.bound_blueprint().grafts
+    back = max((read.past for graft in grafts for read in graft.inputs), default=0)
+    objective, guess = problem.objective(Stage(window=(10 + back) * dt, stride=10 * dt))
     windows = objective.windows
     which = np.unique(np.linspace(0, windows.count - 1, min(windows.count, STATES)).round().astype(int))
     inputs = jax.tree.map(lambda x: np.asarray(x)[which, 0], windows.inputs)
