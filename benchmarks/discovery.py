@@ -20,11 +20,12 @@ from benchmarks.discovery_cases import CASES, NOISE
 from benchmarks.report import console
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.words import advice
-from hybridsim.identify.discover import Discovery, discover, fresh_networks
+from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.fit import fit
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.support_search import fresh_networks
 from hybridsim.viz.weights_picture import weights_picture
 
 PAPERS_STEPS = 15

@@ -104,14 +104,14 @@ def test_silenced_networks_do_nothing_at_all(kind):
     net = shaken(net, (3, 1.0))
     x = np.random.default_rng(0).normal(size=inputs)
     assert np.asarray(net(x)).any()
-    assert not np.asarray(silenced(Graft("joint.tau", "joint.q", net))(x)).any()
+    assert not np.asarray(silenced(Graft("joint.tau", "joint.q", net), inputs)(x)).any()
 
 
 def test_a_silenced_lagrangian_leaves_accelerations_as_they_are():
     rng = np.random.default_rng(0)
     net = shaken(Lagrangian(2, hidden=(3,)), (3, 1.0))
     x = np.concatenate([rng.normal(size=6), np.array([2.0, 0.3, 0.3, 1.0])])
-    quiet = silenced(Graft("joint.qdd", "joint.q", net, mode="replace"))
+    quiet = silenced(Graft("joint.qdd", "joint.q", net, mode="replace"), 10)
     np.testing.assert_allclose(quiet(x), x[4:6], rtol=1e-14)
 
 

@@ -75,7 +75,7 @@ def discover(
         return 0
     rows = [(name, f"{share:.0%}") for name, share in facts["inputs"].items() if share > 0.0]
     print_table(("input → output", "chosen"), rows or [("nothing", "–")], right=("chosen",))
-    never = sum(share == 0.0 for share in facts["inputs"].values())
+    never = sum(share == 0.0 and not name.startswith("a constant") for name, share in facts["inputs"].items())
     say(f"{counted(never, 'other input')} never chosen, in {counted(len(facts['seeds']), 'seed')}")
     say(
         f"error on held-out runs, in standard deviations of the noise: {facts['error_without_networks']:.3g} without "

@@ -95,6 +95,12 @@ class Problem:
         found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states
         return found
 
+    def with_train(self, runs: Sequence[Recording]) -> "Problem":
+        """The same fit to other runs; what is compiled is shared."""
+        found = replace(self, train=tuple(runs))
+        found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states
+        return found
+
     def simulated(self, *, with_states: bool = False) -> Simulated:
         """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""
         return self._with_states if with_states else self._readings_alone

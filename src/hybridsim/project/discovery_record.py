@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.discover import Candidate, Chosen, Discovery
+from hybridsim.identify.discover import Discovery
+from hybridsim.identify.support_search import Candidate, Chosen
 from hybridsim.project.blueprint_file import save_blueprint
 from hybridsim.project.manifest import changed, manifest
 from hybridsim.project.task import Task
@@ -79,8 +80,8 @@ class DiscoveryRecord:
         facts = {
             "name": self.task.name,
             "error_without_networks": found.plain,
-            "error": found.best.best.error,
-            "error_with_all_inputs": found.best.dense.error,
+            "error": found.settled.error,
+            "error_with_all_inputs": found.dense.error,
             "support": sorted(str(column) for column in found.support),
             "inputs": {str(column): share for column, share in found.frequency.items()},
             "sites": {", ".join(outputs): share for outputs, share in found.sites.items()},

@@ -19,8 +19,8 @@ _FIRST_LAYER = re.compile(r"^graft\[(\d+)\]\.weights\[0\]\[\d+,(\d+)\]$")
 _GRAFT = re.compile(r"^graft\[(\d+)\](.*)$")
 _LAYER = re.compile(r"^(.*)\.(?:weights|biases)\[(\d+)\]\[[\d,]+\]$")
 
-WHOLE = -1
-"""In place of the number of an input: all of them."""
+WHOLE, CONSTANT = -1, -2
+"""In place of the number of an input: all of them, or none, where a perceptron is nothing but a constant."""
 
 
 @dataclass(frozen=True, order=True)
@@ -30,7 +30,7 @@ class Column:
     graft: int
     """Number of the graft."""
     column: int
-    """Number of the input, or `WHOLE`."""
+    """Number of the input, `WHOLE`, or `CONSTANT`."""
     address: str
     """What is read: a scalar, or of a network per element one of each row; for a whole network, its kind too."""
     outputs: tuple[str, ...]
@@ -44,6 +44,8 @@ class Column:
 
 def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
     """Inputs of all perceptrons whose first layers are free, and all other networks with free numbers as a whole.
+
+    A perceptron whose last biases are free may be a constant, if it has no input.
 
     Args:
         blueprint: bound to a model.
@@ -62,7 +64,11 @@ def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column
             if (number, column) in inputs
         ]
         columns += own
-        if not own and (entries := _last_layers(number, labels)):
+        entries = _last_layers(number, labels)
+        if own:
+            biases = tuple(k for k in entries if ".biases[" in labels[k])
+            columns += [Column(number, CONSTANT, "a constant", outputs, biases)] if biases else []
+        elif entries:
             reads = ", ".join(read.address for read in graft.inputs)
             columns.append(Column(number, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
     return tuple(columns)
@@ -105,8 +111,8 @@ def reseeded(net: Any, seed: int) -> Any:
     )
 
 
-def silenced(graft: Graft) -> Any:
-    """The network of a graft, of the same form, but such that it is as if there were none.
+def silenced(graft: Graft, inputs: int) -> Any:
+    """The network of a graft that reads so many numbers, of the same form, but such that it is as if there were none.
 
     Raises:
         TapError: there is no such network.
@@ -116,27 +122,44 @@ def silenced(graft: Graft) -> Any:
             f"{', '.join(graft.outputs)}: a network that replaces a quantity cannot be tried without; "
             'use mode "add" or "scale"'
         )
-    own = getattr(graft.net, "silenced", None)
-    return own() if own is not None else jax.tree.map(np.zeros_like, graft.net)
+    net: Any = graft.net
+    if hasattr(net, "silenced"):
+        return net.silenced()
+    quiet: Any = jax.tree.map(lambda x: np.zeros_like(x) if hasattr(x, "dtype") else x, graft.net)
+    with jax.enable_x64(True):
+        told = np.asarray(quiet(np.random.default_rng(0).normal(size=inputs)))
+    if told.any():
+        raise TapError(
+            f"{', '.join(graft.outputs)}: {type(graft.net).__name__} does something even if all its numbers are zero; "
+            "give it a method silenced() that returns one of the same form that does nothing"
+        )
+    return quiet
 
 
-def pruned(blueprint: Blueprint, bound: BoundBlueprint, left_out: Collection[tuple[int, int]]) -> Blueprint:
+def pruned(
+    blueprint: Blueprint,
+    bound: BoundBlueprint,
+    left_out: Collection[tuple[int, int]],
+    constants: Collection[int] = (),
+) -> Blueprint:
     """A blueprint whose networks do without some inputs; those that do without all are left out.
 
     Args:
         blueprint: whose networks are perceptrons wherever single inputs are left out.
         bound: the same, bound to its model.
         left_out: numbers of grafts and inputs, or of grafts and `WHOLE`.
+        constants: numbers of grafts that are a constant if they do without all inputs.
     """
     grafts = []
     for number, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
         addresses = input_addresses(resolved)
         own = [column for column in range(len(addresses)) if (number, column) not in left_out]
-        if not own or (number, WHOLE) in left_out:
+        if (not own and number not in constants) or (number, WHOLE) in left_out:
             continue
         if not isinstance(graft.net, MLP) or len(own) == len(addresses):
             grafts.append(graft)
         else:
-            reads = [addresses[column] for column in own]
-            grafts.append(Graft(graft.outputs, reads, graft.net.reading(own), mode=graft.mode, per=graft.per))
+            reads = [addresses[column] for column in own or (0,)]
+            net = graft.net.reading(own) if own else graft.net.constant()
+            grafts.append(Graft(graft.outputs, reads, net, mode=graft.mode, per=graft.per))
     return Blueprint(*grafts, inputs=dict(blueprint.inputs))

@@ -135,6 +135,13 @@ class MLP(eqx.Module):
         *hidden, last = (np.zeros_like(b) for b in self.biases)
         return eqx.tree_at(lambda net: (net.weights, net.biases), self, (weights, (*hidden, last + np.asarray(bias))))
 
+    def constant(self) -> "MLP":
+        """What is left of the network if no input has any weight, as a layer that reads one number in vain."""
+        blind = eqx.tree_at(lambda net: net.weights[0], self, np.zeros_like(self.weights[0]))
+        plain = MLP(1, len(self.output_scale), hidden=(), activation=self.activation)
+        value = np.asarray(blind(np.asarray(self.input_shift))) / np.asarray(self.output_scale)
+        return eqx.tree_at(lambda net: (net.biases, net.output_scale), plain, ((value,), self.output_scale))
+
     def reading(self, columns: Sequence[int]) -> "MLP":
         """The same network of some of its inputs, as if the others had no weight."""
         which = np.array(columns, dtype=int)
