@@ -46,6 +46,15 @@ def test_show_prints_a_table_and_draws_a_picture(here, capsys):
     assert facts["picture"] == "other.svg" and facts["grafts"][0]["weights"] == 25
 
 
+def test_pictures_do_not_overwrite_anything(here, capsys):
+    Path("b.toml").write_text(BLUEPRINT)
+    show = ["blueprint", "show", "b.toml", "--model", "double_pendulum"]
+    for more in (["--out", "b.toml"], ["--out", "b.png"], ["--weights", "b.svg"]):
+        assert run([*show, *more]) == 1
+    assert Path("b.toml").read_text() == BLUEPRINT and not Path("b.svg").exists()
+    assert "give --out and --weights other names" in capsys.readouterr().err
+
+
 def test_show_explains_what_does_not_fit(here, capsys):
     Path("b.toml").write_text(BLUEPRINT)
     assert run(["blueprint", "show", "b.toml", "--model", "cartpole"]) == 1

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 from benchmarks.discovery_cases import DT, READS, RUNS, candidates, pendulum
 
+from hybridsim.data.recording import Recording
+from hybridsim.identify.problem import Problem
 from hybridsim.identify.scales import scaled_to_data, sizes_in_data
-from hybridsim.models import double_pendulum
+from hybridsim.identify.windows import Measured
+from hybridsim.models import cube, double_pendulum
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
-from hybridsim.taps.blueprint import Graft
+from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.friction import ConeFriction, JointFriction
 from hybridsim.taps.lagrangian import Lagrangian
 from hybridsim.taps.networks import MLP
@@ -49,6 +56,31 @@ def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
     assert scaled_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
     state = of.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
     np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(of.setup.sim, state).qd)
+
+
+def test_what_is_not_known_before_a_step_has_the_size_of_one():
+    model = cube()
+    sim = Simulator(
+        model,
+        blueprint=Blueprint(
+            Graft("step.qd_next", ["joint.qd", "step.qd_next@1"], MLP(12, 6, hidden=(2,))),
+            Graft("joint.q", "step.time", MLP(1, 6, hidden=(2,))),
+            Graft("joint.tau", "joint.qd", MLP(6, 6, hidden=(2,)), mode="scale"),
+        ),
+    )
+    t = np.arange(60) * float(sim.dt)
+    names = model.topology.coordinate_names
+    columns = {f"q{k}": np.full(len(t), float(value)) for k, value in enumerate(np.asarray(model.home))}
+    columns["q0"] = np.sin(9.0 * t)
+    setup = Setup(sim, Sensors.of(sim, {f"q{k}": f"joint.q[{name}]" for k, name in enumerate(names)}))
+    measured = Measured(dict.fromkeys(columns, 1e-3))
+    run = Recording.from_arrays("run", t, columns)
+    found = sizes_in_data(Problem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
+    assert found[0].output.tolist() == [1.0] * 6 and found[0].deviation[6:].tolist() == [1.0] * 6
+    assert found[1].output.tolist() == [1.0] * 6
+    assert found[2].output.tolist() == [1.0] * 6
+    # what stands still is not blown up
+    assert found[0].deviation[:6].min() > 0.1
 
 
 def test_every_kind_takes_what_it_can_use():

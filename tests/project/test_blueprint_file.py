@@ -8,7 +8,7 @@ import safetensors.numpy
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import cube, double_pendulum, n_link_pendulum
+from hybridsim.models import cartpole, cube, double_pendulum, n_link_pendulum
 from hybridsim.project.blueprint_file import load_blueprint, save_blueprint
 from hybridsim.project.errors import ProjectError
 from hybridsim.sim.simulator import Simulator
@@ -167,3 +167,18 @@ def test_names_that_need_care_are_written_well(tmp_path):
     blueprint = Blueprint(Graft("joint.tau[left-knee.1]", "joint.qd[left-knee.1]", MLP(1, 1, **HIDDEN)))
     save_blueprint(blueprint, tmp_path / "b.toml", model)
     assert same(load_blueprint(tmp_path / "b.toml", model), blueprint)
+
+
+def test_weights_of_another_model_are_refused_even_if_their_shapes_fit(tmp_path):
+    graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(4, 2, hidden=(3,)))
+    save_blueprint(Blueprint(graft), tmp_path / "b.toml", double_pendulum())
+    with pytest.raises(HybridsimError, match="read other quantities"):
+        load_blueprint(tmp_path / "b.toml", cartpole())
+    # networks for every joint by itself can go elsewhere
+    save_blueprint(Blueprint(Graft("joint.tau", "joint.qd", MLP(1, 1), per="element")), tmp_path / "c.toml", cartpole())
+    assert load_blueprint(tmp_path / "c.toml", double_pendulum()).grafts
+    # the same in another order is something else
+    text = (tmp_path / "b.toml").read_text().replace('["joint.q", "joint.qd"]', '["joint.qd", "joint.q"]')
+    (tmp_path / "b.toml").write_text(text)
+    with pytest.raises(HybridsimError, match="in another order"):
+        load_blueprint(tmp_path / "b.toml", double_pendulum())

@@ -7,6 +7,7 @@ import tyro
 
 from hybridsim.cli.options import Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_table, say
+from hybridsim.core.errors import HybridsimError
 from hybridsim.core.words import counted
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ def blueprint(
     bound = loaded.bind(dict(sim.axis_names))
     found, title = wirings(bound), f"{file.stem} on {sim.model.name}"
     picture = out or file.with_suffix(".svg")
+    for path in (picture, *([weights] if weights else [])):
+        if path.suffix != ".svg" or path.resolve() == file.resolve():
+            raise HybridsimError(f"{path}: pictures are SVG; name a file with the ending .svg")
+    if weights and weights.resolve() == picture.resolve():
+        raise HybridsimError(f"{picture}: both pictures cannot be in one file; give --out and --weights other names")
     write_atomically(picture, wiring_picture([(title, found)]).encode())
     if weights:
         write_atomically(weights, weights_picture([(title, bound)]).encode())

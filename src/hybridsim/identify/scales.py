@@ -23,6 +23,8 @@ from hybridsim.taps.networks import MLP
 Array = np.ndarray
 STATES = 256
 """At most, of all runs together."""
+STEADY = 1e-3
+"""Standard deviation, by the size or by one, up to which something hardly changes."""
 
 
 class Sizes(NamedTuple):
@@ -30,7 +32,7 @@ class Sizes(NamedTuple):
 
     mean: Float[Array, " inputs"]
     deviation: Float[Array, " inputs"]
-    """Standard deviation; one for what is always the same."""
+    """Standard deviation; for what hardly changes, its size, or one if that is larger."""
     output: Float[Array, " outputs"]
     """Root mean square of the quantity that is changed; one where that is always zero."""
 
@@ -52,7 +54,7 @@ def sizes_in_data(problem: Problem) -> tuple[Sizes, ...]:
     with jax.enable_x64(True):
         found = jax.jit(jax.vmap(seen))(guess.q[which], guess.qd[which], windows.start[which], inputs)
         values = {name: np.asarray(array) for name, array in found.items()}
-    return tuple(_sizes(graft, values) for graft in sim.bound_blueprint().grafts)
+    return tuple(_sizes(graft, values) for graft in grafts)
 
 
 def scaled_to_data(
@@ -87,14 +89,23 @@ def _sizes(graft: BoundGraft, values: dict[str, Array]) -> Sizes:
     mean = np.array([x.mean() for some in reads for x in some])
     deviation = np.array([x.std() for some in reads for x in some])
     output = np.array([np.sqrt(np.square(x).mean()) for some in changes for x in some])
-    tiny = 1e-9 * np.maximum(np.abs(mean), 1.0)
-    return Sizes(mean, np.where(deviation > tiny, deviation, 1.0), np.where(output > 1e-12, output, 1.0))
+    if graft.mode == "scale":
+        output = np.ones_like(output)  # a factor has no unit
+    # what hardly changes in the recordings may do so elsewhere
+    steady = deviation <= STEADY * np.maximum(np.abs(mean), 1.0)
+    return Sizes(mean, np.where(steady, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0))
 
 
 def _numbers(selection: Selection, values: dict[str, Array], *, together: bool) -> list[Array]:
-    """All values of each number that is selected, over states; those of all rows together for one network per row."""
-    width = max(len(selection.quantity.components), 1)
-    array = values[selection.quantity.name]
+    """All values of each number that is selected, over states; those of all rows together for one network per row.
+
+    Of what is not known before a step is made, numbers of the size of one.
+    """
+    width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.per_row
+    array = values.get(selection.quantity.name)
+    if array is None or array[0].size != selection.total_rows * width:
+        # what no evaluation of the dynamics knows, and configurations that are changed along degrees of freedom
+        return [np.array([-1.0, 1.0])] * (selection.per_row if together else count)
     array = array.reshape(len(array), selection.total_rows, width)[:, list(selection.rows)]
     array = array[:, :, list(selection.components)] if selection.components else array
     if together:

@@ -153,8 +153,11 @@ def _with_weights(blueprint: Blueprint, file: Path, sim: Simulator) -> Blueprint
     if about.get("format", str(FORMAT)) != str(FORMAT):
         raise HybridsimError(f"{file}: format {about['format']} is of another version; this one reads {FORMAT}")
     wanted = arrays_of(blueprint.grafts)
+    reason = _reason(blueprint, about, sim)
     if wrong := _mismatches(wanted, given):
-        raise HybridsimError(f"{file}: {'; '.join(wrong)}{_reason(blueprint, about, sim)}")
+        raise HybridsimError(f"{file}: {'; '.join(wrong)}. {reason or _origin(about, sim)}".rstrip(". "))
+    if reason:
+        raise HybridsimError(f"{file}: weights of networks that read other quantities. {reason}")
     for k, graft in enumerate(blueprint.grafts):
         flat, structure = jax.tree_util.tree_flatten_with_path(graft.net)
         leaves = [
@@ -179,19 +182,25 @@ def _mismatches(wanted: dict[str, np.ndarray], given: dict[str, np.ndarray]) -> 
 
 
 def _reason(blueprint: Blueprint, about: dict[str, str], sim: Simulator) -> str:
-    """Why weights do not fit: what they were made for."""
-    model = about.get("model", "")
-    words = f". They were made for the model {model!r}, this is {sim.model.name!r}" if model else ""
+    """Why weights do not fit: what they were made for, if that is something else."""
     try:
         once = json.loads(about.get("inputs", "[]"))
     except json.JSONDecodeError:
-        return words
+        return ""
+    words = []
     for k, graft in enumerate(blueprint.bind(dict(sim.axis_names)).grafts[: len(once)]):
         now = input_addresses(graft)
         gone, new = [x for x in once[k] if x not in now], [x for x in now if x not in once[k]]
-        words += f"; network {k} then read {listed(gone)}, which it does not now" if gone else ""
-        words += f"; network {k} reads {listed(new)}, which it did not then" if new else ""
-    return words
+        words += [f"network {k} then read {listed(gone)}, which it does not now"] if gone else []
+        words += [f"network {k} reads {listed(new)}, which it did not then"] if new else []
+        if not gone and not new and now != once[k]:
+            words.append(f"network {k} then read the same in another order: {listed(once[k])}")
+    return "; ".join([_origin(about, sim), *words]) if words else ""
+
+
+def _origin(about: dict[str, str], sim: Simulator) -> str:
+    model = about.get("model", "")
+    return f"They were made for the model {model!r}, this is {sim.model.name!r}" if model else ""
 
 
 def _written(value: object) -> str:
