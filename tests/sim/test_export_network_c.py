@@ -19,9 +19,9 @@ STATE = ["joint.q", "joint.qd"]
 SHAPE = {"hidden": (5,), "input_shift": 0.1, "input_scale": 2.0}
 GRAFTS = {
     "MLP": Graft("joint.tau", STATE, MLP(4, 2, hidden=(8, 8), input_scale=[1.0, 2.0, 3.0, 4.0], output_scale=0.3)),
-    "large MLP": Graft("joint.tau", STATE, MLP(4, 2, hidden=(40, 40))),
+    "large MLP": Graft("joint.tau", STATE, MLP(4, 2, hidden=(40, 40)), mode="scale"),
     "Dissipative": Graft("joint.tau", STATE, Dissipative(2, 2, damping_scale=0.3, **SHAPE)),
-    "Conservative": Graft("joint.tau", "joint.q", Conservative(2, **SHAPE), mode="scale"),
+    "Conservative": Graft("joint.tau", "joint.q", Conservative(2, **SHAPE)),
     "PortHamiltonian": Graft("joint.tau", STATE, PortHamiltonian(2, **SHAPE)),
     "JointFriction": Graft("joint.tau", STATE, JointFriction(1, **SHAPE), per="element"),
 }

@@ -11,6 +11,7 @@ changing them never recompiles. `bind` checks it against a model and turns names
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ import jax
 from hybridsim.core.errors import TapError
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Form
+from hybridsim.taps.promised import wired
 
 MODES = ("add", "replace", "scale")
 SCOPES = ("whole", "element")
@@ -104,6 +106,9 @@ def _bound(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> Bo
         listed = ", ".join(repr(out.address) for out in outputs)
         raise TapError(f"outputs {listed} of one per-element network must have the same rows")
     _check_sizes(bound)
+    net: Any = graft.net
+    if hasattr(net, "check_wiring"):
+        net.check_wiring(wired(net, outputs, inputs, graft.mode, [bound.is_per_row(read) for read in inputs]))
     return bound
 
 

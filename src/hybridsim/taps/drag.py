@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, safe_norm
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.promised import Wired
 
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(4)
 """Places along the rod, between −1 and 1: speeds are linear along it, so that four give the integral of v|v| to a
@@ -59,6 +60,11 @@ class RodDrag(eqx.Module):
             return jnp.concatenate([cross(p, force), force])
 
         return jax.vmap(piece)(POINTS, WEIGHTS).sum(axis=0)
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the twist is that of the body on which the drag acts."""
+        wired.needs_mode("add")
+        wired.needs_velocities(wired.inputs)
 
     def silenced(self) -> "RodDrag":
         """One without drag."""

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import NONE_AT_ALL, not_negative
+from hybridsim.taps.promised import Wired
 
 
 class JointFriction(eqx.Module):
@@ -84,6 +86,11 @@ class JointFriction(eqx.Module):
             -self.friction_scale * not_negative(strength) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
         )
 
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the last input is the velocity of the output."""
+        wired.needs_mode("add")
+        wired.needs_velocities(wired.inputs[-1:])
+
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":
         """The same for a context of this mean and standard deviation, then a velocity."""
         net = self.net.normalised(np.append(mean[:-1], 0.0), np.append(deviation[:-1], 1.0))
@@ -145,6 +152,14 @@ class ConeFriction(eqx.Module):
         reach = square / jnp.square(self.speed_scale)
         share = jax.nn.sigmoid(self.net(jnp.concatenate([(reach / (1.0 + reach))[None], context])))[0]
         return -jnp.abs(self.cone_scale) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the inputs are normal force and slip of the contact, in place of whose friction it is."""
+        wired.needs_mode("replace")
+        wired.needs_velocities(wired.inputs[1:3])
+        normal = wired.inputs[0]
+        if (normal.quantity, normal.row, normal.past) != ("contact.normal_force", wired.outputs[0].row, 0):
+            raise TapError(f"{wired.kind} must read contact.normal_force first")
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
         """The same for a normal force, two slip velocities and a context of this mean and standard deviation."""

@@ -14,11 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, unit
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.spatial.rotation import matrix_exp
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import NONE_AT_ALL, not_negative
+from hybridsim.taps.promised import Wired
 
 
 class InternalForce(eqx.Module):
@@ -81,6 +83,14 @@ class InternalForce(eqx.Module):
         force_W = self.along(length, direction @ (rates[0] - rates[1])) * direction
         forces = jnp.einsum("kji,j->ki", R, force_W) * np.array([[1.0], [-1.0]])
         return jnp.concatenate([jax.vmap(cross)(points, forces), forces], axis=1).reshape(-1)
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless poses and twists are those of the bodies on which the force acts."""
+        wired.needs_mode("add")
+        wired.needs_velocities(wired.inputs[12:])
+        rows = [read.row for read in wired.inputs[:12]]
+        if {read.quantity for read in wired.inputs[:12]} != {"body.pose"} or rows != [o.row for o in wired.outputs]:
+            raise TapError(f"{wired.kind} must read body.pose of both bodies first, then body.twist")
 
     def silenced(self) -> "InternalForce":
         """One that does nothing at all."""

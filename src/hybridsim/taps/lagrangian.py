@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import Conservative, lower_triangle, no_triangle
+from hybridsim.taps.promised import Wired
 
 
 class Lagrangian(eqx.Module):
@@ -68,6 +70,14 @@ class Lagrangian(eqx.Module):
         squared = jax.grad(lambda q: v @ self.mass(q) @ v)(q)
         force = M @ a - rate @ v + 0.5 * squared + self.conservative(q)
         return jax.scipy.linalg.solve(M + residual, force, assume_a="pos")
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless coordinates, velocities and accelerations are those of the outputs, which are replaced."""
+        wired.needs_mode("replace")
+        for k, quantity in enumerate(("joint.q", "joint.qd", "joint.qdd")):
+            wired.needs_quantities(wired.inputs[k * self.size : (k + 1) * self.size], quantity)
+        if {read.quantity for read in wired.inputs[3 * self.size :]} != {"joint.mass_matrix"}:
+            raise TapError(f"{wired.kind} must read joint.mass_matrix last")
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":
         """The same for coordinates of this mean and standard deviation, then all else."""

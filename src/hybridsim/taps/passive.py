@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.taps.networks import MLP, Activation, Constant
+from hybridsim.taps.promised import Wired
 
 FIRST = 1e-3
 """Damping or friction of a fresh network, by its scale."""
@@ -74,6 +75,11 @@ class Dissipative(eqx.Module):
         context, v = x[: x.shape[0] - self.size], x[x.shape[0] - self.size :]
         return -self.damping(context) @ v
 
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the last inputs are the velocities of the outputs."""
+        wired.needs_mode("add")
+        wired.needs_velocities(wired.inputs[-self.size :])
+
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Dissipative":
         """The same for a context of this mean and standard deviation, then velocities."""
         context = len(mean) - self.size
@@ -116,6 +122,11 @@ class Conservative(eqx.Module):
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
         """Torques."""
         return -jax.grad(self.potential)(jnp.asarray(q))
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the inputs are the coordinates of the outputs."""
+        wired.needs_mode("add")
+        wired.needs_quantities(wired.inputs, "joint.q")
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Conservative":
         """The same for coordinates of this mean and standard deviation."""
@@ -175,6 +186,12 @@ class PortHamiltonian(eqx.Module):
         torque = self.conservative(q) + self.dissipative(x[: 2 * n])
         torque = torque if self.gyroscopic is None else torque + self.interconnection(q) @ v
         return torque if self.port is None else torque + self.port(q).reshape(n, self.ports) @ u
+
+    def check_wiring(self, wired: Wired) -> None:
+        """Raise unless the first inputs are coordinates and velocities of the outputs."""
+        wired.needs_mode("add")
+        wired.needs_quantities(wired.inputs[: self.size], "joint.q")
+        wired.needs_velocities(wired.inputs[self.size : 2 * self.size])
 
     def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
         """The same for coordinates of this mean and standard deviation, then velocities and u."""
