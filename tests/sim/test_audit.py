@@ -1,11 +1,13 @@
 """The energy audit: what grafts bring in and take out is what the mechanism gains and loses."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.models import cube, double_pendulum
@@ -13,6 +15,7 @@ from hybridsim.sim.audit import audit, graft_powers
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
+from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.drag import RodDrag
 from hybridsim.taps.friction import ConeFriction, JointFriction
@@ -114,14 +117,53 @@ def test_what_stores_energy_gives_it_back(net):
     assert float(found.removed[0] - found.injected[0]) == pytest.approx(held, rel=1e-3, abs=1e-6)
 
 
-def test_friction_of_contacts_only_removes():
+@pytest.mark.parametrize("own", [0.0, 0.8])
+def test_friction_of_contacts_only_removes(own):
     inputs = ["contact.normal_force", "contact.slip_velocity"]
     net = shaken(ConeFriction(friction=0.5, hidden=(5,)), (1, 0.5))
     graft = Graft("contact.friction_force", inputs, net, mode="replace", per="element")
     model = cube()
-    sim = Simulator(model, dt=DT, contact=CompliantContact(friction=0.0), blueprint=Blueprint(graft))
+    sim = Simulator(model, dt=DT, contact=CompliantContact(friction=own), blueprint=Blueprint(graft))
     found = audit(sim, sim.initial_state(model.home, [0, 0, 0, 2.0, 0, 0]), still(model, 300))
     assert float(found.removed[0]) > 1e-3 and float(found.injected[0]) <= 1e-12
+
+
+def test_what_has_no_effect_has_no_power():
+    """A network on the friction of a cube high in the air."""
+    graft = Graft("contact.friction_force", ["contact.slip_velocity"], lambda v: 0.0 * v + 1.0, per="element")
+    model = cube()
+    sim = Simulator(model, dt=DT, contact=CompliantContact(), blueprint=Blueprint(graft))
+    home = np.array(model.home)
+    home[list(model.topology.coordinate_names).index("root.z")] += 5.0
+    found = audit(sim, sim.initial_state(home, [0, 0, 0, 2.0, 0, 0]), still(model, 20))
+    assert float(found.injected[0]) == 0.0 == float(found.removed[0])
+
+
+def test_impulses_are_judged_by_the_energy_that_is_left():
+    """Stronger impulses throw a cube up again, although it is falling when they begin."""
+    graft = Graft(
+        "contact.normal_force", ["contact.normal_force"], lambda n: 0.0 * n + 0.3, mode="scale", per="element"
+    )
+    model = cube()
+    sim = Simulator(model, dt=DT, contact=ImpulseContact(), blueprint=Blueprint(graft))
+    on_the_ground = np.array(model.home)
+    on_the_ground[list(model.topology.coordinate_names).index("root.z")] = 0.05
+    state = sim.initial_state(on_the_ground, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0])
+    power = float(graft_powers(sim, state, Inputs(np.zeros(model.nu)))[0])
+    plain = Simulator(model, dt=DT, contact=ImpulseContact())
+    with_it, without = (float(step(one, state).qd[5]) for one in (sim, plain))
+    assert with_it > 0.2 > abs(without)  # it leaves the ground upwards, instead of staying there
+    mass = float(np.sum(model.body.mass))
+    work = 0.5 * mass * (with_it**2 - without**2) + 9.81 * mass * DT * (with_it - without)
+    assert power * DT == pytest.approx(work, rel=0.01)
+
+
+def test_steps_that_are_too_long_are_shown_by_the_energy_gained():
+    net = eqx.tree_at(lambda d: d.net.values, Dissipative(0, 2), np.array([4.9, 4.9, 0.0]))
+    graft = Graft("joint.tau", "joint.qd", net)
+    sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft))
+    found = audit(sim, sim.initial_state([0.5, 0.2], [1.0, -1.0]), still(sim.model, 12))
+    assert float(found.injected[0]) == 0.0 and float(found.gained) > 1.0
 
 
 def test_many_motions_at_once():

@@ -55,4 +55,5 @@ def audit(
     print_table(titles, rows, right=titles[2:])
     left_out = f", {counted(found['diverged'], 'window')} that diverge left out" if found["diverged"] else ""
     say(f"over {found['seconds']:.4g} s of motion in {counted(found['windows'], 'window')}{left_out}")
+    say(f"mechanical energy gained in these, by all that acts together: {found['gained']:.4g} J")
     return 0

@@ -30,16 +30,9 @@ def tapped_impulses(
     """
     if not normal.shape[0]:
         return np.zeros((0, 3))
-    pressing = normal
-
-    def where_touching(changed: AnyArray, value: AnyArray) -> AnyArray:
-        if not taps.is_active:
-            return value
-        touches = pressing > 0.0 if gap is None else (pressing > 0.0) | (gap <= 0.0)
-        return jnp.where(touches.reshape(-1, *[1] * (value.ndim - 1)), changed, value)
-
-    normal = where_touching(taps("contact.normal_force", normal), normal)
-    tangential = friction(normal)
-    tangential = where_touching(taps("contact.friction_force", tangential), tangential)
-    impulse = dt * jnp.concatenate([normal[:, None], tangential], axis=1)
-    return where_touching(taps("contact.impulse", impulse), impulse)
+    touches = None
+    if taps.is_active:
+        touches = normal > 0.0 if gap is None else (normal > 0.0) | (gap <= 0.0)
+    normal = taps("contact.normal_force", normal, rows=touches)
+    tangential = taps("contact.friction_force", friction(normal), rows=touches)
+    return taps("contact.impulse", dt * jnp.concatenate([normal[:, None], tangential], axis=1), rows=touches)

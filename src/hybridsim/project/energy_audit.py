@@ -48,6 +48,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
         "seconds": float(len(ok) * w.steps * w.dt),
+        "gained": float(np.sum([np.asarray(one.gained) for one in found])),
         "grafts": [
             {
                 "network": graft.kind,

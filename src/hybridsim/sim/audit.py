@@ -1,8 +1,12 @@
 """Energy audit: how much energy every graft brings into a motion, and how much it takes out.
 
-A graft on forces has a power: its change of the force times the velocity at which that acts. Over a motion, what is
-positive is energy injected, what is negative energy removed. Grafts on what is no force have a power all the same: what
-they change about accelerations changes the kinetic energy, at the rate q̇ᵀ M Δq̈; it is found by leaving them out.
+A graft on forces has a power: what it adds to the force, or puts in its place, times the velocity at which that acts.
+Over a motion, what is positive is energy injected, what is negative energy removed. Grafts on what is no force have a
+power all the same: what they change about accelerations changes the kinetic energy, at the rate q̇ᵀ M Δq̈; it is found by
+leaving them out. So are grafts on impulses, which act while velocities jump: energies after the step are compared.
+
+Powers are those of continuous time. Where a time step is too long for what a graft does, a motion gains energy that no
+power accounts for; `gained` shows that.
 """
 
 from typing import NamedTuple
@@ -13,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from hybridsim.contact.impulse import ImpulseContact
 from hybridsim.core.types import require_float64
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, spring_energy
 from hybridsim.dynamics.kinematics import kinematics
@@ -45,6 +50,8 @@ class Audit(NamedTuple):
     """Integral of what is positive of it [J]."""
     removed: Float[Array, "*batch G"]
     """Integral of what is negative, with the sign turned [J]."""
+    gained: Float[Array, "*batch"]
+    """Mechanical energy at the end less that at the start: all grafts, motors and losses together [J]."""
 
 
 def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
@@ -56,17 +63,17 @@ def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
         inputs: whose leaves have a leading axis of time steps.
     """
     require_float64()
-    power = _followed(sim, state, inputs)
+    power, gained = _followed(sim, state, inputs)
     dt = jnp.asarray(sim.dt)
 
     # what acts after the accelerations are known acts once a step, and not at the end
-    jumps = np.array([_acts_after(graft) for graft in sim.blueprint.grafts], dtype=bool)
+    jumps = np.array([_acts_after(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
 
     def integral(values):
         ends = jnp.where(jumps, values[-1], 0.5 * (values[0] + values[-1]))
         return dt * (values.sum(axis=0) - ends)
 
-    return Audit(power, integral(jnp.maximum(power, 0.0)), integral(jnp.maximum(-power, 0.0)))
+    return Audit(power, integral(jnp.maximum(power, 0.0)), integral(jnp.maximum(-power, 0.0)), gained)
 
 
 def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, " G"]:
@@ -76,7 +83,7 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
     record = taps.record()
     found = []
     for graft, changes in zip(sim.blueprint.grafts, taps.changes(), strict=True):
-        if _acts_after(graft):
+        if _acts_after(sim, graft):
             plain = _without(sim, graft)
             found.append((_energy_after(sim, state, inputs) - _energy_after(plain, state, inputs)) / sim.dt)
         elif all(name in CONJUGATE for name in changes):
@@ -88,8 +95,10 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
     return jnp.stack(found) if found else jnp.zeros(0)
 
 
-def _acts_after(graft: Graft) -> bool:
-    return any(address.startswith(AFTER_ACCELERATIONS) for address in graft.outputs)
+def _acts_after(sim: Simulator, graft: Graft) -> bool:
+    """Does what a graft does show in the next state only?"""
+    late = (AFTER_ACCELERATIONS, "contact.") if isinstance(sim.contact, ImpulseContact) else AFTER_ACCELERATIONS
+    return any(address.startswith(late) for address in graft.outputs)
 
 
 def _power(record: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
@@ -105,16 +114,20 @@ def _without(sim: Simulator, left_out: Graft) -> Simulator:
 
 def _energy_after(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, ""]:
     """Mechanical energy one step later [J]."""
-    new, model = next_state(sim, state, inputs), sim.model
-    kin = kinematics(model, new.q, new.qd)
-    return kinetic_energy(model, kin, new.qd) + gravity_energy(model, kin) + spring_energy(model, new.q)
+    return _energy(sim, next_state(sim, state, inputs))
+
+
+def _energy(sim: Simulator, state: State) -> Float[Array, ""]:
+    kin = kinematics(sim.model, state.q, state.qd)
+    return kinetic_energy(sim.model, kin, state.qd) + gravity_energy(sim.model, kin) + spring_energy(sim.model, state.q)
 
 
 @eqx.filter_jit
-def _followed(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "T G"]:
+def _followed(sim: Simulator, state: State, inputs: Inputs) -> tuple[Float[Array, "T G"], Float[Array, ""]]:
     def step(state, now):
         return next_state(sim, state, now), graft_powers(sim, state, now)
 
     last, powers = jax.lax.scan(step, state, inputs)
     final = jax.tree.map(lambda x: x[-1], inputs)
-    return jnp.concatenate([powers, graft_powers(sim, last, final)[None]])
+    gained = _energy(sim, last) - _energy(sim, state)
+    return jnp.concatenate([powers, graft_powers(sim, last, final)[None]]), gained

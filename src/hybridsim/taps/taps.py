@@ -11,7 +11,7 @@ import jax
 import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.rows import take
@@ -51,13 +51,16 @@ class Taps:
         """Is there anything to change or to record?"""
         return bool(self._grafts) or self._record
 
-    def __call__(self, name: str, value: Any, retract: Retract | None = None) -> Any:
+    def __call__(
+        self, name: str, value: Any, retract: Retract | None = None, *, rows: Bool[AnyArray, " rows"] | None = None
+    ) -> Any:
         """Publish a quantity of the catalogue and return it, changed by the grafts on it.
 
         Args:
             name: name in the catalogue.
             value: the value as the engine has it.
             retract: for configurations, how to move one along the degrees of freedom.
+            rows: of which grafts have an effect; of all by default.
         """
         if not self.is_active:
             return value
@@ -68,10 +71,13 @@ class Taps:
                 if out.quantity.name == name:
                     before = value
                     value = _changed(value, out, graft.mode, self._result(place, graft)[which], retract)
+                    if rows is not None:
+                        value = jnp.where(rows.reshape(-1, *[1] * (value.ndim - 1)), value, before)
                     self._values[name] = value
                     if self._record:
-                        change = _readable(name, value) - _readable(name, before)
-                        self._changes[place][name] = self._changes[place].get(name, 0.0) + change
+                        self._changes[place][name] = self._changes[place].get(name, 0.0) + _contribution(
+                            name, value, before, out, graft.mode, rows
+                        )
         return value
 
     def wants(self, name: str) -> bool:
@@ -88,7 +94,7 @@ class Taps:
         return {name: _readable(name, value) for name, value in self._values.items()}
 
     def changes(self) -> list[dict[str, Float[Array, "..."]]]:
-        """By how much every graft has changed quantities so far, by their names, where that is recorded."""
+        """What every graft has added to quantities so far, or put in their place, by their names, where recorded."""
         return self._changes
 
     def remembered(self) -> History:
@@ -183,6 +189,19 @@ def _changed(value: Any, out: Selection, mode: str, change: Array, retract: Retr
     if form is Form.INERTIA:
         return RigidInertia(new[:, 0], new[:, 1:4], jax.vmap(symmetric_matrix)(new[:, 4:]))
     return new
+
+
+def _contribution(
+    name: str, value: Any, before: Any, out: Selection, mode: str, rows: Bool[AnyArray, " rows"] | None
+) -> Array:
+    """What a graft has added to a quantity, or put in its place."""
+    new = _readable(name, value)
+    if mode != "replace":
+        return new - _readable(name, before)
+    own = np.zeros((out.total_rows, max(len(out.quantity.components), 1)), dtype=bool)
+    own[np.ix_(out.rows, out.components or (0,))] = True
+    own = own.reshape(new.shape)
+    return jnp.where(own if rows is None else own & rows.reshape(-1, *[1] * (new.ndim - 1)), new, 0.0)
 
 
 def _spread(change: Array, out: Selection) -> Array:
