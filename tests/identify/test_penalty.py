@@ -7,6 +7,7 @@ import pytest
 from fit_problems import DT, pendulum_problem
 from scipy.optimize import minimize
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
 from hybridsim.identify.layout import Layout
 from hybridsim.identify.penalty import Penalty, Sparsity, penalised_minimum, penalty_of, squares_of
@@ -82,6 +83,39 @@ def test_bounds_hold_with_a_penalty():
     assert np.all(step >= least - 1e-15) and np.all(step <= most + 1e-15) and step[0, 2] == 0.0
 
 
+def test_groups_and_bounds_together_have_one_minimum():
+    """½|y − (3, 1)|² + 1.5 |y| within ±1: the first number is at its bound, which the second one knows."""
+    A, theta = np.eye(2)[None], np.zeros((1, 2))
+    penalty = Penalty(np.zeros(2), ((np.array([0, 1]), 1.5),))
+    found = penalised_minimum(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
+    second = found[1]
+    assert found[0] == 1.0
+    assert second - 1.0 + 1.5 * second / np.hypot(1.0, second) == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_step_within_bounds_is_better(seed):
+    A, a, theta = quadratic(seed)
+    rng = np.random.default_rng(seed)
+    least, most = np.full((1, N), -0.3), np.full((1, N), 0.2)
+    penalty = Penalty(np.full(N, 0.1), NESTED)
+    step = penalised_minimum(A, a, least, most, theta, penalty)[0]
+
+    def cost(x):
+        return a[0] @ x + 0.5 * x @ A[0] @ x + penalty(theta[0] + x)
+
+    for size in (1e-3, 1e-2, 0.1):
+        for _ in range(200):
+            assert cost(step) <= cost(np.clip(step + size * rng.normal(size=N), least[0], most[0])) + 1e-9
+
+
+def test_groups_that_overlap_without_being_nested_are_refused(two_networks):
+    layout = Layout(two_networks, ["run"])
+    crossing = tuple(k for k, name in enumerate(layout.names) if ".weights[0][0," in name)
+    with pytest.raises(HybridsimError, match="overlap without one being inside"):
+        penalty_of(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
+
+
 @pytest.fixture(scope="module")
 def two_networks():
     of = pendulum_problem()
@@ -93,10 +127,10 @@ def two_networks():
 
 def test_columns_and_networks_are_groups(two_networks):
     layout = Layout(two_networks, ["run"])
-    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0, 2), 7.0),)))
-    assert [weight for _, weight in penalty.groups] == [2.0, 2.0, 2.0, 2.0, 7.0, 3.0, 3.0]
-    assert penalty.groups[4][0].tolist() == [0, 2]
-    column = [layout.names[k] for k in penalty.groups[1][0]]
+    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
+    assert [weight for _, weight in penalty.groups] == [7.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0]
+    assert penalty.groups[0][0].tolist() == [0]
+    column = [layout.names[k] for k in penalty.groups[2][0]]
     assert column == [f"graft[0].weights[0][{k},1]" for k in range(3)]
     assert len(penalty.groups[-1][0]) == 3 * 2 + 3 + 3 + 1
     assert penalty.l1[layout.names.index("joint.damping[joint0]")] == 0.5 == penalty.l1.sum()

@@ -110,7 +110,24 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
         groups.append((np.flatnonzero(np.isin(layout.short, entries)), weight))
     if sparsity.grafts:
         groups += [(np.array(which), sparsity.grafts) for which in networks.values()]
-    return Penalty(single, tuple(groups))
+    return Penalty(single, _nested(groups))
+
+
+def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Array, " k"], float], ...]:
+    """Groups in an order in which those inside of others come first.
+
+    Raises:
+        HybridsimError: two have some numbers in common, but not all of the smaller one.
+    """
+    ordered = sorted(groups, key=lambda group: len(group[0]))
+    for k, (inner, _) in enumerate(ordered):
+        for outer, _ in ordered[k + 1 :]:
+            common = np.isin(inner, outer)
+            if common.any() and not common.all():
+                raise HybridsimError(
+                    "two groups of numbers that cost together overlap without one being inside of the other"
+                )
+    return tuple(ordered)
 
 
 def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
@@ -134,36 +151,45 @@ def penalised_minimum(
 
 
 def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
-    """One problem, by the alternating directions of Boyd et al. 2011: the quadratic function and the penalty by turns.
+    """One problem, by the alternating directions of Boyd et al. 2011: quadratic function, penalty and bounds by turns.
 
-    The second of both answers counts, in which zeros are exact.
+    The penalty's answer counts, in which zeros are exact.
     """
     fixed = least >= most
-    # steps of the second turn: by how strongly a number is seen, the same for all of a group
+    bounded = bool(np.any(np.isfinite(least[~fixed]) | np.isfinite(most[~fixed])))
+    # steps of the other turns: by how strongly a number is seen, the same for all of a group
     seen = np.maximum(np.diag(A), 1e-12 * max(np.diag(A).max(initial=0.0), np.finfo(float).tiny))
     for which, _ in penalty.groups:
         seen[which] = np.exp(np.log(seen[which]).mean())
-    rho = 0.1
-    target = A @ theta - a
+    rho, target, scale = 0.1, A @ theta - a, np.sqrt(seen)
+    low, high = theta + least, theta + most
 
     def inverted(rho):
-        M = A + np.diag(rho * seen)
+        M = A + np.diag((2.0 if bounded else 1.0) * rho * seen)
         M[fixed], M[:, fixed] = 0.0, 0.0
         M[fixed, fixed] = 1.0
         return np.linalg.inv(M)
 
     inverse = inverted(rho)
     z, u = theta + plain, np.zeros_like(theta)
+    within, v = z.copy(), np.zeros_like(theta)
     inside = A[:, fixed] @ theta[fixed]
     for turn in range(ROUNDS):
-        right = target + rho * seen * (z - u) - inside
+        pull = z - u + (within - v if bounded else 0.0)
+        right = target + rho * seen * pull - inside
         right[fixed] = theta[fixed]
         x = inverse @ right
-        before = z
-        z = np.clip(penalty.shrunk(x + u, 1.0 / (rho * seen)), theta + least, theta + most)
+        before = np.concatenate([z, within])
+        z = penalty.shrunk(x + u, 1.0 / (rho * seen))
+        z[fixed] = theta[fixed]
         u = u + x - z
-        scale = np.sqrt(seen)
-        apart, moved = np.linalg.norm(scale * (x - z)), rho * np.linalg.norm(scale * (z - before))
+        gaps = [x - z]
+        if bounded:
+            within = np.clip(x + v, low, high)
+            v = v + x - within
+            gaps.append(x - within)
+        apart = max(np.linalg.norm(scale * gap) for gap in gaps)
+        moved = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, within]) - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
         if not np.isfinite(size):
             return plain  # slopes so steep that no step is any good; the solver will refuse this one, too
@@ -171,6 +197,6 @@ def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " 
             break
         if turn % 50 == 49 and not 0.1 < apart / max(moved, np.finfo(float).tiny) < 10.0:
             change = 5.0 if apart > moved else 0.2
-            rho, u = rho * change, u / change
+            rho, u, v = rho * change, u / change, v / change
             inverse = inverted(rho)
-    return z - theta
+    return np.clip(z, low, high) - theta
