@@ -77,6 +77,8 @@ def test_networks_without_a_first_layer_are_chosen_as_a_whole():
 
 
 def test_other_seeds_give_other_first_weights_but_nothing_else():
+    shaken_bias = shaken(MLP(2, 1, input_bias=True), (0, 1.0))
+    assert shaken_bias.input_bias.any() and not reseeded(shaken_bias, 1).input_bias.any()
     for net in (MLP(2, 1, activation="relu", input_scale=3.0), Dissipative(2, 2)):
         one, same, other = (reseeded(shaken(net, (0, 1.0)), seed) for seed in (1, 1, 2))
         inner = [n.net if isinstance(n, Dissipative) else n for n in (one, same, other)]

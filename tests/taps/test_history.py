@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import TapError
-from hybridsim.models import double_pendulum
+from hybridsim.models import cube, double_pendulum
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -102,3 +102,15 @@ def test_addresses_of_the_past_are_told_and_checked():
         Simulator(double_pendulum(), blueprint=Blueprint(Graft("joint.tau", "joint.qd@5000", MLP(2, 2))))
     with pytest.raises(TapError, match="a sensor reads the present"):
         Sensors.of(sim, {"late": "joint.q[joint0]@1"})
+
+
+def test_a_past_input_that_is_not_given_is_told():
+    graft = Graft("joint.tau[joint0]", "input.wind@1", MLP(1, 1))
+    sim = Simulator(double_pendulum(), blueprint=Blueprint(graft, inputs={"wind": 1}))
+    with pytest.raises(TapError, match=r"given nothing for 'input.wind'"):
+        step(sim, sim.initial_state())
+
+
+def test_what_a_model_does_not_have_cannot_be_read():
+    with pytest.raises(TapError, match="the model has no actuator"):
+        Simulator(cube(), blueprint=Blueprint(Graft("joint.tau", "actuator.command", MLP(0, 6))))

@@ -75,6 +75,8 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     row_names = names[axis] if axis is not Axis.NONE else ("",)
     if axis is Axis.CONTACT and not row_names:
         raise TapError(f"{address!r}: the simulator watches no contacts; give it contact='impulse' or 'compliant'")
+    if not row_names:
+        raise TapError(f"{address!r}: the model has no {axis.value} of which there could be {quantity.name}")
     rows = _rows(match["rows"], row_names, address)
     components = _components(match["components"], quantity.components, address)
     return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, past)

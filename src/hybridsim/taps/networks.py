@@ -120,8 +120,11 @@ class MLP(eqx.Module):
     def reseeded(self, seed: int) -> "MLP":
         """As it is before any fit, with the first weights of another seed."""
         sizes = (self.weights[0].shape[1], *(W.shape[0] for W in self.weights))
-        fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]))
-        return eqx.tree_at(lambda net: (net.weights, net.biases), self, fresh)
+        bias = None if self.input_bias is None else np.zeros(sizes[0])
+        fresh = (_first_weights(sizes, self.activation, seed), tuple(np.zeros(n) for n in sizes[1:]), bias)
+        return eqx.tree_at(
+            lambda net: (net.weights, net.biases, net.input_bias), self, fresh, is_leaf=lambda x: x is None
+        )
 
     def normalised(self, mean: Numbers, deviation: Numbers) -> "MLP":
         """The same network for inputs of this mean and standard deviation."""

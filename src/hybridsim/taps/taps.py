@@ -22,7 +22,7 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Form
-from hybridsim.taps.history import History, advanced, recalled
+from hybridsim.taps.history import STEPS, History, advanced, recalled
 
 Retract = Callable[[AnyArray, AnyArray], AnyArray]
 _INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
@@ -99,7 +99,9 @@ class Taps:
 
     def remembered(self) -> History:
         """What grafts can look back at in the next step; nothing if none does."""
-        values = {name: _readable(name, self._values[name]) for name in self._history if name in self._values}
+        if missing := [name for name in self._history if name != STEPS and name not in self._values]:
+            raise TapError(f"the step was given nothing for {missing[0]!r}, whose past is read")
+        values = {name: _readable(name, self._values[name]) for name in self._history if name != STEPS}
         return advanced(self._history, values)
 
     def _check_scope(self, name: str) -> None:
