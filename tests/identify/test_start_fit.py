@@ -8,7 +8,7 @@ from hybridsim import Simulator
 from hybridsim.data.recording import Recording
 from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import ONE_STEP, Stage
-from hybridsim.identify.start_fit import fitted_starts
+from hybridsim.identify.start_fit import _step, fitted_starts
 from hybridsim.models import cube, double_pendulum
 from hybridsim.params.free import Free
 
@@ -84,3 +84,10 @@ def test_starts_that_are_held_stay(tumbling):
     objective, _ = tumbling.objective(ONE_STEP)
     start = objective.point(tumbling.space.start)
     assert fitted_starts(objective, start) is start
+
+
+def test_a_step_is_found_even_where_rounding_leaves_no_damping():
+    D = np.array([[[1.0, 1.0], [1.0, 1.0]], [[2.0, 0.0], [0.0, 4.0]]])
+    found = _step(D, np.array([[1.0, 1.0], [2.0, 4.0]]), np.zeros((2, 2)))
+    np.testing.assert_allclose(found[1], [-1.0, -1.0], rtol=1e-9)
+    np.testing.assert_allclose(D[0] @ found[0], [-1.0, -1.0], rtol=1e-6)

@@ -32,7 +32,7 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: first weights that are tried; how often an input is chosen tells how sure it is.
+        seeds: first weights, and runs to leave out, that are tried; how often an input is chosen tells how sure it is.
         resume: go on with a discovery that was stopped.
         fresh: begin again.
         out: folder for the results; runs/NAME-discovery beside the project by default.

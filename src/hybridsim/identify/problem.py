@@ -91,15 +91,15 @@ class Problem:
 
     def with_space(self, space: ParameterSpace) -> "Problem":
         """The same fit with another start, or other bounds, of the same numbers; what is compiled is shared."""
-        found = replace(self, space=space)
-        found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states
-        return found
+        return self._sharing(replace(self, space=space))
 
     def with_train(self, runs: Sequence[Recording]) -> "Problem":
         """The same fit to other runs; what is compiled is shared."""
-        found = replace(self, train=tuple(runs))
-        found.__dict__["_readings_alone"], found.__dict__["_with_states"] = self._readings_alone, self._with_states
-        return found
+        return self._sharing(replace(self, train=tuple(runs)))
+
+    def _sharing(self, other: "Problem") -> "Problem":
+        other.__dict__["_readings_alone"], other.__dict__["_with_states"] = self._readings_alone, self._with_states
+        return other
 
     def simulated(self, *, with_states: bool = False) -> Simulated:
         """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""

@@ -26,15 +26,12 @@ from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.promised import VELOCITY
 
 CONJUGATE = {
-    "joint.passive": ("joint.qd", 1.0),
-    "joint.actuation": ("joint.qd", 1.0),
-    "joint.tau": ("joint.qd", 1.0),
-    "body.external_force": ("body.twist", 1.0),
+    **{force: (velocity, 1.0) for force, velocity in VELOCITY.items()},
     "body.bias_force": ("body.twist", -1.0),
     "contact.normal_force": ("contact.gap_velocity", 1.0),
-    "contact.friction_force": ("contact.slip_velocity", 1.0),
 }
 """Forces, the velocities that they act along, and which way."""
 AFTER_ACCELERATIONS = "step."
