@@ -122,6 +122,8 @@ def test_discover_writes_a_blueprint_and_goes_on_where_it_was(project, capsys):
     project.write_text(PROJECT.replace("window = 0.5", "window = 0.4"))
     assert run(["discover", "p.toml", "--resume"]) == 1
     assert "is of something else" in capsys.readouterr().err
+    assert run(["audit", str(folder)]) == 1
+    assert "is of a discovery; name its blueprint.toml in a project" in capsys.readouterr().err
     (folder / "discovery.json").write_text("{")
     assert run(["discover", "p.toml", "--resume"]) == 1
     assert "begin again with --fresh" in capsys.readouterr().err

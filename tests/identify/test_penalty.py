@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from fit_problems import DT, pendulum_problem
@@ -17,11 +19,21 @@ from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
+from hybridsim.taps.friction import JointFriction
 from hybridsim.taps.networks import MLP
 
 N = 6
 NESTED = ((np.array([0, 1]), 0.7), (np.array([2, 3]), 0.3), (np.array([0, 1, 2, 3]), 0.4))
 UNBOUNDED = np.full((1, N), np.inf)
+
+
+class Plain(eqx.Module):
+    """A law without layers."""
+
+    rates: np.ndarray | jax.Array
+
+    def __call__(self, x):
+        return -(self.rates @ x)[None]
 
 
 def quadratic(seed):
@@ -144,6 +156,35 @@ def test_the_papers_penalty_is_of_first_layers_and_of_what_comes_after(two_netwo
         is_first, is_weight = ".weights[0]" in name, name.startswith("graft")
         assert penalty.l1[k] == (0.2 if is_first else 0.0 if is_weight else 0.5)
         assert squares[k] == (0.3 if is_weight and not is_first else 0.0)
+
+
+def with_network(net):
+    of = pendulum_problem()
+    sim = Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
+    return Layout(ParameterSpace(Setup(sim, of.setup.sensors), [Free("graft[*]")]), ["run"])
+
+
+def test_inputs_of_a_perceptron_of_equinox_cost_as_well():
+    layout = with_network(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
+    penalty = penalty_of(layout, Sparsity(inputs=2.0))
+    columns = [[layout.names[k] for k in which] for which, _ in penalty.groups]
+    assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
+
+
+@pytest.mark.parametrize("way", ["inputs", "first_layer"])
+def test_costs_of_inputs_are_refused_where_no_inputs_are_known(way):
+    layout = with_network(JointFriction(1))
+    penalty_of(layout, Sparsity(**{way: 1.0}))
+    layout = with_network(Plain(np.zeros(2)))
+    with pytest.raises(HybridsimError, match=f"sparsity of {way} makes nothing cost.*grafts="):
+        penalty_of(layout, Sparsity(**{way: 1.0}))
+    assert len(penalty_of(layout, Sparsity(grafts=1.0)).groups) == 1
+
+
+@pytest.mark.parametrize("way", ["inputs", "grafts", "first_layer", "upper_layers"])
+def test_costs_of_networks_are_refused_where_none_is_free(way):
+    with pytest.raises(HybridsimError, match="no number of a network is free"):
+        penalty_of(pendulum_problem().layout(), Sparsity(**{way: 1.0}))
 
 
 def test_numbers_of_a_named_group_cost_together():

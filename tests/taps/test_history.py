@@ -38,6 +38,16 @@ def test_what_is_read_is_what_was():
         np.testing.assert_allclose(seen[k], wanted, rtol=1e-15)
 
 
+def test_a_state_of_a_simulator_that_does_not_look_back_is_told():
+    model = double_pendulum()
+    plain = Simulator(model)
+    looking = Simulator(model, blueprint=Blueprint(Graft("joint.tau", "joint.qd@1", MLP(2, 2))))
+    for sim, other in ((looking, plain), (plain, looking)):
+        for run in (step, lambda sim, state: simulate(sim, state, steps=2)):
+            with pytest.raises(ValueError, match=r"remembers .*make a state by sim.initial_state"):
+                run(sim, other.initial_state(*SWING))
+
+
 def test_the_past_of_what_comes_later_can_be_read():
     """Accelerations of the last step, where torques are computed."""
     graft = Graft("joint.tau", "joint.qdd @ 1", lambda x: 0.1 * x)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.words import counted, listed
+from hybridsim.taps.weight_name import is_of_network
 
 if TYPE_CHECKING:
     from hybridsim.identify.check import Check
@@ -19,8 +20,8 @@ def checked(task: "Task", json: bool) -> int:
     problem = task.problem
     objective, _ = problem.objective(task.stages[-1])
     found = _of_physics(check(objective, objective.point(problem.space.start)))
-    weights = sum(map(_is_weight, problem.space.labels))
-    physics = [label for label in problem.space.labels if not _is_weight(label)]
+    weights = sum(map(is_of_network, problem.space.labels))
+    physics = [label for label in problem.space.labels if not is_of_network(label)]
     training, held_out = ([run.name for run in runs] for runs in (problem.train, problem.held_out))
     channels = list(problem.measured.noise)
     if json:
@@ -66,18 +67,14 @@ def _of_physics(found: "Check") -> "Check":
         found,
         names=_without_weights(found.names),
         unseen=_without_weights(found.unseen),
-        confounded=tuple(parts for parts in found.confounded if not all(map(_is_weight, parts))),
+        confounded=tuple(parts for parts in found.confounded if not all(map(is_of_network, parts))),
         weak=_without_weights(found.weak),
         at_bounds=_without_weights(found.at_bounds),
     )
 
 
 def _without_weights(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if not _is_weight(name))
-
-
-def _is_weight(name: str) -> bool:
-    return name.startswith("graft[")
+    return tuple(name for name in names if not is_of_network(name))
 
 
 def _names(names: list[str]) -> str:

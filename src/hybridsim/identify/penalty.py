@@ -10,7 +10,6 @@ They are added to ½ Σ (residual / noise)². Those of groups and absolute value
 must know of them; what it needs is here: the smallest value of a quadratic function with such a penalty.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +18,9 @@ from jaxtyping import Float, Int
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.box_minimum import box_minimum
 from hybridsim.identify.layout import Layout
+from hybridsim.taps.weight_name import weight_name
 
 Array = np.ndarray
-_FIRST_LAYER = re.compile(r"^graft\[(\d+)\](.*)\.weights\[0\]\[\d+,(\d+)\]$")
-_LAYER = re.compile(r"^graft\[\d+\](.*)\.(weights|biases)\[\d+\]")
-_GRAFT = re.compile(r"^graft\[(\d+)\]")
 ROUNDS, TOLERANCE = 2000, 1e-10
 """Of the search for the smallest value: turns at most, and how close to each other both of its answers must come."""
 
@@ -87,7 +84,7 @@ class Penalty:
 
 def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
     """The penalty of a layout's numbers by their own options and a stage's."""
-    space, names = layout.space, layout.names
+    space = layout.space
     own = layout.lengthened(space.l1)
     labels = [space.groups[entry] for entry in layout.short]
     single = np.where([bool(label) for label in labels], 0.0, own)
@@ -96,14 +93,16 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
         which = np.array([k for k, one in enumerate(labels) if one == label])
         if weight := float(own[which].max()):
             groups.append((which, weight))
-    columns: dict[tuple[int, str, int], list[int]] = {}
+    columns: dict[tuple, list[int]] = {}
     networks: dict[int, list[int]] = {}
-    for k, name in enumerate(names):
-        if found := _FIRST_LAYER.match(name):
-            columns.setdefault((int(found[1]), found[2], int(found[3])), []).append(k)
+    for k, found in enumerate(map(weight_name, layout.names)):
+        if found is None:
+            continue
+        networks.setdefault(found.graft, []).append(k)
+        if found.is_of_first_layer:
+            columns.setdefault((found.graft, found.part, found.column), []).append(k)
             single[k] += sparsity.first_layer
-        if found := _GRAFT.match(name):
-            networks.setdefault(int(found[1]), []).append(k)
+    _check_there_is_something(sparsity, bool(networks), bool(columns))
     if sparsity.inputs:
         groups += [(np.array(which), sparsity.inputs) for which in columns.values()]
     for entries, weight in sparsity.groups:
@@ -111,6 +110,18 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
     if sparsity.grafts:
         groups += [(np.array(which), sparsity.grafts) for which in networks.values()]
     return Penalty(single, _nested(groups))
+
+
+def _check_there_is_something(sparsity: Sparsity, networks: bool, first_layers: bool) -> None:
+    """Raise if a cost applies to nothing, which would otherwise show in nothing but a result."""
+    ways = ("inputs", "first_layer") if networks else ("inputs", "grafts", "first_layer", "upper_layers")
+    asked = [way for way in ways if getattr(sparsity, way)]
+    if asked and not (networks and first_layers):
+        what = "first layer of a perceptron (an MLP, also of equinox)" if networks else "number of a network"
+        raise HybridsimError(
+            f"sparsity of {', '.join(asked)} makes nothing cost anything: no {what} is free"
+            + ("; grafts= is the cost of a network of any kind" if networks else "")
+        )
 
 
 def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Array, " k"], float], ...]:
@@ -132,7 +143,8 @@ def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Arr
 
 def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
     """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
-    upper = [bool(_LAYER.match(name)) and not _FIRST_LAYER.match(name) for name in layout.names]
+    found = map(weight_name, layout.names)
+    upper = [one is not None and one.layer is not None and not one.is_of_first_layer for one in found]
     return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)
 
 

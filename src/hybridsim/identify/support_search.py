@@ -22,6 +22,7 @@ from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained
 from hybridsim.params.space import ParameterSpace
 from hybridsim.taps.columns import CONSTANT, Column, input_addresses, reseeded, silenced
+from hybridsim.taps.weight_name import weight_name
 
 Array = np.ndarray
 Support = frozenset[Column]
@@ -31,8 +32,8 @@ FIRST_COST, GROWTH, LEAST_GROWTH = 1e-5, 4.0, 1.5
 where many inputs go at once."""
 SURE = 3.0
 """Standard deviations by which an error must be larger to count as larger."""
-SAME, NEGLIGIBLE = 0.01, 0.02
-"""Share of a squared error that does not count, and error in standard deviations of the noise that nobody could see."""
+SAME = 0.01
+"""Share of a squared error that does not count; nor does such a share of the noise's variance: nobody could see it."""
 FEWEST_WINDOWS = 4
 """To be compared one by one."""
 FAINTEST = 1e-6
@@ -182,7 +183,7 @@ class SupportSearch:
         gone = {c.graft for c in self.columns} - {c.graft for c in support}
         left_out = [k for c in self.columns if c.column >= 0 and c not in support for k in c.entries]
         space = self.problem.space.started(theta).held(left_out, 0.0)
-        entries = [k for k, name in enumerate(space.labels) if _graft_of(name) in gone]
+        entries = [k for k, name in enumerate(map(weight_name, space.labels)) if name and name.graft in gone]
         return space.held(entries, silent(self.problem, self.columns)[entries])
 
     def judged(self, support: Support, theta: Array) -> Candidate:
@@ -210,7 +211,7 @@ class SupportSearch:
         doubts = [SURE * squares * np.sqrt(2.0 / sum(len(run.series[name].t) for run in runs for name in channels))]
         if len(change) >= FEWEST_WINDOWS:
             doubts.append(SURE * float(np.std(change, ddof=1)) / np.sqrt(len(change)))
-        return bool(change.mean() > max(min(doubts), SAME * squares) + NEGLIGIBLE**2)
+        return bool(change.mean() > max(min(doubts), SAME * max(squares, 1.0)))
 
 
 def fresh_networks(problem: Problem, seed: int) -> Array:
@@ -259,7 +260,3 @@ def _with(support: Support, column: Column) -> Support:
 def _is_needless(column: Column, support: Support) -> bool:
     """Is this the constant of a network that reads something?"""
     return column.column == CONSTANT and any(c.graft == column.graft for c in support)
-
-
-def _graft_of(name: str) -> int | None:
-    return int(name[6 : name.index("]")]) if name.startswith("graft[") else None

@@ -20,6 +20,7 @@ from hybridsim.params.leaves import Number, dotted, leaf_at
 from hybridsim.params.open_parts import OpenLeaf, actuation_leaves, contact_leaves, graft_leaves
 from hybridsim.params.rows import Row, rows_of
 from hybridsim.params.setup import Setup
+from hybridsim.taps.address import NO_CONTACTS
 
 OPEN_PARTS = {"contact": contact_leaves, "actuation": actuation_leaves, "graft": graft_leaves}
 """Where the parameters of parts come from that users plug in."""
@@ -139,7 +140,7 @@ def _of_open_part(address: str, head: str, setup: Setup) -> tuple[Coordinate, ..
     for single in _one_by_one(address, head):
         before = len(found)
         for leaf in leaves:
-            if leaf.is_normaliser and str(leaf.path[-1]) not in single:
+            if leaf.given_field and f".{leaf.given_field}" not in single:
                 continue
             if _is_part(leaf.name, single):
                 found += _entries(leaf, range(len(leaf.entries)))
@@ -196,7 +197,7 @@ def _entries(leaf: OpenLeaf, indices: Iterable[int]) -> list[Coordinate]:
 def _nothing_there(address: str, head: str, leaves: Sequence[OpenLeaf], setup: Setup) -> str:
     contact = setup.sim.contact
     if head == "contact" and not contact.watched.nc:
-        return f"{address!r}: the simulator watches no contacts; give it contact='impulse' or 'compliant'"
+        return f"{address!r}: {NO_CONTACTS}"
     if head == "contact" and _is_left_out(contact, field := address.partition("[")[0].partition(".")[2]):
         what = type(contact).__name__
         if field in FROM_SURFACES:

@@ -10,13 +10,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import KeyPath
 
 from hybridsim.dynamics.actuation import TransportDelay
 from hybridsim.params.catalog import Floor, Parameter, Rows
 from hybridsim.params.leaves import Path, dotted, path_of, spelled
 from hybridsim.params.rows import Row, rows_of
 from hybridsim.params.setup import Setup
-from hybridsim.taps.wiring import NORMALISERS
+from hybridsim.taps.given import given_field
 
 FOUND_BY_SIMULATOR = ("inverse_mass", "joints")
 """Fields of contact that follow from the model and are no parameters."""
@@ -71,7 +72,8 @@ class OpenLeaf:
     parameter: Parameter
     rows: tuple[Row, ...] = ()
     """Its entries by name; without any they are called by their indices."""
-    is_normaliser: bool = False
+    given_field: str = ""
+    """Of a network's numbers that are learned only if it is named: the field to name."""
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -120,19 +122,24 @@ def graft_leaves(setup: Setup) -> tuple[OpenLeaf, ...]:
     """Numbers of the grafted networks, called by the number of their graft."""
     found = []
     for k, graft in enumerate(setup.sim.blueprint.grafts):
-        for path, leaf in _arrays(graft.net):
-            is_normaliser = str(path[-1]).endswith(NORMALISERS)
-            text = "Normalisation of a network." if is_normaliser else "Weights of a network."
+        for keys, path, leaf in _arrays_by_key(graft.net):
+            field = given_field(graft.net, keys)
+            text = "Given to a network, and not learned." if field else "Weights of a network."
             name = f"graft[{k}]{spelled(path)}"
             parameter = Parameter(name, Rows.NONE, "", text, is_weight=True)
             where = (*dotted("sim.blueprint.grafts"), k, "net", *path)
-            found.append(OpenLeaf(name, where, leaf.shape, parameter, is_normaliser=is_normaliser))
+            found.append(OpenLeaf(name, where, leaf.shape, parameter, given_field=field))
     return tuple(found)
 
 
 def _arrays(part: Any) -> Iterator[tuple[Path, Any]]:
     """Arrays of floats, and the way to each."""
+    return ((path, leaf) for _, path, leaf in _arrays_by_key(part))
+
+
+def _arrays_by_key(part: Any) -> Iterator[tuple[KeyPath, Path, Any]]:
+    """Arrays of floats, and the way to each as JAX and as we spell it."""
     for keys, leaf in jax.tree_util.tree_flatten_with_path(part)[0]:
         path = path_of(keys)
         if path and hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating):
-            yield path, leaf
+            yield keys, path, leaf

@@ -17,6 +17,7 @@ from hybridsim.identify.discover import Discovery
 from hybridsim.identify.support_search import Candidate, Chosen
 from hybridsim.project.blueprint_file import save_blueprint
 from hybridsim.project.manifest import changed, manifest
+from hybridsim.project.record import DISCOVERY_FILE
 from hybridsim.project.task import Task
 from hybridsim.project.writing import write_file, write_json
 from hybridsim.taps.columns import Column
@@ -24,7 +25,7 @@ from hybridsim.taps.wiring import wirings
 from hybridsim.viz.weights_picture import weights_picture
 from hybridsim.viz.wiring_picture import wiring_picture
 
-FILES = ("discovery.json", "blueprint.toml", "blueprint.safetensors", "wiring.svg", "weights.svg")
+FILES = (DISCOVERY_FILE, "blueprint.toml", "blueprint.safetensors", "wiring.svg", "weights.svg")
 
 
 class DiscoveryRecord:

@@ -39,6 +39,8 @@ OWN = (
     ".*.part",
 )
 """Files of a record; nothing else in its folder is ever removed."""
+DISCOVERY_FILE = "discovery.json"
+"""By which the folder of a discovery is known, which is no record of a fit."""
 
 
 class Record:
@@ -111,6 +113,11 @@ class Record:
 
     def result(self) -> dict[str, Any]:
         """What came out."""
+        if (self.folder / DISCOVERY_FILE).exists():
+            raise HybridsimError(
+                f"{self.folder} is of a discovery; name its blueprint.toml in a project ([blueprint] file = ...), fit "
+                "that, and give the folder of the fit"
+            )
         if not self.result_file.exists():
             raise HybridsimError(f"{self.folder} has no result yet; finish the fit with hybridsim fit --resume")
         return self._json(self.result_file)

@@ -13,6 +13,7 @@ from hybridsim.project.checkpoint import StageEnd
 from hybridsim.project.manifest import FORMAT
 from hybridsim.project.scoring import EXPLAINED, HELD_OUT, TRAINING, Comparison, by_channel, in_noise, theta_before
 from hybridsim.project.task import Task
+from hybridsim.taps.weight_name import is_of_network, weight_name
 
 FAR_OFF = 20.0
 """Errors by the noise from which on a model is not one of what was recorded."""
@@ -48,7 +49,7 @@ def result(
         "labels": list(space.labels),
         "theta": np.asarray(theta).tolist(),
         "parameters": [
-            vars(change) for change in space.table(theta) if change.name not in own and not _is_weight(change.name)
+            vars(change) for change in space.table(theta) if change.name not in own and not is_of_network(change.name)
         ],
         "of_runs": fitted.of_runs,
         "networks": _networks(task, theta),
@@ -118,18 +119,14 @@ def ways_out(labels: Sequence[str]) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _is_weight(name: str) -> bool:
-    """Is a number one of a network? There are too many of them for a table."""
-    return name.startswith("graft[")
-
-
 def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]]:
     """Grafts, and how far their free weights have moved."""
     space, grafts = task.problem.space, task.problem.setup.sim.blueprint.grafts
     moved = np.abs(np.asarray(theta) - theta_before(task.problem))
+    weights = list(map(weight_name, space.labels))
     found = []
     for k, graft in enumerate(grafts):
-        own = [entry for entry, label in enumerate(space.labels) if label.startswith(f"graft[{k}]")]
+        own = [entry for entry, name in enumerate(weights) if name and name.graft == k]
         found.append(
             {
                 "graft": k,

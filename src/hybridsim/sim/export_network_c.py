@@ -26,7 +26,7 @@ from hybridsim.sim.export_c import checked_files
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import BoundGraft
 from hybridsim.taps.columns import input_addresses
-from hybridsim.taps.wiring import is_weight
+from hybridsim.taps.given import weights_of
 
 
 def export_network_c(
@@ -54,7 +54,7 @@ def export_network_c(
     source, header = checked_files(path, prefix)
     bound = grafts[graft]
     names = [Entry(k, 1, in_comment(name)) for k, name in enumerate(input_addresses(bound))]
-    free, rest = eqx.partition(bound.net, jax.tree_util.tree_map_with_path(is_weight, bound.net))
+    free, rest = eqx.partition(bound.net, weights_of(bound.net))
     fixed, static = eqx.partition(rest, eqx.is_array_like)
 
     def step(fixed, free, nothing, x):

@@ -46,6 +46,7 @@ def begun(state: State) -> Run:
 def guarded_step(sim: Simulator, run: Run, inputs: Inputs) -> tuple[Run, Row]:
     """One step; once a trajectory has diverged it stays at its last good state."""
     state, ok = run.state, run.ok
+    sim.check_memory(state)
     # a diverged trajectory goes on computing, but from a harmless state, so that its gradient stays finite
     safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.initial_state())
     new = next_state(sim, safe, inputs)

@@ -101,6 +101,7 @@ class Simulator(eqx.Module):
 
     def open_taps(self, state: State, *, record: bool = False) -> Taps:
         """Taps for one evaluation of the dynamics of a state."""
+        self.check_memory(state)
         return Taps(self.bound_blueprint(), state.aux.get("history"), record=record)
 
     def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float | Scalar = 0.0) -> State:
@@ -123,9 +124,25 @@ class Simulator(eqx.Module):
         aux: dict[str, Any] = {"actuation": self.actuation.initial(model, start, speed)}
         if (memory := self.contact.initial()) is not None:
             aux["contact"] = memory
-        if any("@" in address for graft in self.blueprint.grafts for address in graft.inputs):
+        if self._looks_back:
             aux["history"] = blank(self.bound_blueprint())
         return State(start, speed, as_floats(t), aux)
+
+    def check_memory(self, state: State) -> None:
+        """Raise if a state remembers other things than this simulator: another one made it."""
+        wanted = {"actuation"}
+        wanted |= set() if self.contact.initial() is None else {"contact"}
+        wanted |= {"history"} if self._looks_back else set()
+        if state.aux.keys() != wanted:
+            raise ValueError(
+                f"the state remembers {', '.join(sorted(state.aux)) or 'nothing'}, but the simulator wants "
+                f"{', '.join(sorted(wanted))}; make a state by sim.initial_state(q, qd) of the simulator that takes it"
+            )
+
+    @property
+    def _looks_back(self) -> bool:
+        """Does a network read the past?"""
+        return any("@" in address for graft in self.blueprint.grafts for address in graft.inputs)
 
 
 def _bound_contact(given: Any, model: Model, dt: Scalar, integrator: str) -> AbstractContact:

@@ -21,6 +21,10 @@ _PATTERN = re.compile(
 
 MOST_STEPS = 1000
 """That a network may look back."""
+NO_CONTACTS = (
+    "the simulator watches no contacts; choose a contact model, impulse or compliant, and shapes that can touch"
+)
+"""What is wrong with addresses of contacts where there are none."""
 AxisNames = Mapping[Axis, tuple[str, ...]]
 """The model's names along each axis; handed to the taps, which do not know the model."""
 
@@ -74,7 +78,7 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     axis = quantity.write_axis if write else quantity.axis
     row_names = names[axis] if axis is not Axis.NONE else ("",)
     if axis is Axis.CONTACT and not row_names:
-        raise TapError(f"{address!r}: the simulator watches no contacts; give it contact='impulse' or 'compliant'")
+        raise TapError(f"{address!r}: {NO_CONTACTS}")
     if not row_names:
         raise TapError(f"{address!r}: the model has no {axis.value} of which there could be {quantity.name}")
     rows = _rows(match["rows"], row_names, address)

@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 
 from hybridsim.core.errors import TapError
+from hybridsim.core.words import listed as listed_names
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Form
 from hybridsim.taps.promised import wired
@@ -102,9 +103,8 @@ def _bound(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> Bo
     _check_order(outputs, inputs)
     _check_mode(graft.mode, outputs)
     bound = BoundGraft(graft.net, outputs, inputs, graft.mode, graft.per)
-    if graft.per == "element" and any(out.row_names != outputs[0].row_names for out in outputs):
-        listed = ", ".join(repr(out.address) for out in outputs)
-        raise TapError(f"outputs {listed} of one per-element network must have the same rows")
+    if graft.per == "element":
+        _check_rows(bound)
     _check_sizes(bound)
     net: Any = graft.net
     if hasattr(net, "check_wiring"):
@@ -128,6 +128,19 @@ def _check_mode(mode: str, outputs: tuple[Selection, ...]) -> None:
             raise TapError(
                 f"output {out.address!r} can only be added to, not {mode}d: a sum moves along the degrees of freedom, "
                 "anything else could leave the space of rotations"
+            )
+
+
+def _check_rows(graft: BoundGraft) -> None:
+    own = graft.outputs[0].row_names
+    if any(out.row_names != own for out in graft.outputs):
+        listed = ", ".join(repr(out.address) for out in graft.outputs)
+        raise TapError(f"outputs {listed} of one per-element network must have the same rows")
+    for read in graft.inputs:
+        if len(read.rows) > 1 and read.row_names != own and set(read.row_names) & set(own):
+            raise TapError(
+                f"input {read.address!r} of a per-element network has other rows than its outputs, which are "
+                f"{listed_names(own)}; name these, in this order, to give every call its own, or a single row for all"
             )
 
 

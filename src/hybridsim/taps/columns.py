@@ -1,6 +1,5 @@
 """What a network can do without: inputs of a perceptron one by one, or a network of another kind as a whole."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -14,10 +13,7 @@ from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
 from hybridsim.taps.lagrangian import Lagrangian
 from hybridsim.taps.networks import MLP
-
-_FIRST_LAYER = re.compile(r"^graft\[(\d+)\]\.weights\[0\]\[\d+,(\d+)\]$")
-_GRAFT = re.compile(r"^graft\[(\d+)\](.*)$")
-_LAYER = re.compile(r"^(.*)\.(?:weights|biases)\[(\d+)\]\[[\d,]+\]$")
+from hybridsim.taps.weight_name import weight_name
 
 WHOLE, CONSTANT = -1, -2
 """In place of the number of an input: all of them, or none, where a perceptron is nothing but a constant."""
@@ -51,10 +47,10 @@ def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column
         blueprint: bound to a model.
         labels: names of the entries of θ.
     """
-    inputs: dict[tuple[int, int], list[int]] = {}
-    for k, label in enumerate(labels):
-        if found := _FIRST_LAYER.match(label):
-            inputs.setdefault((int(found[1]), int(found[2])), []).append(k)
+    inputs: dict[tuple[int, int | None], list[int]] = {}
+    for k, found in enumerate(map(weight_name, labels)):
+        if found and found.is_of_first_layer and isinstance(blueprint.grafts[found.graft].net, MLP):
+            inputs.setdefault((found.graft, found.column), []).append(k)
     columns = []
     for number, graft in enumerate(blueprint.grafts):
         outputs = tuple(out.address for out in graft.outputs)
@@ -76,14 +72,14 @@ def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column
 
 def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
     """Places of a network's last layers in θ, of all its perceptrons; of what has no layers, of all its numbers."""
-    everything, layers = [], {}
-    for k, label in enumerate(labels):
-        found = _GRAFT.match(label)
-        if not found or int(found[1]) != graft:
+    everything: list[int] = []
+    layers: dict[str, dict[int, list[int]]] = {}
+    for k, found in enumerate(map(weight_name, labels)):
+        if found is None or found.graft != graft:
             continue
         everything.append(k)
-        if layer := _LAYER.match(found[2]):
-            layers.setdefault(layer[1], {}).setdefault(int(layer[2]), []).append(k)
+        if found.layer is not None:
+            layers.setdefault(found.part, {}).setdefault(found.layer, []).append(k)
     last = [k for own in layers.values() for k in own[max(own)]]
     return tuple(sorted(last) or everything)
 

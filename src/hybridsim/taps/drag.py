@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, safe_norm
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.given import GIVEN
 from hybridsim.taps.promised import Wired
 
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -26,8 +27,8 @@ hundredth where the rod turns about a point within it, and exactly elsewhere."""
 class RodDrag(eqx.Module):
     """From the twist of a body to the wrench of the drag of a rod that is fixed to it, both in the body's frame."""
 
-    start_point: Float[AnyArray, " 3"]
-    end_point: Float[AnyArray, " 3"]
+    start_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
+    end_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
     """Ends of the rod in the body's frame [m]; no part of what is learned."""
     linear: Float[AnyArray, ""]
     """Force per length and speed [N·s/m²]."""

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.given import GIVEN, usual_size
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import NONE_AT_ALL, not_negative
 from hybridsim.taps.promised import Wired
@@ -28,12 +29,12 @@ class JointFriction(eqx.Module):
 
     net: MLP
     """From the context and the squared velocity to F."""
-    width_scale: Float[AnyArray, ""]
+    width_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Velocity w at which friction has 0.7 of its strength [rad/s or m/s]; not learned, because it decides how stiff a
     motion is where the joint sticks, and with that which time step is needed."""
-    speed_scale: Float[AnyArray, ""]
+    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Velocity of usual size."""
-    friction_scale: Float[AnyArray, ""]
+    friction_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Friction of usual size [N·m or N]."""
 
     def __init__(
@@ -72,9 +73,8 @@ class JointFriction(eqx.Module):
             input_shift=np.append(shift, 0.0),
             input_scale=np.append(divisor, 1.0),
         )
-        self.width_scale, self.speed_scale, self.friction_scale = (
-            np.asarray(x, dtype=float) for x in (width, speed_scale, friction_scale)
-        )
+        self.width_scale, self.speed_scale = usual_size("width", width), usual_size("speed_scale", speed_scale)
+        self.friction_scale = usual_size("friction_scale", friction_scale)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 1"]:
         """The torque."""
@@ -110,11 +110,11 @@ class ConeFriction(eqx.Module):
 
     net: MLP
     """From the squared speed and the context to the share σ of the cone that is used."""
-    cone_scale: Float[AnyArray, ""]
+    cone_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Coefficient μ: half the angle of the cone as a slope; not learned, as only its product with σ shows."""
-    width_scale: Float[AnyArray, ""]
+    width_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Slip w at which friction has 0.7 of its strength [m/s]; not learned, either."""
-    speed_scale: Float[AnyArray, ""]
+    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Slip of usual size [m/s]."""
 
     def __init__(
@@ -141,9 +141,8 @@ class ConeFriction(eqx.Module):
             input_shift=np.insert(shift, 0, 0.0),
             input_scale=np.insert(divisor, 0, 1.0),
         )
-        self.cone_scale, self.width_scale, self.speed_scale = (
-            np.asarray(x, dtype=float) for x in (friction, width, speed_scale)
-        )
+        self.width_scale, self.speed_scale = usual_size("width", width), usual_size("speed_scale", speed_scale)
+        self.cone_scale = usual_size("friction", friction)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 2"]:
         """Friction along both tangents [N]."""

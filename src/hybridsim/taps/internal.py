@@ -18,6 +18,7 @@ from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, unit
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.spatial.rotation import matrix_exp
+from hybridsim.taps.given import GIVEN, usual_size
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import NONE_AT_ALL, not_negative
 from hybridsim.taps.promised import Wired
@@ -31,14 +32,14 @@ class InternalForce(eqx.Module):
 
     net: MLP
     """From the distance to the potential and to the damping, which is then made not negative."""
-    first_point: Float[AnyArray, " 3"]
-    second_point: Float[AnyArray, " 3"]
+    first_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
+    second_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
     """Points of the bodies between which the force acts, in their frames [m]."""
-    force_scale: Float[AnyArray, ""]
+    force_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Force of usual size [N]."""
-    distance_scale: Float[AnyArray, ""]
+    distance_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Distance of usual size [m]."""
-    damping_scale: Float[AnyArray, ""]
+    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Damping of usual size [N·s/m]; without any the force depends on the distance only."""
 
     def __init__(
@@ -67,9 +68,9 @@ class InternalForce(eqx.Module):
         """
         self.net = MLP(1, 2, hidden=hidden, activation=activation, seed=seed)
         self.first_point, self.second_point = (np.array(p, dtype=float) for p in (first_point, second_point))
-        self.force_scale, self.distance_scale, self.damping_scale = (
-            np.asarray(x, dtype=float) for x in (force_scale, distance_scale, damping_scale)
-        )
+        self.force_scale = usual_size("force_scale", force_scale)
+        self.distance_scale = usual_size("distance_scale", distance_scale)
+        self.damping_scale = usual_size("damping_scale", damping_scale, or_zero=True)
 
     def __call__(self, x: Float[AnyArray, " 24"]) -> Float[Array, " 12"]:
         """Wrenches on the first body and on the second [N·m, N]."""

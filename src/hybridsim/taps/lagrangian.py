@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.given import GIVEN, usual_size
 from hybridsim.taps.networks import MLP, Activation
 from hybridsim.taps.passive import Conservative, lower_triangle, no_triangle
 from hybridsim.taps.promised import Wired
@@ -29,7 +29,7 @@ class Lagrangian(eqx.Module):
     inertia: MLP
     """From coordinates to the entries of L, where M_r = L Lᵀ."""
     conservative: Conservative
-    inertia_scale: Float[AnyArray, ""]
+    inertia_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Inertia of usual size [kg·m² or kg]; before a fit, M_r has a thousandth of it on its diagonal."""
     size: int = eqx.field(static=True)
 
@@ -60,7 +60,7 @@ class Lagrangian(eqx.Module):
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.inertia = MLP(size, size * (size + 1) // 2, seed=seed, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)
-        self.inertia_scale, self.size = np.asarray(inertia_scale, dtype=float), size
+        self.inertia_scale, self.size = usual_size("inertia_scale", inertia_scale), size
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Accelerations."""

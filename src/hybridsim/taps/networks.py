@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.given import GIVEN, usual_size
 
 Activation = Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"]
 
@@ -36,11 +37,11 @@ class MLP(eqx.Module):
     weights: tuple[Float[AnyArray, "_ _"], ...]
     """One (outputs, inputs) matrix per layer."""
     biases: tuple[Float[AnyArray, " _"], ...]
-    input_shift: Float[AnyArray, " _"]
+    input_shift: Float[AnyArray, " _"] = eqx.field(metadata=GIVEN)
     """Subtracted from the inputs, in their units."""
-    input_scale: Float[AnyArray, " _"]
+    input_scale: Float[AnyArray, " _"] = eqx.field(metadata=GIVEN)
     """The inputs are divided by it, in their units."""
-    output_scale: Float[AnyArray, " _"]
+    output_scale: Float[AnyArray, " _"] = eqx.field(metadata=GIVEN)
     """The outputs are multiplied by it, in their units."""
     input_bias: Float[AnyArray, " _"] | None
     """Added to the normalised inputs; none by default, because the first layer has biases of its own."""
@@ -65,8 +66,8 @@ class MLP(eqx.Module):
         self.weights = _first_weights(sizes, activation, seed)
         self.biases = tuple(np.zeros(n) for n in sizes[1:])
         self.input_shift = np.broadcast_to(np.asarray(input_shift, dtype=float), (inputs,)).copy()
-        self.input_scale = np.broadcast_to(np.asarray(input_scale, dtype=float), (inputs,)).copy()
-        self.output_scale = np.broadcast_to(np.asarray(output_scale, dtype=float), (outputs,)).copy()
+        self.input_scale = np.broadcast_to(usual_size("input_scale", input_scale), (inputs,)).copy()
+        self.output_scale = np.broadcast_to(usual_size("output_scale", output_scale), (outputs,)).copy()
         self.input_bias = np.zeros(inputs) if input_bias else None
         self.activation = activation
 

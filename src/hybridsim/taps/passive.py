@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.taps.given import GIVEN, usual_size
 from hybridsim.taps.networks import MLP, Activation, Constant
 from hybridsim.taps.promised import Wired
 
@@ -36,7 +37,7 @@ class Dissipative(eqx.Module):
 
     net: MLP | Constant
     """From the context to the entries of L."""
-    damping_scale: Float[AnyArray, ""]
+    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Damping of usual size, in units of torque by velocity."""
     size: int = eqx.field(static=True)
     """Joints."""
@@ -68,7 +69,7 @@ class Dissipative(eqx.Module):
         entries = size * (size + 1) // 2
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(context, entries, seed=seed, **shape) if context else Constant(entries)
-        self.damping_scale, self.size = np.asarray(damping_scale, dtype=float), size
+        self.damping_scale, self.size = usual_size("damping_scale", damping_scale), size
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Torques."""
@@ -100,7 +101,7 @@ class Conservative(eqx.Module):
 
     net: MLP
     """From coordinates to the potential."""
-    potential_scale: Float[AnyArray, ""]
+    potential_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
     """Potential of usual size [J]."""
 
     def __init__(
@@ -117,7 +118,7 @@ class Conservative(eqx.Module):
         """Make a fresh one, whose potential is zero; arguments as for `Dissipative`, but context is q."""
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(size, 1, seed=seed, **shape)
-        self.potential_scale = np.asarray(potential_scale, dtype=float)
+        self.potential_scale = usual_size("potential_scale", potential_scale)
 
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
         """Torques."""

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from hybridsim.taps.blueprint import BoundBlueprint
 from hybridsim.taps.columns import input_addresses
+from hybridsim.taps.given import weights_of
 from hybridsim.taps.networks import MLP
-
-NORMALISERS = ("_shift", "_scale", "_point")
-"""How arrays of a network end that say in which units, or where, it computes: no weights."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Wiring:
     mode: str
     per: str
     weights: int
-    """Numbers that a fit may change, without normalisation."""
+    """Numbers that a fit may change."""
 
 
 def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
@@ -69,11 +68,5 @@ def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
 
 
 def weight_count(net: Any) -> int:
-    """Numbers of a network that are no normalisation."""
-    return sum(np.size(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(net)[0] if is_weight(path, leaf))
-
-
-def is_weight(path: tuple, leaf: Any) -> bool:
-    """Is a leaf of a network, found by this path, an array of weights?"""
-    name = str(getattr(path[-1], "name", "")) if path else ""
-    return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not name.endswith(NORMALISERS)
+    """Numbers of a network that a fit may change."""
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(eqx.filter(net, weights_of(net))))
