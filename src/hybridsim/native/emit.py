@@ -13,10 +13,14 @@ from hybridsim.native.arrays import Collect, Leaf, Outer, Repeat, View
 from hybridsim.native.emit_loops import Loops
 from hybridsim.native.graph import ARRAY, Graph
 from hybridsim.native.ordering import deepest_first
+from hybridsim.native.packing import FEWEST, Bundle, Packing
 from hybridsim.native.straight import READ_AGAIN, SCRATCH, Piece, Slot
 
 LARGEST_PIECE = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
+LARGEST_PACKED = 2000
+"""The same for code whose values lie side by side, in which a bundle counts as one: there is less of it to compile, and
+vectors that pass from piece to piece through memory cost more than single numbers."""
 LONG = 12_000
 """Nodes from which on a graph is computed in the order of the program, and in pieces of half the size.
 
@@ -39,7 +43,7 @@ class Function:
 Outputs = Mapping[tuple[str, int], int]
 
 
-def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int) -> Function:
+def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register: int) -> Function:
     """LLVM text of a function `void name(ptr slot, …, ptr scratch)`.
 
     Args:
@@ -48,20 +52,24 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
         outputs: the node to write to each (slot, index); arrays are written from there on.
         slots: every array that is read or written, in the order of the function's arguments.
         lanes: W.
+        register: numbers in a vector register, which a single lane fills with values of the same form.
     """
-    order = graph.live(outputs.values())
+    order, packing = graph.live(outputs.values()), None
     largest = LARGEST_PIECE if len(order) < LONG else LARGEST_PIECE // 2
     if len(order) < LONG:
-        order = deepest_first(graph, outputs.values())
+        packing = Packing(graph, order, outputs.values(), register) if lanes == 1 and register >= FEWEST else None
+        largest = LARGEST_PACKED if packing and packing.bundle_of else LARGEST_PIECE
+        order = deepest_first(graph, outputs.values(), packing.bundle_of if packing else {})
+    bundle_of = packing.bundle_of if packing else {}
     varying = _varying(graph, order, {s.name for s in slots if s.lanes})
-    pieces = _pieces(graph, order, outputs, largest)
+    pieces = _pieces(graph, order, outputs, largest, bundle_of)
     owner = {node: k for k, piece in enumerate(pieces) for node in piece}
     bodies = {
-        node: _body(f"{name}.body{node}", graph, node, slots, lanes)
+        node: _body(f"{name}.body{node}", graph, node, slots, lanes, register)
         for node in order
         if isinstance(graph.data[node], Repeat)
     }
-    cells, scratch = _cells(graph, pieces, owner, bodies)
+    cells, scratch = _cells(graph, pieces, owner, bodies, bundle_of)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
     arrays = []
     for place, node in outputs.items():
@@ -88,7 +96,7 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
                 declarations |= body.declarations
                 texts += [*body.texts, loops.repeated(own_name(), piece[0], body.name)]
         else:
-            straight = Piece(graph, varying, slots, lanes, cells, declarations)
+            straight = Piece(graph, varying, slots, lanes, cells, declarations, packing=packing)
             texts.append(straight.text(name if alone else own_name(), piece, writes[k]))
     for place, node in arrays:
         texts.append(Loops(graph, varying, slots, lanes, cells, declarations).written(own_name(), place, node))
@@ -99,7 +107,7 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
     return Function(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
 
 
-def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int) -> Function:
+def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> Function:
     """The function that computes a turn of a loop."""
     spec, (_, *viewed) = graph.data[node], graph.args[node]
     known = {s.name: s for s in slots}
@@ -110,9 +118,8 @@ def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int)
 
     own = [slot(view, array) for view, array in zip(spec.views, viewed, strict=True)]
     results = [Slot(f"out{k}", True) for k in range(len(spec.results))]
-    return emitted(
-        name, spec.body, dict(spec.outputs), [Slot("carry", True), Slot("next", True), *own, *results], lanes
-    )
+    all_slots = [Slot("carry", True), Slot("next", True), *own, *results]
+    return emitted(name, spec.body, dict(spec.outputs), all_slots, lanes, register)
 
 
 def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
@@ -136,29 +143,41 @@ def _needs_loop(graph: Graph, node: int) -> bool:
     return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf | Collect)
 
 
-def _pieces(graph: Graph, order: list[int], outputs: Outputs, largest: int) -> list[list[int]]:
-    """Nodes that are computed together: loops by themselves, the others in pieces of a good size."""
+def _pieces(
+    graph: Graph, order: list[int], outputs: Outputs, largest: int, bundle_of: Mapping[int, Bundle]
+) -> list[list[int]]:
+    """Nodes that are computed by one function: loops by themselves, the others in pieces of a good size."""
     used = {a for node in order for a in graph.args[node]}
     used.update(node for (slot, _), node in outputs.items() if slot != "sums")
     pieces: list[list[int]] = [[]]
+    count = 0  # of single nodes and bundles
     for node in order:
         if _needs_loop(graph, node):
             # an outer product that is only added up is never written down
             if node in used or not isinstance(graph.data[node], Outer):
                 pieces += [[node], []]
+                count = 0
             continue
-        if len(pieces[-1]) == largest:
+        is_first = node == bundle_of.get(node, (node,))[0]
+        if count >= largest and is_first:
             pieces.append([])
+            count = 0
         pieces[-1].append(node)
+        count += is_first
     return [piece for piece in pieces if piece] or [[]]
 
 
 def _cells(
-    graph: Graph, pieces: list[list[int]], owner: dict[int, int], bodies: Mapping[int, Function]
+    graph: Graph,
+    pieces: list[list[int]],
+    owner: dict[int, int],
+    bodies: Mapping[int, Function],
+    bundle_of: Mapping[int, Bundle],
 ) -> tuple[dict[int, int], int]:
     """Cells for arrays and for the values that later pieces need, and how many these are.
 
-    A loop needs room behind its array for what it carries, twice, and for what its body needs.
+    A loop needs room behind its array for what it carries, twice, and for what its body needs. Bundles lie side by
+    side: what is written as a vector can be read as one at once, but not what was written number by number.
     """
     cells: dict[int, int] = {}
     size = 0
@@ -172,8 +191,10 @@ def _cells(
             for a in graph.args[node]:
                 if graph.kinds[a] == ARRAY or graph.ops[a] in READ_AGAIN or a in cells or owner[a] == k:
                     continue
-                cells[a] = size
-                size += 1
+                together = bundle_of.get(a, (a,))
+                size += -size % (1 << (len(together) - 1).bit_length())
+                cells |= {one: size + lane for lane, one in enumerate(together)}
+                size += len(together)
     return cells, size
 
 

@@ -5,17 +5,18 @@ from hybridsim.native.partition import PARAMETERS, STATE, Outputs
 from hybridsim.native.writer import Kernel, Sizes, Writer, compact, lane_slots, step_stages
 
 
-def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int) -> Kernel:
+def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int, register: int) -> Kernel:
     """A rollout.
 
     Args:
         step: graph of a step and its outputs: `x2`, the next state, and `y`, what is streamed out.
         sizes: of its arrays.
         lanes: trajectories per vector.
+        register: numbers in a vector register.
     """
     used, (step,) = compact(sizes, step)
     stages = step_stages(*step, "pre")
-    writer = Writer("forward", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
+    writer = Writer("forward", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))
     code, steps = writer.code, writer.field("steps")
     with writer.groups({"y": sizes.y}):

@@ -25,7 +25,7 @@ from hybridsim.native.writer import (
 
 
 def gradient_kernel(
-    step: tuple[Graph, Outputs], vjp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, time_lanes: int
+    step: tuple[Graph, Outputs], vjp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, time_lanes: int, register: int
 ) -> Kernel:
     """A rollout and its reverse sweep.
 
@@ -36,6 +36,7 @@ def gradient_kernel(
         sizes: of the arrays.
         lanes: trajectories per vector; 1 for a kernel of one trajectory.
         time_lanes: time steps per vector where lanes is 1.
+        register: numbers in a vector register.
     """
     used, (step, vjp) = compact(sizes, step, vjp)
     forward = step_stages(*step, "pre")
@@ -43,7 +44,7 @@ def gradient_kernel(
     stages = _stages(*vjp, by_time=by_time)
     width = time_lanes if by_time else lanes
     prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
-    writer = Writer("gradient", sizes, used, lanes, width, prologues)
+    writer = Writer("gradient", sizes, used, lanes, width, register, prologues)
     writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y kept"))
     sweep = _Sweep(writer)
     reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)

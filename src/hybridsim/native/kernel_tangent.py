@@ -16,7 +16,7 @@ from hybridsim.native.writer import (
 )
 
 
-def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, direction_lanes: int) -> Kernel:
+def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, direction_lanes: int, register: int) -> Kernel:
     """A rollout with derivatives along directions.
 
     Args:
@@ -25,6 +25,7 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
         sizes: of the arrays.
         lanes: trajectories per vector; 1 to use lanes for directions.
         direction_lanes: directions per vector where lanes is 1.
+        register: numbers in a vector register.
     """
     used, ((graph, outputs),) = compact(sizes, jvp)
     names = {PARAMETERS: "pre", STATE: "mid"}
@@ -32,7 +33,7 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
         graph, outputs, by_slots(graph, outputs), names.get, lambda slot: TANGENT if slot.startswith("t_") else STATE
     )
     wide = direction_lanes if lanes == 1 else lanes
-    writer = Writer("tangent", sizes, used, lanes, lanes, {"pre": stages.get(PARAMETERS)})
+    writer = Writer("tangent", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
     passed = stages[STATE].passed
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y mid"))
     common = [Slot(name, lanes > 1) for name in ("x", "s", "mid")]

@@ -322,20 +322,20 @@ class Rollout:
 
     def generated(self, name: str, alone: bool) -> Kernel:
         """The text of a kernel, for one trajectory or for many."""
-        program, sizes = self.program, self.sizes
+        program, sizes, register = self.program, self.sizes, self.target.register
 
         def wide(*graphs: tuple[Graph, Outputs]) -> int:
             return self.target.lanes_for(max(len(graph.live(outputs.values())) for graph, outputs in graphs))
 
         if name == "forward":
             step = program.step_graph
-            return forward_kernel(step, sizes, 1 if alone else wide(step))
+            return forward_kernel(step, sizes, 1 if alone else wide(step), register)
         if name == "gradient":
             step, vjp, kept = program.sweeps
             sizes = replace(sizes, kept=kept)
-            return gradient_kernel(step, vjp, sizes, 1 if alone else wide(step, vjp), wide(step, vjp))
+            return gradient_kernel(step, vjp, sizes, 1 if alone else wide(step, vjp), wide(step, vjp), register)
         jvp = program.jvp_graph
-        return tangent_kernel(jvp, sizes, 1 if alone else wide(jvp), wide(jvp))
+        return tangent_kernel(jvp, sizes, 1 if alone else wide(jvp), wide(jvp), register)
 
 
 def segment_length(steps: int, bytes_per_state: int) -> int:

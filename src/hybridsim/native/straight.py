@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.arrays import Collect, Leaf
 from hybridsim.native.graph import BOOL, FLOAT, INT, Graph
+from hybridsim.native.packing import Bundle, Packing
 
 _SCALAR = {FLOAT: "double", INT: "i64", BOOL: "i1"}
 _CELL = {FLOAT: "double", INT: "i64", BOOL: "i64"}
@@ -58,6 +59,7 @@ class Piece:
         *,
         prefix: str = "v",
         alignment: int | None = None,
+        packing: Packing | None = None,
     ):
         """Begin a piece.
 
@@ -70,15 +72,20 @@ class Piece:
             declarations: where to put those of the functions that it calls.
             prefix: of its names.
             alignment: of vectors in memory [bytes], if not their size.
+            packing: values that are computed together; for a single lane.
         """
         self.graph, self.varying, self.lanes = graph, varying, lanes
         self.slots = {s.name: s for s in slots}
         self.slot_order = (*slots, SCRATCH)
         self.cells, self.declarations = cells, declarations
-        self.prefix, self.alignment = prefix, alignment
+        self.prefix, self.alignment, self.packing = prefix, alignment, packing
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
-        self.splats: dict[int, str] = {}
+        self.splats: dict[tuple[int, int], str] = {}
+        self.vectors: dict[Bundle, str] = {}
+        """Bundles of values that are side by side in a vector."""
+        self.places: dict[int, tuple[str, str, int]] = {}
+        """Of values that are in a vector: its type, its name, and the lane."""
         self.count = 0
 
     def text(self, name: str, nodes: list[int], writes: Sequence[tuple[tuple[str, int], int]]) -> str:
@@ -92,9 +99,13 @@ class Piece:
 
     def compute(self, nodes: Sequence[int]) -> None:
         """Write the instructions of nodes."""
-        graph = self.graph
+        graph, bundle_of = self.graph, self.packing.bundle_of if self.packing else {}
         for node in nodes:
             op = graph.ops[node]
+            if node in bundle_of:
+                if node == bundle_of[node][0]:
+                    self._compute_together(bundle_of[node])
+                continue
             if op in READ_AGAIN or isinstance(graph.data[node], Leaf):
                 continue  # written where it is first used
             if isinstance(graph.data[node], Collect):
@@ -124,13 +135,13 @@ class Piece:
             return text
         name = self.names.get(node)
         if name is None:
-            name = self._loaded(node)
+            name = self._taken_out(node) if node in self.places else self._loaded(node)
         if wide and self.lanes > 1 and node not in self.varying:
             return self._splat(node, name)
         return name
 
     def _splat(self, node: int, name: str) -> str:
-        found = self.splats.get(node)
+        found = self.splats.get((node, self.lanes))
         if found is None:
             kind = _SCALAR[self.graph.kinds[node]]
             vector = f"<{self.lanes} x {kind}>"
@@ -139,7 +150,7 @@ class Piece:
             self.lines.append(
                 f"  {found} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
             )
-            self.splats[node] = found
+            self.splats[node, self.lanes] = found
         return found
 
     def _loaded(self, node: int) -> str:
@@ -204,11 +215,12 @@ class Piece:
     # operations
 
     def _compute(self, node: int, op: str) -> None:
-        graph = self.graph
-        wide = node in self.varying
-        args = graph.args[node]
-        kind = graph.kinds[args[-1]] if args else FLOAT
-        operands = [self.operand(a, wide) for a in args]
+        wide, args = node in self.varying, self.graph.args[node]
+        kind = self.graph.kinds[args[-1]] if args else FLOAT
+        self.names[node] = self._computed(op, kind, [self.operand(a, wide) for a in args], wide)
+
+    def _computed(self, op: str, kind: str, operands: list[str], wide: bool) -> str:
+        """Write an operation whose last argument is of a kind; returns the name of its result."""
         own = self._type(kind, wide)
         if op in _FLOAT_OPS:
             code = f"{_FLOAT_OPS[op]} {own} {operands[0]}, {operands[1]}"
@@ -247,11 +259,66 @@ class Piece:
             self.lines.append(f"  {cut} = fptrunc {own} {operands[0]} to {short}")
             code = f"fpext {short} {cut} to {own}"
         else:
-            self.names[node] = self._library_call(op, wide, operands)
-            return
+            return self._library_call(op, wide, operands)
         name = self._fresh()
         self.lines.append(f"  {name} = {code}")
+        return name
+
+    # values side by side
+
+    def _compute_together(self, bundle: Bundle) -> None:
+        """Write the instructions of a bundle, as those of one node of that many lanes."""
+        assert self.packing is not None and self.lanes == 1
+        graph, first = self.graph, bundle[0]
+        rows = list(self.packing.arguments(bundle))
+        operands = [self._side_by_side(row) for row in rows]
+        self.lanes = len(bundle)
+        name = self._computed(graph.ops[first], graph.kinds[rows[-1][0]], operands, True)
+        vector = self._type(graph.kinds[first], True)
+        self.lanes = 1
+        self.vectors[bundle] = name
+        for lane, node in enumerate(bundle):
+            self.places[node] = vector, name, lane
+        if first in self.cells and graph.kinds[first] == FLOAT:
+            address = self._address("scratch", self.cells[first])
+            self.lines.append(f"  store {vector} {name}, ptr {address}, align 8")
+        elif first in self.cells:
+            for node in bundle:
+                self.store("scratch", self.cells[node], node, wide=False)
+
+    def _side_by_side(self, row: Bundle) -> str:
+        """A vector of values."""
+        assert self.packing is not None
+        graph, first, count = self.graph, row[0], len(row)
+        if row in self.vectors:
+            return self.vectors[row]
+        kind = _SCALAR[graph.kinds[first]]
+        vector = f"<{count} x {kind}>"
+        if all(node in graph.constants for node in row):
+            return f"<{', '.join(f'{kind} {_literal(graph.constants[node])}' for node in row)}>"
+        if self.packing.bundle_of.get(first) == row and graph.kinds[first] == FLOAT:
+            address, name = self._address("scratch", self.cells[first]), self._fresh()  # of an earlier piece
+            self.lines.append(f"  {name} = load {vector}, ptr {address}, align 8")
+        elif all(node == first for node in row):
+            self.lanes, text = count, self.operand(first, False)
+            name = self._splat(first, text)
+            self.lanes = 1
+        else:
+            name = "poison"
+            for lane, node in enumerate(row):
+                joined, text = self._fresh(), self.operand(node, False)
+                self.lines.append(f"  {joined} = insertelement {vector} {name}, {kind} {text}, i64 {lane}")
+                name = joined
+        self.vectors[row] = name
+        return name
+
+    def _taken_out(self, node: int) -> str:
+        """One value of a vector."""
+        vector, own, lane = self.places[node]
+        name = self._fresh()
+        self.lines.append(f"  {name} = extractelement {vector} {own}, i64 {lane}")
         self.names[node] = name
+        return name
 
     def _all_ones(self, wide: bool) -> str:
         return "splat (i1 true)" if wide and self.lanes > 1 else "true"

@@ -110,7 +110,14 @@ class Writer:
     """Writes a kernel."""
 
     def __init__(
-        self, name: str, sizes: Sizes, used: Sequence[int], lanes: int, width: int, prologues: dict[str, Stage | None]
+        self,
+        name: str,
+        sizes: Sizes,
+        used: Sequence[int],
+        lanes: int,
+        width: int,
+        register: int,
+        prologues: dict[str, Stage | None],
     ):
         """Begin a kernel.
 
@@ -120,9 +127,11 @@ class Writer:
             used: the cells of `fixed` that are needed.
             lanes: trajectories per group.
             width: how often parameters stand side by side.
+            register: numbers in a vector register.
             prologues: for each slot of values that need parameters only, how they are computed.
         """
-        self.name, self.sizes, self.used_cells, self.lanes, self.width = name, sizes, used, lanes, width
+        self.name, self.sizes, self.used_cells = name, sizes, used
+        self.lanes, self.width, self.register = lanes, width, register
         self.code = Code(name, [("ptr", "record")])
         self.functions: dict[str, Function] = {}
         self.areas: dict[str, tuple[int, int]] = {}
@@ -172,7 +181,7 @@ class Writer:
     def add(self, name: str, stage: Stage, lanes: int, slots: Sequence[Slot]) -> None:
         """Emit a stage as a function."""
         all_slots = [*self.parameter_slots(lanes), *slots]
-        self.functions[name] = emitted(name, stage.graph, stage.outputs, all_slots, lanes)
+        self.functions[name] = emitted(name, stage.graph, stage.outputs, all_slots, lanes, self.register)
 
     def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
         """Call a function with the addresses of its slots."""
