@@ -32,14 +32,14 @@ def measure_rollouts(w: Workload, lengths: dict[int, int], modes: tuple[str, ...
     from benchmarks.ours_models import step_of
     from benchmarks.peers import jax_rollouts
 
-    step, (fixed, _, (_, qd0), torques) = step_of(w)
+    step, (fixed, _, (_, qd0, memory), torques) = step_of(w)
 
     def simulator(parameters, q0):
         def one(state):
-            (q, qd), _ = step(fixed, parameters, state, torques)
-            return (q, qd), q
+            new, _ = step(fixed, parameters, state, torques)
+            return new, new[0]
 
-        return (q0, qd0), one
+        return (q0, qd0, memory), one
 
     return jax_rollouts.measure(PEER, version, w, simulator, lengths, modes or jax_rollouts.MODES)
 

@@ -171,6 +171,16 @@ def test_inputs_of_a_perceptron_of_equinox_cost_as_well():
     assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
 
 
+def test_weights_of_each_run_cost_as_those_of_all():
+    of = pendulum_problem()
+    graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)))
+    setup = Setup(Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), of.setup.sensors)
+    layout = Layout(ParameterSpace(setup, [Free("graft[*]", per="run")]), ["one", "two"])
+    sparsity = Sparsity(inputs=2.0, grafts=3.0, upper_layers=0.5)
+    assert [weight for _, weight in penalty_of(layout, sparsity).groups] == [2.0] * 4 + [3.0] * 2
+    assert squares_of(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
+
+
 @pytest.mark.parametrize("way", ["inputs", "first_layer"])
 def test_costs_of_inputs_are_refused_where_no_inputs_are_known(way):
     layout = with_network(JointFriction(1))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from time import process_time
 
 import jax
 import jax.numpy as jnp
@@ -106,6 +107,30 @@ def test_bundles_do_not_wait_for_each_other(seed):
         begin = place[together[0]]
         assert [place[one] for one in together] == list(range(begin, begin + len(together)))
         assert all(place[a] < begin for a in packing.graph.args[node])
+
+
+def test_comparisons_of_floats_and_of_whole_numbers_are_not_mixed():
+    def function(x, n):
+        chosen = jnp.where(jnp.concatenate([x[:2] < 0.3, n[:2] < 3]), x, -0.5 * x)
+        return jnp.tanh(chosen) / (2.0 + jnp.abs(x))
+
+    x, n = normal(4), np.arange(4)
+    one_by_one, together = (
+        NativeFunction(function, x, n, target=replace(machine.host(), register=width)) for width in (1, 4)
+    )
+    assert np.array_equal(one_by_one(x, n), together(x, n))
+
+
+def test_the_search_is_over_soon():
+    """Three chains whose values are all wanted: nothing is worth it, from whichever of them one begins."""
+    graph = Graph()
+    lanes, outputs = [graph.input("x", k) for k in range(3)], []
+    for k in range(1500):
+        lanes = [graph.fma(a, graph.input("y", 3 * k + i), graph.input("z", 3 * k + i)) for i, a in enumerate(lanes)]
+        outputs += lanes
+    begin = process_time()
+    Packing(graph, graph.live(outputs), outputs, 8)
+    assert process_time() - begin < 2.0
 
 
 def program(x, W, n):

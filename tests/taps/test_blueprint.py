@@ -140,6 +140,11 @@ def test_rows_that_do_not_belong_to_elements_are_refused(model):
         graft = Graft(output, [read], lambda x: x[:1], per="element")
         with pytest.raises(TapError, match="has other rows than its outputs, which are 'joint0'"):
             Simulator(model, blueprint=Blueprint(graft))
+    # rows of another axis are shared, even if they have the same names by chance
+    shared = ModelBuilder("alike")
+    shared.add_body("a", joint="a", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    shared.add_body("c", parent="a", joint="b", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    Simulator(shared.build(), blueprint=Blueprint(Graft("joint.tau", ["body.twist"], lambda x: x[:1], per="element")))
     graft = Graft(["joint.tau", "joint.passive[joint0]"], ["joint.q"], lambda x: x[:1], per="element")
     with pytest.raises(TapError, match="must have the same rows"):
         Simulator(model, blueprint=Blueprint(graft))

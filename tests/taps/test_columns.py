@@ -1,13 +1,20 @@
 """Inputs of networks one by one: their names, and networks that read fewer of them."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hybridsim.models import double_pendulum
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.columns import columns_of, input_addresses, pruned, reseeded, silenced
+from hybridsim.taps.columns import WHOLE, columns_of, input_addresses, pruned, reseeded, silenced
 from hybridsim.taps.drag import RodDrag
 from hybridsim.taps.friction import JointFriction
 from hybridsim.taps.internal import InternalForce
@@ -74,6 +81,30 @@ def test_networks_without_a_first_layer_are_chosen_as_a_whole():
     # what is not free stays
     assert columns_of(found, labels[:4]) == columns[:2]
     assert len(pruned(blueprint, found, {(0, 0), (0, 1)}).grafts) == 1
+
+
+class Skipping(eqx.Module):
+    """A user's network around whose layers there is another way."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    skip: eqx.nn.Linear
+
+    def __init__(self):
+        keys = jax.random.split(jax.random.key(0), 3)
+        self.layers = (eqx.nn.Linear(4, 3, key=keys[0]), eqx.nn.Linear(3, 1, key=keys[1]))
+        self.skip = eqx.nn.Linear(4, 1, key=keys[2])
+
+    def __call__(self, x):
+        return self.layers[1](jnp.tanh(self.layers[0](x))) + self.skip(x)
+
+
+def test_all_numbers_count_of_a_network_with_more_than_layers():
+    sim = Simulator(
+        double_pendulum(), blueprint=Blueprint(Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], Skipping()))
+    )
+    space = ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"})), [Free("graft[0]")])
+    (whole,) = columns_of(sim.bound_blueprint(), space.labels)
+    assert whole.column == WHOLE and len(whole.entries) == space.size
 
 
 def test_other_seeds_give_other_first_weights_but_nothing_else():

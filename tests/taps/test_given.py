@@ -51,6 +51,12 @@ def test_what_is_given_can_be_freed_by_name():
     assert space(Free("graft[0].rest")).labels == ("graft[0].rest[0]",)
 
 
+def test_what_is_given_within_what_is_given_must_be_named_too():
+    names = {label.split("[inner].")[1].split("[")[0] for label in space(Free("graft[0].parts")).labels}
+    assert names == {"weights", "biases"}
+    assert space(Free("graft[0].parts[inner].input_scale")).labels == ("graft[0].parts[inner].input_scale[0]",)
+
+
 def test_normalisation_of_a_perceptron_is_given():
     is_weight = weights_of(MLP(2, 1, input_bias=True))
     assert all(is_weight.weights) and all(is_weight.biases) and is_weight.input_bias

@@ -22,6 +22,8 @@ from hybridsim.taps.weight_name import WeightName, is_of_network, weight_name
         "graft[1].biases[0][4]": WeightName(1, "", 0),
         "graft[1].layers[2].weight[0,1]": WeightName(1, "", 2, 1),
         "graft[1].layers[0].bias[0]": WeightName(1, "", 0),
+        "graft[1].layers[0].weight[1]": WeightName(1, ".layers[0].weight[1]"),
+        "graft[1].layers[0].weight[1,0,2]": WeightName(1, ".layers[0].weight[1,0,2]"),
         "graft[3].stiffness": WeightName(3, ".stiffness"),
         "graft[3].values[1]": WeightName(3, ".values[1]"),
     }.items(),

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.box_minimum import box_minimum
 from hybridsim.identify.layout import Layout
-from hybridsim.taps.weight_name import weight_name
+from hybridsim.taps.weight_name import WeightName, weight_name
 
 Array = np.ndarray
 ROUNDS, TOLERANCE = 2000, 1e-10
@@ -94,13 +94,14 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
         if weight := float(own[which].max()):
             groups.append((which, weight))
     columns: dict[tuple, list[int]] = {}
-    networks: dict[int, list[int]] = {}
-    for k, found in enumerate(map(weight_name, layout.names)):
+    networks: dict[tuple, list[int]] = {}
+    for k, found in enumerate(_weights(layout)):
         if found is None:
             continue
-        networks.setdefault(found.graft, []).append(k)
+        run = layout.names[k].removeprefix(layout.space.names[layout.short[k]])
+        networks.setdefault((found.graft, run), []).append(k)
         if found.is_of_first_layer:
-            columns.setdefault((found.graft, found.part, found.column), []).append(k)
+            columns.setdefault((found.graft, found.part, found.column, run), []).append(k)
             single[k] += sparsity.first_layer
     _check_there_is_something(sparsity, bool(networks), bool(columns))
     if sparsity.inputs:
@@ -141,10 +142,14 @@ def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Arr
     return tuple(ordered)
 
 
+def _weights(layout: Layout) -> list[WeightName | None]:
+    """Where the numbers of a layout are in networks; those of each run are in the same place."""
+    return [weight_name(layout.space.names[entry]) for entry in layout.short]
+
+
 def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
     """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
-    found = map(weight_name, layout.names)
-    upper = [one is not None and one.layer is not None and not one.is_of_first_layer for one in found]
+    upper = [one is not None and one.layer is not None and not one.is_of_first_layer for one in _weights(layout)]
     return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)
 
 

@@ -3,7 +3,7 @@
 A robot has many joints, each with a sine and a cosine, and legs that are alike; a network has many units with the same
 function. Where there are no trajectories to fill the lanes of a vector, these do: values of the same form are computed
 in one bundle, with what they depend on, as far as that saves instructions (superword parallelism, Larsen & Amarasinghe
-2000). The operations are the same as one by one, so that no bit of a result changes.
+2000). The operations are the same as one by one, so that no bit of a number changes.
 
 All values of a bundle are on one level of the graph. What a value depends on is on a lower one, so that bundles cannot
 wait for each other.
@@ -40,8 +40,8 @@ FEWEST = 3
 LEAST_GAIN, LEAST_TOGETHER = 3.0, 12.0
 """Instructions to be saved by a root and what is taken along with it, and by all bundles that hang together; less is
 lost again in registers and waiting."""
-DEEPEST = 200
-"""Bundles one after the other from a root."""
+VISITS = 8
+"""How often nodes are looked at on average, before what is left stays as it is."""
 
 
 class Packing:
@@ -102,34 +102,29 @@ class Packing:
             if self.graph.ops[node] not in NEVER and self.graph.kinds[node] != ARRAY:
                 alike[self._levels[node], self.graph.ops[node], forms[node]].append(node)
         known: Bundles = {}
-        refused: set[Bundle] = set()
+        left = VISITS * len(self._levels)
         for _, nodes in sorted(alike.items(), reverse=True):
             free = [node for node in nodes if node not in known]
             for k in range(0, len(free) - FEWEST + 1, self._width):
-                root, taken = tuple(free[k : k + self._width]), {}
-                if len(root) >= FEWEST:
-                    self._grow(root, taken, known, refused)
-                    if self._saved(taken, known) >= LEAST_GAIN:
-                        known |= taken
+                root = tuple(free[k : k + self._width])
+                if len(root) < FEWEST or left < 0:
+                    continue
+                taken = self._grown_from(root, known)
+                left -= len(taken)
+                if self._saved(taken, known) >= LEAST_GAIN:
+                    known |= taken
         return known
 
-    def _grow(self, bundle: Bundle, taken: Bundles, known: Bundles, refused: set[Bundle], depth: int = 0) -> float:
-        """Take a bundle, and those of its arguments that are worth it; returns the instructions that this saves."""
-        taken |= dict.fromkeys(bundle, bundle)
-        gain = COSTS.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
-        for row in self.arguments(bundle):
-            alone = self._cost(row, taken, known)
-            if alone == 0.0 or row in refused or depth == DEEPEST or not self._can_be_one(row, taken, known):
-                gain -= alone
-                continue
-            before = len(taken)
-            together = self._grow(row, taken, known, refused, depth + 1)
-            if together <= -alone:
-                for node in list(taken)[before:]:
-                    del taken[node]
-                refused.add(row)
-            gain += max(together, -alone)
-        return gain
+    def _grown_from(self, root: Bundle, known: Bundles) -> Bundles:
+        """A bundle and all that it depends on, wherever that can be bundles, too."""
+        taken: Bundles = {}
+        waiting = [root]
+        while waiting:
+            row = waiting.pop()
+            if self._can_be_one(row, taken, known):
+                taken |= dict.fromkeys(row, row)
+                waiting += reversed(list(self.arguments(row)))
+        return taken
 
     def _cost(self, row: Bundle, *bundles: Mapping[int, Bundle]) -> float:
         """Instructions that bring numbers side by side that are not computed so."""
@@ -143,18 +138,23 @@ class Packing:
     def _can_be_one(self, row: Bundle, taken: Bundles, known: Bundles) -> bool:
         """Are these different nodes of one operation, on one level, and in no other bundle?"""
         graph, first = self.graph, row[0]
-        op, kind, data, level = graph.ops[first], graph.kinds[first], graph.data[first], self._levels[first]
-        if op in NEVER or kind == ARRAY or len(set(row)) < len(row):
+        op, data, level, kinds = graph.ops[first], graph.data[first], self._levels[first], self._kinds(first)
+        if op in NEVER or ARRAY in kinds or len(set(row)) < len(row):
             return False
         return all(
             graph.ops[node] == op
-            and graph.kinds[node] == kind
+            and self._kinds(node) == kinds
             and graph.data[node] == data
             and self._levels[node] == level
             and node not in known
             and node not in taken
             for node in row
         )
+
+    def _kinds(self, node: int) -> tuple[str, ...]:
+        """Of a node's value and of its arguments: comparisons are of floats or of whole numbers."""
+        kinds = self.graph.kinds
+        return kinds[node], *(kinds[a] for a in self.graph.args[node])
 
     def _saved(self, bundles: Bundles, known: Mapping[int, Bundle] = MappingProxyType({})) -> float:
         """Instructions that bundles save, beside others that are known."""
@@ -215,7 +215,8 @@ def _forms(graph: Graph, order: Sequence[int], alike: Collection[str] = ()) -> M
     ops, constants = graph.ops, graph.constants
     plain = {node for node in order if ops[node] in alike and not any(a in constants for a in graph.args[node])}
     forms = {
-        node: number(("",) if node in plain else (ops[node], graph.kinds[node], constants.get(node))) for node in order
+        node: number(("", graph.kinds[node]) if node in plain else (ops[node], graph.kinds[node], constants.get(node)))
+        for node in order
     }
     for _ in range(FORM_DEPTH):
         deeper = {}

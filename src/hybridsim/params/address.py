@@ -140,7 +140,7 @@ def _of_open_part(address: str, head: str, setup: Setup) -> tuple[Coordinate, ..
     for single in _one_by_one(address, head):
         before = len(found)
         for leaf in leaves:
-            if leaf.given_field and f".{leaf.given_field}" not in single:
+            if not _names_all(single, leaf.given_fields):
                 continue
             if _is_part(leaf.name, single):
                 found += _entries(leaf, range(len(leaf.entries)))
@@ -157,6 +157,11 @@ def _one_by_one(address: str, head: str) -> list[str]:
         return [address]
     numbers, _, rest = address[len(head) + 1 :].partition("]")
     return [f"{head}[{number.strip()}]{rest}" for number in numbers.split(",")]
+
+
+def _names_all(address: str, fields: Sequence[str]) -> bool:
+    """Are fields among the parts of an address?"""
+    return set(fields) <= {part.partition("[")[0] for part in address.split(".")}
 
 
 def _is_part(name: str, pattern: str) -> bool:

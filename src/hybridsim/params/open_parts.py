@@ -17,7 +17,7 @@ from hybridsim.params.catalog import Floor, Parameter, Rows
 from hybridsim.params.leaves import Path, dotted, path_of, spelled
 from hybridsim.params.rows import Row, rows_of
 from hybridsim.params.setup import Setup
-from hybridsim.taps.given import given_field
+from hybridsim.taps.given import given_fields
 
 FOUND_BY_SIMULATOR = ("inverse_mass", "joints")
 """Fields of contact that follow from the model and are no parameters."""
@@ -72,8 +72,8 @@ class OpenLeaf:
     parameter: Parameter
     rows: tuple[Row, ...] = ()
     """Its entries by name; without any they are called by their indices."""
-    given_field: str = ""
-    """Of a network's numbers that are learned only if it is named: the field to name."""
+    given_fields: tuple[str, ...] = ()
+    """Of a network's numbers that are learned only if they are named: the fields to name."""
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -123,12 +123,12 @@ def graft_leaves(setup: Setup) -> tuple[OpenLeaf, ...]:
     found = []
     for k, graft in enumerate(setup.sim.blueprint.grafts):
         for keys, path, leaf in _arrays_by_key(graft.net):
-            field = given_field(graft.net, keys)
-            text = "Given to a network, and not learned." if field else "Weights of a network."
+            given = given_fields(graft.net, keys)
+            text = "Given to a network, and not learned." if given else "Weights of a network."
             name = f"graft[{k}]{spelled(path)}"
             parameter = Parameter(name, Rows.NONE, "", text, is_weight=True)
             where = (*dotted("sim.blueprint.grafts"), k, "net", *path)
-            found.append(OpenLeaf(name, where, leaf.shape, parameter, given_field=field))
+            found.append(OpenLeaf(name, where, leaf.shape, parameter, given_fields=given))
     return tuple(found)
 
 

@@ -113,7 +113,7 @@ class Record:
 
     def result(self) -> dict[str, Any]:
         """What came out."""
-        if (self.folder / DISCOVERY_FILE).exists():
+        if not self.result_file.exists() and (self.folder / DISCOVERY_FILE).exists():
             raise HybridsimError(
                 f"{self.folder} is of a discovery; name its blueprint.toml in a project ([blueprint] file = ...), fit "
                 "that, and give the folder of the fit"

@@ -19,7 +19,7 @@ import jax
 from hybridsim.core.errors import TapError
 from hybridsim.core.words import listed as listed_names
 from hybridsim.taps.address import AxisNames, Selection, select
-from hybridsim.taps.catalog import ORDER, Form
+from hybridsim.taps.catalog import ORDER, Axis, Form
 from hybridsim.taps.promised import wired
 
 MODES = ("add", "replace", "scale")
@@ -136,12 +136,20 @@ def _check_rows(graft: BoundGraft) -> None:
     if any(out.row_names != own for out in graft.outputs):
         listed = ", ".join(repr(out.address) for out in graft.outputs)
         raise TapError(f"outputs {listed} of one per-element network must have the same rows")
+    axis = _of_joints(graft.outputs[0].quantity.write_axis)
     for read in graft.inputs:
-        if len(read.rows) > 1 and read.row_names != own and set(read.row_names) & set(own):
+        is_alike = _of_joints(read.quantity.axis) is axis and set(read.row_names) & set(own)
+        if len(read.rows) > 1 and read.row_names != own and is_alike:
             raise TapError(
                 f"input {read.address!r} of a per-element network has other rows than its outputs, which are "
-                f"{listed_names(own)}; name these, in this order, to give every call its own, or a single row for all"
+                f"{listed_names(own)}; name these, in this order, to give every call its own, or rows one by one in "
+                "inputs of their own to give them to all"
             )
+
+
+def _of_joints(axis: Axis) -> Axis:
+    """Coordinates and degrees of freedom are of the same joints."""
+    return Axis.DOF if axis is Axis.COORDINATE else axis
 
 
 def _check_sizes(graft: BoundGraft) -> None:

@@ -49,7 +49,7 @@ def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column
     """
     inputs: dict[tuple[int, int | None], list[int]] = {}
     for k, found in enumerate(map(weight_name, labels)):
-        if found and found.is_of_first_layer and isinstance(blueprint.grafts[found.graft].net, MLP):
+        if found and found.is_of_first_layer and not found.part and isinstance(blueprint.grafts[found.graft].net, MLP):
             inputs.setdefault((found.graft, found.column), []).append(k)
     columns = []
     for number, graft in enumerate(blueprint.grafts):
@@ -71,8 +71,9 @@ def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column
 
 
 def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
-    """Places of a network's last layers in θ, of all its perceptrons; of what has no layers, of all its numbers."""
+    """Places of a network's last layers in θ, of all its perceptrons; if it has other numbers, too, of all of them."""
     everything: list[int] = []
+    others = False
     layers: dict[str, dict[int, list[int]]] = {}
     for k, found in enumerate(map(weight_name, labels)):
         if found is None or found.graft != graft:
@@ -80,8 +81,10 @@ def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
         everything.append(k)
         if found.layer is not None:
             layers.setdefault(found.part, {}).setdefault(found.layer, []).append(k)
+        else:
+            others |= ".input_bias[" not in found.part
     last = [k for own in layers.values() for k in own[max(own)]]
-    return tuple(sorted(last) or everything)
+    return tuple(everything if others else sorted(last))
 
 
 def input_addresses(graft: BoundGraft) -> list[str]:

@@ -24,17 +24,18 @@ def weights_of(net: Any) -> Any:
     """The same tree with what is a weight in place of its leaves: arrays of floats that are not given."""
 
     def is_weight(keys: KeyPath, leaf: Any) -> bool:
-        return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not given_field(net, keys)
+        return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not given_fields(net, keys)
 
     return jax.tree_util.tree_map_with_path(is_weight, net)
 
 
-def given_field(net: Any, keys: KeyPath) -> str:
-    """The field on a path, or at its end, that is given; empty if all is learned."""
+def given_fields(net: Any, keys: KeyPath) -> tuple[str, ...]:
+    """The fields on a path, and at its end, that are given; none if all is learned."""
+    found = []
     for key in keys:
         if isinstance(key, GetAttrKey):
             if is_dataclass(net) and any(f.name == key.name and GIVEN.keys() <= f.metadata.keys() for f in fields(net)):
-                return key.name
+                found.append(key.name)
             net = getattr(net, key.name)
         elif isinstance(key, SequenceKey):
             net = net[key.idx]
@@ -42,7 +43,7 @@ def given_field(net: Any, keys: KeyPath) -> str:
             net = net[key.key]
         else:
             break
-    return ""
+    return tuple(found)
 
 
 def usual_size(name: str, value: Any, *, or_zero: bool = False) -> np.ndarray:

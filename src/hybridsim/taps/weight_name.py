@@ -6,7 +6,7 @@ from dataclasses import dataclass
 _NAME = re.compile(r"^graft\[(\d+)\](.*)$")
 _OF_LAYER = re.compile(
     r"^(?P<part>.*)\.(?:(?P<kind>weights|biases)\[(?P<layer>\d+)\]"
-    r"|layers\[(?P<theirs>\d+)\]\.(?P<alike>weight|bias))\[(?P<index>[\d,]+)\]$"
+    r"|layers\[(?P<theirs>\d+)\]\.(?P<alike>weight|bias))\[(?P<index>\d+(?:,\d+)?)\]$"
 )
 
 
@@ -18,7 +18,7 @@ class WeightName:
     part: str
     """The perceptron within the network: empty if it is the network itself, `.net` for what a module calls so."""
     layer: int | None = None
-    """Of an `MLP` or an `equinox.nn.MLP`; none for any other number."""
+    """Of an `MLP`, or of linear `layers` as those of `equinox.nn.MLP`; none for any other number."""
     column: int | None = None
     """Which input of its layer it multiplies; none for biases."""
 
@@ -35,8 +35,10 @@ def weight_name(name: str) -> WeightName | None:
     graft, rest = int(found[1]), found[2]
     if not (of_layer := _OF_LAYER.match(rest)):
         return WeightName(graft, rest)
-    is_matrix = (of_layer["kind"] or of_layer["alike"]).startswith("weight")
-    column = int(of_layer["index"].split(",")[-1]) if is_matrix else None
+    is_matrix, index = (of_layer["kind"] or of_layer["alike"]).startswith("weight"), of_layer["index"].split(",")
+    if is_matrix != (len(index) == 2):
+        return WeightName(graft, rest)  # such as the gains of a normalisation
+    column = int(index[1]) if is_matrix else None
     return WeightName(graft, of_layer["part"], int(of_layer["layer"] or of_layer["theirs"]), column)
 
 
