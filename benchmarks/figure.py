@@ -43,7 +43,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     _bars(axes[0, 1], "b  Double pendulum, 500 steps", _gradients(rows, "W1", "gradient"), W1.steps)
     # the implicit gradient is not exact with few sweeps
     on_ground = [r for r in _gradients(rows, FIVE_LINKS.name, "gradient") if not r.method.startswith("implicit")]
-    _bars(axes[0, 2], "c  Five links on the ground, 5000 steps", on_ground, FIVE_LINKS.steps)
+    _bars(axes[0, 2], "c  Five links, contact, 5000 steps", on_ground, FIVE_LINKS.steps)
     _links(axes[1, 0], rows)
     _batches(axes[1, 1], rows)
     _threads(axes[1, 2], rows)
@@ -145,7 +145,7 @@ def _batches(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_yscale("log")
     sizes = sorted((1, BATCH, *OTHER_BATCHES))
     axes.set_xticks(sizes, [str(n) for n in sizes])
-    middle = {"loc": "center", "bbox_to_anchor": (0.5, 0.44), "ncols": 2}
+    middle = {"loc": "center", "bbox_to_anchor": (0.5, 0.47), "ncols": 2}
     _finish(axes, "e  Double pendulum, per step", "trajectories in the batch", **middle)
 
 
