@@ -17,6 +17,8 @@ from hybridsim.taps.weight_name import is_of_network, weight_name
 
 FAR_OFF = 20.0
 """Errors by the noise from which on a model is not one of what was recorded."""
+WORSE = 1.01
+"""Error after a fit by that before it, from which on it has become worse: less does not show in three digits."""
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
@@ -160,7 +162,11 @@ def _remarks(found: dict[str, Any]) -> list[str]:
         what = f"the {row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
         if after["diverged"]:
             remarks.append(f"{after['diverged']} of {row['windows']} windows diverge after the fit ({what}).")
-        if row["runs"] == HELD_OUT and None not in (before["rms"], after["rms"]) and after["rms"] > before["rms"]:
+        if (
+            row["runs"] == HELD_OUT
+            and None not in (before["rms"], after["rms"])
+            and after["rms"] > WORSE * before["rms"]
+        ):
             worse = f"{before['rms']:.3g} to {after['rms']:.3g} times the noise"
             remarks.append(f"The fit made the model worse on {what}: from {worse}.")
     if not any(row["runs"] == HELD_OUT for row in found["scores"]):
