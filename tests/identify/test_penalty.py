@@ -181,8 +181,8 @@ def test_weights_of_each_run_cost_as_those_of_all():
     assert squares_of(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
 
 
-@pytest.mark.parametrize("way", ["inputs", "first_layer"])
-def test_costs_of_inputs_are_refused_where_no_inputs_are_known(way):
+@pytest.mark.parametrize("way", ["inputs", "first_layer", "upper_layers"])
+def test_costs_of_layers_are_refused_where_there_are_none(way):
     layout = with_network(JointFriction(1))
     penalty_of(layout, Sparsity(**{way: 1.0}))
     layout = with_network(Plain(np.zeros(2)))

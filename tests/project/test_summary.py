@@ -16,8 +16,8 @@ from hybridsim.project.figures import curves_of, fit_pictures
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.history import Step
 from hybridsim.project.record import Record
-from hybridsim.project.results import ways_out
-from hybridsim.project.scoring import theta_before
+from hybridsim.project.results import CONVERGED, remarks_on, ways_out
+from hybridsim.project.scoring import HELD_OUT, theta_before
 from hybridsim.project.summary_page import summary_page
 from support.fit_tasks import DAMPING, MASS, arm_task
 
@@ -193,3 +193,11 @@ def test_what_may_be_missing_is_nothing_that_is_free_already():
     assert told == "Free sensor.delay, or graft a network."
     everything = ["joint.armature[a]", "joint.friction[a]", "sensor.delay[b]", "sensor.bias[b]"]
     assert ways_out(everything) == "Graft a network."
+
+
+@pytest.mark.parametrize("after, is_told", [(0.99, False), (1.0005, False), (1.2, True)])
+def test_a_fit_is_called_worse_where_that_can_be_seen(after, is_told):
+    errors = {name: {"rms": rms, "diverged": 0} for name, rms in (("before", 1.0), ("after", after))}
+    score = {"runs": HELD_OUT, "kind": "explained", "seconds": 1.0, "windows": 3, "in_noise": errors}
+    told = remarks_on({"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": []})
+    assert any("worse" in one for one in told) == is_told

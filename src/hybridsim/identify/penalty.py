@@ -10,6 +10,7 @@ They are added to ½ Σ (residual / noise)². Those of groups and absolute value
 must know of them; what it needs is here: the smallest value of a quadratic function with such a penalty.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +96,8 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
             groups.append((which, weight))
     columns: dict[tuple, list[int]] = {}
     networks: dict[tuple, list[int]] = {}
-    for k, found in enumerate(_weights(layout)):
+    weights = _weights(layout)
+    for k, found in enumerate(weights):
         if found is None:
             continue
         run = layout.names[k].removeprefix(layout.space.names[layout.short[k]])
@@ -103,7 +105,7 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
         if found.is_of_first_layer:
             columns.setdefault((found.graft, found.part, found.column, run), []).append(k)
             single[k] += sparsity.first_layer
-    _check_there_is_something(sparsity, bool(networks), bool(columns))
+    _check_there_is_something(sparsity, weights)
     if sparsity.inputs:
         groups += [(np.array(which), sparsity.inputs) for which in columns.values()]
     for entries, weight in sparsity.groups:
@@ -113,15 +115,16 @@ def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
     return Penalty(single, _nested(groups))
 
 
-def _check_there_is_something(sparsity: Sparsity, networks: bool, first_layers: bool) -> None:
+def _check_there_is_something(sparsity: Sparsity, weights: Sequence[WeightName | None]) -> None:
     """Raise if a cost applies to nothing, which would otherwise show in nothing but a result."""
-    ways = ("inputs", "first_layer") if networks else ("inputs", "grafts", "first_layer", "upper_layers")
-    asked = [way for way in ways if getattr(sparsity, way)]
-    if asked and not (networks and first_layers):
-        what = "first layer of a perceptron (an MLP, also of equinox)" if networks else "number of a network"
+    there = [weight for weight in weights if weight is not None]
+    first, any_layer = any(w.is_of_first_layer for w in there), any(w.layer is not None for w in there)
+    known = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(there)}
+    if asked := [way for way, is_known in known.items() if getattr(sparsity, way) and not is_known]:
+        what = "such layer of a perceptron (an MLP, also of equinox)" if there else "number of a network"
         raise HybridsimError(
             f"sparsity of {', '.join(asked)} makes nothing cost anything: no {what} is free"
-            + ("; grafts= is the cost of a network of any kind" if networks else "")
+            + ("; grafts= is the cost of a network of any kind" if there else "")
         )
 
 

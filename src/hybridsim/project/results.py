@@ -59,7 +59,7 @@ def result(
         "scores": [score_row(comparison, task.problem.measured.noise) for comparison in comparisons],
         "model": model,
     }
-    return found | {"remarks": _remarks(found)}
+    return found | {"remarks": remarks_on(found)}
 
 
 def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]
     return found
 
 
-def _remarks(found: dict[str, Any]) -> list[str]:
+def remarks_on(found: dict[str, Any]) -> list[str]:
     """What a user should not overlook."""
     remarks = []
     if found["status"] != CONVERGED:
