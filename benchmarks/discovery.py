@@ -15,16 +15,16 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from tests.support.discovery_cases import CASES, NOISE
 
-from benchmarks.discovery_cases import CASES, NOISE
 from benchmarks.report import console
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.fit import fit
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.support_search import fresh_networks
 from hybridsim.viz.weights_picture import weights_picture
 

@@ -25,7 +25,7 @@ from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.io.convert import convert
 from hybridsim.io.load import load_model
 from hybridsim.model.model import Model
-from hybridsim.models import quadruped
+from hybridsim.robots import quadruped
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 

@@ -22,10 +22,10 @@ from benchmarks.ours_models import simulator, step_of
 from benchmarks.report import console, show_targets
 from benchmarks.targets import Judge
 from benchmarks.workloads import BATCH, BATCH_STEPS, W1, W3, Workload
-from hybridsim.native.rollout import Rollout
+from hybridsim.native.runtime.rollout import Rollout
+from hybridsim.networks.mlp import MLP
 from hybridsim.sim.rollout import simulate
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.networks import MLP
 
 MOST = {W1.name: 3.0, W3.name: 0.1}
 """What a network may cost, by a step of the mechanism itself."""

@@ -19,25 +19,25 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from rich.progress import track
+from tests.support.discovery_cases import Spring, between
 
-from benchmarks.discovery_cases import Spring, between
 from benchmarks.report import console
 from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import fit
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Measured
 from hybridsim.model.model import Model
-from hybridsim.models import double_pendulum, n_link_pendulum
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.passive import Conservative, Dissipative
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import double_pendulum, n_link_pendulum
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.networks import MLP
-from hybridsim.taps.passive import Conservative, Dissipative
 
 DT, TRAINED, TIMES, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
 """Time step [s], steps of a run, how often that is predicted, noise [rad], runs, and starts to predict from."""

@@ -47,7 +47,7 @@ def prepared(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
     """
     import jax
 
-    from hybridsim.native.rollout import Rollout
+    from hybridsim.native.runtime.rollout import Rollout
 
     before = os.environ.get("HYBRIDSIM_CACHE")
     times = []
@@ -83,7 +83,7 @@ class Motion:
         self.ct_end, self.ct_loss = np.zeros((1, forms.carry.size)), np.ones((1, 1, 1))
 
     def rollout(self):
-        from hybridsim.native.rollout import Rollout
+        from hybridsim.native.runtime.rollout import Rollout
 
         return Rollout(self.step, *self.examples, outputs=np.zeros(()), key=f"{self.w.title} {self.options}")
 
@@ -156,7 +156,7 @@ def checked(w: Workload, steps: int, method: str, result) -> str:
 def measure_dynamics(w: Workload) -> list[Row]:
     """Forward dynamics alone and its transposed derivative, one state after the other."""
     from benchmarks.ours_models import dynamics_of
-    from hybridsim.native.rollout import Rollout
+    from hybridsim.native.runtime.rollout import Rollout
 
     version = needs("hybridsim", "jax", "llvmlite")
     functions, examples = dynamics_of(w)
@@ -196,7 +196,7 @@ def measure_network() -> list[Row]:
     import jax
 
     from benchmarks.ours_models import network_loss
-    from hybridsim.native.rollout import Rollout
+    from hybridsim.native.runtime.rollout import Rollout
 
     version = needs("hybridsim", "jax", "llvmlite")
     p, x = network_parameters()

@@ -24,8 +24,8 @@ def problem(given: FitProblem):
     import numpy as np
 
     from hybridsim.data.recording import Recording
-    from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
     from hybridsim.identify.problem import Problem, Stage
+    from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
     from hybridsim.identify.windows import Measured
     from hybridsim.model.builder import ModelBuilder
     from hybridsim.params.free import Free

@@ -49,7 +49,7 @@ def measure() -> list[Row]:
     import jax
     import jax.numpy as jnp
 
-    from hybridsim.native.rollout import Rollout
+    from hybridsim.native.runtime.rollout import Rollout
 
     jax.config.update("jax_enable_x64", True)
     version, net = needs("hybridsim", "jax", "llvmlite"), layers()

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from benchmarks.toss_data import TABLE_HEIGHT, Motion, Tosses
-from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import Coulomb
 from hybridsim.contact.contact import AbstractContact
-from hybridsim.contact.friction_laws import Coulomb
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
 from hybridsim.sim.rollout import rollout

@@ -7,15 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hybridsim.contact.compliant import CompliantContact as CompliantContact
-    from hybridsim.contact.friction_laws import Andersson as Andersson
-    from hybridsim.contact.friction_laws import Brown as Brown
-    from hybridsim.contact.friction_laws import Coulomb as Coulomb
-    from hybridsim.contact.friction_laws import Hollars as Hollars
-    from hybridsim.contact.impulse import ImpulseContact as ImpulseContact
-    from hybridsim.contact.stabilisation import Baumgarte as Baumgarte
-    from hybridsim.contact.stabilisation import Erp as Erp
-    from hybridsim.contact.stabilisation import Recovery as Recovery
+    from hybridsim.contact.compliant.compliant_contact import CompliantContact as CompliantContact
+    from hybridsim.contact.compliant.friction_laws import Andersson as Andersson
+    from hybridsim.contact.compliant.friction_laws import Brown as Brown
+    from hybridsim.contact.compliant.friction_laws import Coulomb as Coulomb
+    from hybridsim.contact.compliant.friction_laws import Hollars as Hollars
+    from hybridsim.contact.impulse.impulse_contact import ImpulseContact as ImpulseContact
+    from hybridsim.contact.impulse.stabilisation import Baumgarte as Baumgarte
+    from hybridsim.contact.impulse.stabilisation import Erp as Erp
+    from hybridsim.contact.impulse.stabilisation import Recovery as Recovery
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from hybridsim.dynamics.kinematics import kinematics as kinematics
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
-    from hybridsim.identify.adam import Adam as Adam
     from hybridsim.identify.discover import discover as discover
     from hybridsim.identify.fit import fit as fit
-    from hybridsim.identify.lbfgs import LBFGS as LBFGS
-    from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
     from hybridsim.identify.linear_start import linear_start as linear_start
+    from hybridsim.identify.network_scales import scaled_to_data as scaled_to_data
     from hybridsim.identify.penalty import Sparsity as Sparsity
     from hybridsim.identify.problem import Problem as Problem
     from hybridsim.identify.problem import Stage as Stage
-    from hybridsim.identify.scales import scaled_to_data as scaled_to_data
     from hybridsim.identify.score import explained as explained
     from hybridsim.identify.score import predicted as predicted
+    from hybridsim.identify.solvers.adam import Adam as Adam
+    from hybridsim.identify.solvers.lbfgs import LBFGS as LBFGS
+    from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
     from hybridsim.identify.windows import Drive as Drive
     from hybridsim.identify.windows import Measured as Measured
     from hybridsim.io.convert import convert as convert
@@ -54,14 +54,23 @@ if TYPE_CHECKING:
     from hybridsim.model.contact_grid import contact_grid as contact_grid
     from hybridsim.model.floor import with_floor as with_floor
     from hybridsim.model.model import Model as Model
+    from hybridsim.networks.drag import RodDrag as RodDrag
+    from hybridsim.networks.friction import ConeFriction as ConeFriction
+    from hybridsim.networks.friction import JointFriction as JointFriction
+    from hybridsim.networks.internal_force import InternalForce as InternalForce
+    from hybridsim.networks.lagrangian import Lagrangian as Lagrangian
+    from hybridsim.networks.mlp import MLP as MLP
+    from hybridsim.networks.passive import Conservative as Conservative
+    from hybridsim.networks.passive import Dissipative as Dissipative
+    from hybridsim.networks.passive import PortHamiltonian as PortHamiltonian
     from hybridsim.params.free import Free as Free
     from hybridsim.params.setup import Setup as Setup
     from hybridsim.params.space import ParameterSpace as ParameterSpace
-    from hybridsim.project.blueprint_file import load_blueprint as load_blueprint
-    from hybridsim.project.blueprint_file import save_blueprint as save_blueprint
+    from hybridsim.project.build.blueprint_file import load_blueprint as load_blueprint
+    from hybridsim.project.build.blueprint_file import save_blueprint as save_blueprint
     from hybridsim.sim.audit import audit as audit
-    from hybridsim.sim.export_c import export_c as export_c
-    from hybridsim.sim.export_network_c import export_network_c as export_network_c
+    from hybridsim.sim.c_export.export_network import export_network_c as export_network_c
+    from hybridsim.sim.c_export.export_step import export_c as export_c
     from hybridsim.sim.rollout import Trajectory as Trajectory
     from hybridsim.sim.rollout import rollout as rollout
     from hybridsim.sim.rollout import simulate as simulate
@@ -73,15 +82,6 @@ if TYPE_CHECKING:
     from hybridsim.sim.step import step as step
     from hybridsim.taps.blueprint import Blueprint as Blueprint
     from hybridsim.taps.blueprint import Graft as Graft
-    from hybridsim.taps.drag import RodDrag as RodDrag
-    from hybridsim.taps.friction import ConeFriction as ConeFriction
-    from hybridsim.taps.friction import JointFriction as JointFriction
-    from hybridsim.taps.internal import InternalForce as InternalForce
-    from hybridsim.taps.lagrangian import Lagrangian as Lagrangian
-    from hybridsim.taps.networks import MLP as MLP
-    from hybridsim.taps.passive import Conservative as Conservative
-    from hybridsim.taps.passive import Dissipative as Dissipative
-    from hybridsim.taps.passive import PortHamiltonian as PortHamiltonian
 
 _HOME = {
     "HybridsimError": "core.errors",
@@ -106,17 +106,17 @@ _HOME = {
     "Actuation": "dynamics.actuation",
     "Blueprint": "taps.blueprint",
     "Graft": "taps.blueprint",
-    "MLP": "taps.networks",
-    "RodDrag": "taps.drag",
-    "ImpulseContact": "contact.impulse",
-    "CompliantContact": "contact.compliant",
-    "Recovery": "contact.stabilisation",
-    "Erp": "contact.stabilisation",
-    "Baumgarte": "contact.stabilisation",
-    "Coulomb": "contact.friction_laws",
-    "Andersson": "contact.friction_laws",
-    "Hollars": "contact.friction_laws",
-    "Brown": "contact.friction_laws",
+    "MLP": "networks.mlp",
+    "RodDrag": "networks.drag",
+    "ImpulseContact": "contact.impulse.impulse_contact",
+    "CompliantContact": "contact.compliant.compliant_contact",
+    "Recovery": "contact.impulse.stabilisation",
+    "Erp": "contact.impulse.stabilisation",
+    "Baumgarte": "contact.impulse.stabilisation",
+    "Coulomb": "contact.compliant.friction_laws",
+    "Andersson": "contact.compliant.friction_laws",
+    "Hollars": "contact.compliant.friction_laws",
+    "Brown": "contact.compliant.friction_laws",
     "contact_grid": "model.contact_grid",
     "Simulator": "sim.simulator",
     "State": "sim.state",
@@ -126,8 +126,8 @@ _HOME = {
     "rollout": "sim.rollout",
     "simulate": "sim.rollout",
     "Trajectory": "sim.rollout",
-    "export_c": "sim.export_c",
-    "export_network_c": "sim.export_network_c",
+    "export_c": "sim.c_export.export_step",
+    "export_network_c": "sim.c_export.export_network",
     "Channel": "data.channel",
     "Recording": "data.recording",
     "load_recording": "data.load",
@@ -139,26 +139,26 @@ _HOME = {
     "Stage": "identify.problem",
     "Measured": "identify.windows",
     "Drive": "identify.windows",
-    "LevenbergMarquardt": "identify.levenberg_marquardt",
-    "LBFGS": "identify.lbfgs",
-    "Adam": "identify.adam",
+    "LevenbergMarquardt": "identify.solvers.levenberg_marquardt",
+    "LBFGS": "identify.solvers.lbfgs",
+    "Adam": "identify.solvers.adam",
     "fit": "identify.fit",
     "explained": "identify.score",
     "predicted": "identify.score",
     "linear_start": "identify.linear_start",
-    "Conservative": "taps.passive",
-    "Dissipative": "taps.passive",
-    "PortHamiltonian": "taps.passive",
-    "Lagrangian": "taps.lagrangian",
-    "JointFriction": "taps.friction",
-    "ConeFriction": "taps.friction",
-    "InternalForce": "taps.internal",
+    "Conservative": "networks.passive",
+    "Dissipative": "networks.passive",
+    "PortHamiltonian": "networks.passive",
+    "Lagrangian": "networks.lagrangian",
+    "JointFriction": "networks.friction",
+    "ConeFriction": "networks.friction",
+    "InternalForce": "networks.internal_force",
     "discover": "identify.discover",
-    "scaled_to_data": "identify.scales",
+    "scaled_to_data": "identify.network_scales",
     "Sparsity": "identify.penalty",
     "audit": "sim.audit",
-    "load_blueprint": "project.blueprint_file",
-    "save_blueprint": "project.blueprint_file",
+    "load_blueprint": "project.build.blueprint_file",
+    "save_blueprint": "project.build.blueprint_file",
 }
 
 __all__ = [

@@ -34,7 +34,7 @@ def test_import_is_light():
 
 def test_fitting_a_mechanism_loads_scipy_only_where_it_is_needed():
     """A tenth of a second of every first fit."""
-    code = "import hybridsim.identify.fit; from hybridsim.models import double_pendulum; double_pendulum()"
+    code = "import hybridsim.identify.fit; from hybridsim.robots import double_pendulum; double_pendulum()"
     assert "scipy" not in _loaded_by(code)
 
 
@@ -70,7 +70,7 @@ def test_engine_refuses_single_precision_with_advice():
     code = """
 import jax, numpy as np
 from hybridsim import Simulator, step, simulate, PrecisionError
-from hybridsim.models import pendulum
+from hybridsim.robots import pendulum
 sim = Simulator(pendulum())
 state = sim.initial_state([1.0])
 try:

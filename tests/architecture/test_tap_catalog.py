@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybridsim
-from hybridsim.models import cartpole, cube
+from hybridsim.robots import cartpole, cube
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.catalog import CATALOG

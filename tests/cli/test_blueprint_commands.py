@@ -10,8 +10,8 @@ import pytest
 
 from hybridsim import Simulator, simulate
 from hybridsim.cli.main import run
-from hybridsim.models import double_pendulum
-from hybridsim.project.blueprint_file import load_blueprint
+from hybridsim.project.build.blueprint_file import load_blueprint
+from hybridsim.robots import double_pendulum
 from support.small_projects import write_columns
 
 BLUEPRINT = """format = 1

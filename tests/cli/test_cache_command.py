@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hybridsim.cli.main import run
-from hybridsim.native import cache
+from hybridsim.native.runtime import cache
 
 
 @pytest.fixture

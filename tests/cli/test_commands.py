@@ -103,7 +103,7 @@ def test_simulate_in_blocks_is_one_simulation(tmp_path, monkeypatch, capsys):
 
 def test_simulate_reports_divergence(tmp_path, capsys):
     from hybridsim.io.convert import convert
-    from hybridsim.models import pendulum
+    from hybridsim.robots import pendulum
 
     model = tmp_path / "stiff.xml"
     convert(pendulum(damping=1e4), model)

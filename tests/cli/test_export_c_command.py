@@ -41,7 +41,7 @@ def test_export_writes_two_files_that_compile(tmp_path, capsys):
 
 
 def test_options_reach_the_export(tmp_path, capsys, monkeypatch):
-    from hybridsim.sim import export_c as module
+    from hybridsim.sim.c_export import export_step as module
 
     given = {}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.model.builder import ModelBuilder

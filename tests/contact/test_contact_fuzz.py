@@ -16,9 +16,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.candidates import candidates
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.pairs import ROUTINES
+from hybridsim.contact.collision.dispatch import ROUTINES
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.core.result import Status
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.joints import JointType

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import hybridsim
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.friction_laws import Andersson, Brown, Coulomb, Hollars
-from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import Andersson, Brown, Coulomb, Hollars
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder

@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact, hunt_crossley
-from hybridsim.contact.friction_laws import Coulomb
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact, hunt_crossley
+from hybridsim.contact.compliant.friction_laws import Coulomb
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
+from hybridsim.networks.mlp import MLP
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import State
 from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.networks import MLP
 from support.contact_scenes import GRAVITY
 from support.slow import slow
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.actuation import Actuation, PDServo
-from hybridsim.models.quadruped import STANDING, quadruped
+from hybridsim.robots.quadruped import STANDING, quadruped
 from hybridsim.sim.rollout import failure, simulate
 from hybridsim.sim.simulator import Simulator
 from support.slow import slow

@@ -9,8 +9,8 @@ import pytest
 import hybridsim
 from hybridsim.cli.main import run
 from hybridsim.demo.record import RATE, STARTS, recorded
-from hybridsim.project.build import build
-from hybridsim.project.load import load_project
+from hybridsim.project.build.build import build
+from hybridsim.project.schema.load import load_project
 
 FOLDER = Path(hybridsim.__file__).parent / "demo"
 

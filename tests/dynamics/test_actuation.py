@@ -18,7 +18,7 @@ from hybridsim.dynamics.actuation import (
     TransportDelay,
 )
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import pendulum
+from hybridsim.robots import pendulum
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft

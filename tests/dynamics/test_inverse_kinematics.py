@@ -10,8 +10,8 @@ from hybridsim.core.result import Status
 from hybridsim.dynamics.inverse_kinematics import Target, inverse_kinematics
 from hybridsim.dynamics.kinematics import frame_pose, kinematics
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import planar_arm
-from hybridsim.models.arm import DH, arm_from_dh
+from hybridsim.robots import planar_arm
+from hybridsim.robots.arm import DH, arm_from_dh
 from hybridsim.spatial.rotation import matrix_exp
 from support.derivatives import check_derivatives
 

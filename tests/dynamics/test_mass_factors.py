@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim import models
+from hybridsim import robots
 from hybridsim.dynamics.crba import mass_matrix
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.kinematics import kinematics
@@ -38,7 +38,7 @@ def test_factors_give_the_mass_matrix_and_its_inverse(spec):
 
 
 def test_joints_on_different_branches_have_nothing_to_do_with_each_other():
-    factors, M, _ = factors_of(models.quadruped())
+    factors, M, _ = factors_of(robots.quadruped())
     legs = slice(6, None)
     apart = np.asarray(M)[legs, legs] == 0.0
     assert apart.sum() == 12 * 9  # four legs of three joints

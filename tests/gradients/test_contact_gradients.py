@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.friction_laws import LAWS
-from hybridsim.contact.impulse import ImpulseContact, ImpulseMemory
-from hybridsim.contact.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import LAWS
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact, ImpulseMemory
+from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.friction_laws import Hollars
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import Hollars
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.model.coordinates import retract
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator

@@ -26,7 +26,7 @@ from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import difference, retract
 from hybridsim.model.stretch import stretched
-from hybridsim.models import double_pendulum, pendulum
+from hybridsim.robots import double_pendulum, pendulum
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.rollout_xla import CHAIN
 from hybridsim.sim.simulator import Simulator

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.networks.mlp import MLP
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.catalog import CATALOG, Form
-from hybridsim.taps.networks import MLP
 from support.slow import slow
 
 STEPS, SIZE = 4, 1e-3

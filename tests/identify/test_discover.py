@@ -4,21 +4,21 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.discovery_cases import CASES, DT, NOISE, READS, RUNS, candidates, chain, pendulum
 
 from hybridsim.core.errors import HybridsimError, TapError
 from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.problem import Problem
 from hybridsim.identify.support_search import Candidate, Chosen
-from hybridsim.models import double_pendulum
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.prune import Column, columns_of
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import double_pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.columns import Column, columns_of
-from hybridsim.taps.networks import MLP
+from support.discovery_cases import CASES, DT, NOISE, READS, RUNS, candidates, chain, pendulum
 
 STAGE, WARM_UP = CASES["damping of both joints"].stage, CASES["damping of both joints"].warm_up
 DAMPED = {"joint.qd[joint0] → joint.tau[joint0]", "joint.qd[joint1] → joint.tau[joint1]"}

@@ -4,15 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fit_problems import CopyingKeeper, double_pendulum_problem, pendulum_problem
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.adam import Adam
 from hybridsim.identify.fit import fit
-from hybridsim.identify.lbfgs import LBFGS
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.solvers.adam import Adam
+from hybridsim.identify.solvers.lbfgs import LBFGS
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.params.free import Free
+from support.fit_problems import CopyingKeeper, double_pendulum_problem, pendulum_problem
 
 SOLVERS = {
     "lm": LevenbergMarquardt(most_steps=6),

@@ -4,18 +4,18 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fit_problems import DOUBLE, NOISE, problem, recorded
 
 from hybridsim.identify.fit import fit
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained
-from hybridsim.models import double_pendulum
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
+from hybridsim.robots import double_pendulum
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.networks import MLP
+from support.fit_problems import DOUBLE, NOISE, problem, recorded
 from support.slow import slow
 
 DT = 0.005

@@ -3,17 +3,16 @@
 import equinox as eqx
 import numpy as np
 import pytest
-from fit_problems import changed, problem, recorded
-from test_objective import FLYING
 
 from hybridsim import Simulator
 from hybridsim.core.errors import HybridsimError
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw
 from hybridsim.identify.linear_start import linear_start
-from hybridsim.models import cube, planar_arm
 from hybridsim.params.free import Free
 from hybridsim.params.inertial import nominal_body
 from hybridsim.params.setup import Setup
+from hybridsim.robots import cube, planar_arm
+from support.fit_problems import FLYING, changed, problem, recorded
 
 DT, STEPS = 0.002, 1000
 CHANNELS = {f"q{k}": f"joint.q[joint{k}]" for k in (1, 2, 3, 4)}

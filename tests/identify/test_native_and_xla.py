@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fit_problems import double_pendulum_problem, solved
 
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from support.fit_problems import double_pendulum_problem, solved
 
 WITHIN = {"rtol": 1e-9, "atol": 1e-9}
 """Both are double precision, and 20 steps do not amplify rounding much."""

@@ -1,13 +1,13 @@
 """Fits and scores leave the cores to the simulation: linear algebra has one thread while they run."""
 
 import pytest
-from fit_problems import pendulum_problem
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from hybridsim.identify import score
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import explained, predicted
+from support.fit_problems import pendulum_problem
 
 
 def threads() -> set[int]:

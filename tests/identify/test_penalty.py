@@ -6,21 +6,21 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from fit_problems import DT, pendulum_problem
 from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.layout import Layout
 from hybridsim.identify.penalty import Penalty, Sparsity, penalised_minimum, penalty_of, squares_of
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.theta_layout import Layout
+from hybridsim.networks.friction import JointFriction
+from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.friction import JointFriction
-from hybridsim.taps.networks import MLP
+from support.fit_problems import DT, pendulum_problem
 
 N = 6
 NESTED = ((np.array([0, 1]), 0.7), (np.array([2, 3]), 0.3), (np.array([0, 1, 2, 3]), 0.4))

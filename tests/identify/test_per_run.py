@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fit_problems import NOISE, pendulum_problem, solved
-from test_objective import check_gradient
 
 from hybridsim.core.errors import HybridsimError, ParameterError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.check import check
 from hybridsim.identify.fit import fit
-from hybridsim.identify.layout import Layout
-from hybridsim.identify.lbfgs import LBFGS
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.identifiability import check
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.solvers.lbfgs import LBFGS
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.theta_layout import Layout
 from hybridsim.params.free import Free
 from hybridsim.params.space import ParameterSpace
+from support.fit_problems import NOISE, pendulum_problem, solved
+from support.objective_gradient import check_gradient
 
 BIASES = {"run0": 0.04, "run1": -0.03}
 DAMPING = 0.1

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from fit_problems import exactly_started, problem, recorded, solved
 
 from hybridsim import Simulator
-from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.identify.problem import Stage
-from hybridsim.models import BUILT_IN
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.params.free import Free
+from hybridsim.robots import BUILT_IN
+from support.fit_problems import exactly_started, problem, recorded, solved
 
 OFF = (1.1, 0.8, 1.05, 0.85, 1.2)
 """Where parameters begin, by their true values."""

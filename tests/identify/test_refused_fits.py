@@ -4,25 +4,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fit_problems import DT, NOISE, pendulum_problem
-from test_objective import check_gradient
 
 from hybridsim import Simulator, simulate
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
-from hybridsim.identify.adam import Adam
 from hybridsim.identify.fit import fit
-from hybridsim.identify.lbfgs import LBFGS
 from hybridsim.identify.problem import ONE_STEP, Problem, Stage
 from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.solvers.adam import Adam
+from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.windows import Drive, Measured
-from hybridsim.models import acrobot
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import acrobot
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.state import Inputs
+from support.fit_problems import DT, NOISE, pendulum_problem
+from support.objective_gradient import check_gradient
 
 DAMPING = 0.1
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fit_problems import double_pendulum_problem, problem
 
 from hybridsim.data.derivative import derivative
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import Score, explained, predicted
 from hybridsim.params.free import Free
+from support.fit_problems import double_pendulum_problem, problem
 
 TRUTH = np.array([0.05, 0.02, 0.7])
 

@@ -8,7 +8,7 @@ import pytest
 from hybridsim import Simulator
 from hybridsim.core.errors import TapError
 from hybridsim.dynamics.kinematics import kinematics
-from hybridsim.models import cartpole, cube, double_pendulum
+from hybridsim.robots import cartpole, cube, double_pendulum
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.state import Inputs
 from hybridsim.sim.step import observe

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from fit_problems import pendulum_problem
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.windows import Drive, Measured, span, windows
+from support.fit_problems import pendulum_problem
 
 DT = 0.01
 ONE = Measured({"q": 0.1}, {}, {})

@@ -4,17 +4,17 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fit_problems import problem, recorded
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
+from hybridsim.identify.network_scales import sizes_in_data
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.scales import sizes_in_data
 from hybridsim.identify.score import explained
-from hybridsim.models import double_pendulum
 from hybridsim.params.free import Free
+from hybridsim.robots import double_pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
+from support.fit_problems import problem, recorded
 
 DT, BACK = 0.01, 20
 CHANNELS = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]"}

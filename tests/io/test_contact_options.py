@@ -7,8 +7,8 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.convert import convert
+from hybridsim.io.model_to_spec import spec_of
 from hybridsim.io.write_document import Notes
-from hybridsim.io.write_spec import spec_of
 from hybridsim.model.assemble import assemble
 from hybridsim.model.model import Model
 from hybridsim.model.specs import GeomSpec

@@ -8,7 +8,7 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.convert import convert
-from hybridsim.models import acrobot, quadruped
+from hybridsim.robots import acrobot, quadruped
 
 
 @pytest.mark.parametrize(

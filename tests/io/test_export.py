@@ -6,11 +6,11 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.compare import PARAMETERS
-from hybridsim.io.edit import Changes
+from hybridsim.io.edit_xml import Changes
 from hybridsim.io.export import export
-from hybridsim.io.urdf_text import UrdfText
+from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.model.geometry import no_geometry
-from hybridsim.models import quadruped
+from hybridsim.robots import quadruped
 from support.arm_files import ARM_URDF
 from support.exported_models import assert_same, changed, load
 

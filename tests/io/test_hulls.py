@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import hybridsim
 from hybridsim.contact.candidates import candidates
-from hybridsim.contact.detect import detect
+from hybridsim.contact.collision.detect import detect
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import hull_of, reduced, with_hulls
 from hybridsim.model.builder import ModelBuilder

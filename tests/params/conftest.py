@@ -4,14 +4,14 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ForceRange, ModelLaw, PDServo, TransportDelay
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.networks.mlp import MLP
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.networks import MLP
 
 JOINT = {
     "armature": 0.02,

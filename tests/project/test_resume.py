@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.adam import Adam
-from hybridsim.identify.lbfgs import LBFGS
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.solvers.adam import Adam
+from hybridsim.identify.solvers.lbfgs import LBFGS
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.project import fit_run
-from hybridsim.project import keeper as keepers
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.history import History
-from hybridsim.project.manifest import manifest, other_versions
-from hybridsim.project.record import Record
+from hybridsim.project.record import checkpoint_store as keepers
+from hybridsim.project.record.history import History
+from hybridsim.project.record.manifest import manifest, other_versions
+from hybridsim.project.record.record import Record
 from support.fit_tasks import arm_task, restless
 
 SOLVERS = {"lm": restless(8), "lbfgs": LBFGS(most_steps=8), "adam": Adam(most_steps=8, batch=2)}
@@ -195,14 +195,15 @@ FILLING = """
 import sys
 from pathlib import Path
 from hybridsim.core.errors import HybridsimError
-from hybridsim.project import fit_run, keeper
+from hybridsim.project import fit_run
+from hybridsim.project.record import checkpoint_store
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.record import Record
+from hybridsim.project.record.record import Record
 from support.fit_tasks import arm_task
 from project.test_resume import stages
 
 work, disk = map(Path, sys.argv[1:])
-keeper.SHARE = 1e9
+checkpoint_store.SHARE = 1e9
 fit_run._write_up = lambda *_: {}
 record = Record(disk / "run")
 

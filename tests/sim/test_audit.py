@@ -6,22 +6,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.contact.compliant import CompliantContact
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
-from hybridsim.models import cube, double_pendulum
+from hybridsim.networks.drag import RodDrag
+from hybridsim.networks.friction import ConeFriction, JointFriction
+from hybridsim.networks.lagrangian import Lagrangian
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.passive import Conservative, Dissipative
+from hybridsim.robots import cube, double_pendulum
 from hybridsim.sim.audit import audit, graft_powers
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.drag import RodDrag
-from hybridsim.taps.friction import ConeFriction, JointFriction
-from hybridsim.taps.lagrangian import Lagrangian
-from hybridsim.taps.networks import MLP
-from hybridsim.taps.passive import Conservative, Dissipative
 from support.some_networks import constant, shaken
 
 STEPS, DT = 300, 1e-3

@@ -12,7 +12,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 from hybridsim import Simulator, rollout
-from hybridsim.models import quadruped
+from hybridsim.robots import quadruped
 
 sim = Simulator(quadruped(), backend=sys.argv[1])
 state = sim.initial_state()

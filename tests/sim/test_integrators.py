@@ -12,7 +12,7 @@ from scipy.special import ellipk
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, momentum, spring_energy
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import cube, double_pendulum, pendulum
+from hybridsim.robots import cube, double_pendulum, pendulum
 from hybridsim.sim import integrate
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator

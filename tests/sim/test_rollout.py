@@ -10,7 +10,7 @@ from hybridsim.core.result import Status
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.dynamics.rnea import inverse_dynamics
-from hybridsim.models import cartpole, double_pendulum, pendulum
+from hybridsim.robots import cartpole, double_pendulum, pendulum
 from hybridsim.sim.rollout import failure, rollout, simulate
 from hybridsim.sim.rollout_xla import CHAIN
 from hybridsim.sim.simulator import Simulator
@@ -83,7 +83,7 @@ def test_only_the_diverged_row_of_a_batch_is_frozen_and_gradients_stay_finite():
 
 
 def test_wrench_in_world_axes_accelerates_by_newton():
-    from hybridsim.models import cube
+    from hybridsim.robots import cube
 
     model = cube(mass=2.0)
     sim = Simulator(model, dt=0.01)
@@ -117,7 +117,7 @@ def test_wrong_shapes_are_explained(sim):
 
 def test_starting_states_are_checked(sim):
     from hybridsim.dynamics.actuation import FirstOrderLag, ModelLaw
-    from hybridsim.models import cube
+    from hybridsim.robots import cube
 
     floating = Simulator(cube())
     turned = floating.initial_state([0, 0, 1, 0.9, 0, 0, 0.9])

@@ -14,8 +14,8 @@ import pytest
 
 from hybridsim import Blueprint, Graft, Simulator, rollout, simulate
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.models import double_pendulum, pendulum
-from hybridsim.native.rollout import Rollout
+from hybridsim.native.runtime.rollout import Rollout
+from hybridsim.robots import double_pendulum, pendulum
 from hybridsim.sim import rollout_native
 
 STEPS = 8
@@ -188,8 +188,8 @@ def test_small_numbers_are_the_same_alone_and_in_a_batch():
 USERS_CLASS = """
 import equinox as eqx, jax, jax.numpy as jnp, numpy as np
 from hybridsim import Blueprint, Graft, Simulator, simulate
-from hybridsim.models import double_pendulum, pendulum
-from hybridsim.native.rollout import Rollout
+from hybridsim.robots import double_pendulum, pendulum
+from hybridsim.native.runtime.rollout import Rollout
 jax.config.update("jax_enable_x64", True)
 
 class Friction(eqx.Module):

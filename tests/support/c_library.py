@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridsim.native import machine
+from hybridsim.native.llvm import machine
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="this machine has no C compiler `cc`")
 

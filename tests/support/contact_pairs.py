@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.pairs import ROUTINES
-from hybridsim.contact.points import FAR, Placed, Points
+from hybridsim.contact.collision.contact_points import FAR, Placed, Points
+from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.model.geometry import Faces, Shape
 from hybridsim.spatial.transform import Pose
 

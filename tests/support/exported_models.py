@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from hybridsim.core.errors import ModelWarning
-from hybridsim.io.edit import Change, Changes
+from hybridsim.io.edit_xml import Change, Changes
 from hybridsim.io.export import export
 from hybridsim.io.load import load_model
-from hybridsim.io.mjcf_export import export_mjcf
+from hybridsim.io.mjcf.edit_mjcf import export_mjcf
 from hybridsim.model.model import Model
 
 DERIVED = (".joint.friction_width", ".joint.limit_stiffness", ".joint.limit_damping")

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Measured
 from hybridsim.io.load import load_model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
-from hybridsim.project.task import Task
+from hybridsim.project.build.task import Task
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from support.arm_files import one_link_urdf

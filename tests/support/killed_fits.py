@@ -12,11 +12,12 @@ from pathlib import Path
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.problem import Stage
-from hybridsim.project import fit_run, keeper
-from hybridsim.project.checkpoint import from_bytes
+from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.history import History
-from hybridsim.project.record import Record
+from hybridsim.project.record import checkpoint_store
+from hybridsim.project.record.checkpoint import from_bytes
+from hybridsim.project.record.history import History
+from hybridsim.project.record.record import Record
 from support.fit_tasks import arm_task, restless
 
 STEPS = 40
@@ -76,7 +77,7 @@ def lines_of(record: Record) -> int:
 def main(folder: Path, kills: int, seed: int) -> None:
     """Kill fits at random moments and compare what they come to with a fit that nobody disturbed."""
     fit_run._write_up = lambda *_: {}
-    keeper.SHARE = 1e9  # every step is written, so that many a kill comes while that happens
+    checkpoint_store.SHARE = 1e9  # every step is written, so that many a kill comes while that happens
     whole, disturbed = Record(folder / "whole"), Record(folder / "disturbed")
     if ended(fit_in_fork(folder, whole, folder / "whole.theta")):
         raise SystemExit("the undisturbed fit failed")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hybridsim.core.errors import ModelError, Problem, Severity
-from hybridsim.io.mjcf import read_mjcf
+from hybridsim.io.mjcf.read_mjcf import read_mjcf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed
 from hybridsim.model.model import Model

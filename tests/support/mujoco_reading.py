@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.io.mjcf import read_mjcf
+from hybridsim.io.mjcf.read_mjcf import read_mjcf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
 from hybridsim.model.joints import JointType

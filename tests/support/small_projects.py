@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import Problem
-from hybridsim.project.errors import ProjectError
+from hybridsim.project.schema.project_error import ProjectError
 
 PROJECT = """[model]
 built_in = "pendulum"

@@ -6,8 +6,8 @@ from typing import Unpack
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io import xml
-from hybridsim.io.reading import Options, Reading
-from hybridsim.io.urdf import read_urdf as read_parsed_urdf
+from hybridsim.io.load_options import Options, Reading
+from hybridsim.io.urdf.read_urdf import read_urdf as read_parsed_urdf
 from hybridsim.model.specs import ModelSpec
 
 GOOD = """<robot name="arm">

@@ -8,7 +8,8 @@ import pytest
 
 from hybridsim.core.errors import TapError
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import double_pendulum
+from hybridsim.networks.mlp import MLP
+from hybridsim.robots import double_pendulum
 from hybridsim.sim.integrate import next_state
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
@@ -16,7 +17,6 @@ from hybridsim.sim.state import Inputs, State, as_inputs
 from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.catalog import CATALOG, Form
-from hybridsim.taps.networks import MLP
 from support.slow import slow
 from support.some_networks import constant
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import TapError
-from hybridsim.models import cube, double_pendulum
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.prune import input_addresses
+from hybridsim.robots import cube, double_pendulum
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.columns import input_addresses
-from hybridsim.taps.networks import MLP
 from support.some_networks import shaken
 
 SWING = ([1.0, 0.5], [0.3, -0.2])

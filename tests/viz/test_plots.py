@@ -4,7 +4,7 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.models import double_pendulum
+from hybridsim.robots import double_pendulum
 from hybridsim.viz.plots import _panels, plot_motion
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from hybridsim.cli.output import print_json, print_table, say, warnings_said
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 
 def audit(
@@ -26,12 +26,12 @@ def audit(
         project: the project file, if it is no longer where it was.
         json: print JSON for other programs.
     """
-    from hybridsim.project.build import build
-    from hybridsim.project.energy_audit import energy_audit
-    from hybridsim.project.load import load_project
-    from hybridsim.project.prediction import fitted_theta
-    from hybridsim.project.record import Record
-    from hybridsim.project.task import task_of
+    from hybridsim.project.build.build import build
+    from hybridsim.project.build.task import task_of
+    from hybridsim.project.record.record import Record
+    from hybridsim.project.report.energy_audit import energy_audit
+    from hybridsim.project.report.prediction import fitted_theta
+    from hybridsim.project.schema.load import load_project
 
     record = Record(run)
     record.result()  # before anything that takes long

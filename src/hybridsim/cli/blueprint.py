@@ -8,7 +8,7 @@ import tyro
 from hybridsim.cli.options import Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 if TYPE_CHECKING:
     from hybridsim.sim.simulator import Simulator
@@ -45,9 +45,9 @@ def blueprint(
         json: print JSON for other programs.
     """
     from hybridsim.core.files import write_atomically
-    from hybridsim.project.blueprint_file import load_blueprint
+    from hybridsim.networks.wiring_summary import wirings
+    from hybridsim.project.build.blueprint_file import load_blueprint
     from hybridsim.sim.simulator import Simulator
-    from hybridsim.taps.wiring import wirings
     from hybridsim.viz.weights_picture import weights_picture
     from hybridsim.viz.wiring_picture import wiring_picture
 
@@ -96,7 +96,7 @@ def blueprint(
 
 
 def _export_c(sim: "Simulator", graft: int, out: Path, json: bool) -> int:
-    from hybridsim.sim.export_network_c import export_network_c
+    from hybridsim.sim.c_export.export_network import export_network_c
 
     source, header = export_network_c(sim, graft, out)
     if json:

@@ -22,7 +22,7 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
         action: info or clear.
         json: print JSON for other programs.
     """
-    from hybridsim.native import cache as kernels
+    from hybridsim.native.runtime import cache as kernels
 
     place, trouble = kernels.folder(), kernels.trouble()
     found = kernels.clear() if action == "clear" else kernels.entries()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_problems, print_table, say, verdict
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model

@@ -84,11 +84,11 @@ def _unpacked(out: Path) -> Path:
 
 def _fitted(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
     from hybridsim.cli.fit_progress import FitProgress
-    from hybridsim.project.build import build
+    from hybridsim.project.build.build import build
+    from hybridsim.project.build.task import task_of
     from hybridsim.project.fit_run import run_fit
-    from hybridsim.project.load import load_project
-    from hybridsim.project.record import Record
-    from hybridsim.project.task import task_of
+    from hybridsim.project.record.record import Record
+    from hybridsim.project.schema.load import load_project
 
     task = task_of(build(load_project(project)))
     with FitProgress(quiet=quiet) as progress:

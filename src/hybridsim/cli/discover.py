@@ -8,7 +8,7 @@ import tyro
 
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 
 def discover(
@@ -40,11 +40,11 @@ def discover(
         json: print the result as JSON for other programs.
     """
     from hybridsim.identify.discover import discover as discovered
-    from hybridsim.project.build import build
-    from hybridsim.project.discovery_record import DiscoveryRecord
-    from hybridsim.project.load import load_project
-    from hybridsim.project.task import task_of
-    from hybridsim.taps.columns import columns_of
+    from hybridsim.networks.prune import columns_of
+    from hybridsim.project.build.build import build
+    from hybridsim.project.build.task import task_of
+    from hybridsim.project.record.discovery import DiscoveryRecord
+    from hybridsim.project.schema.load import load_project
 
     if seeds < 1:
         raise HybridsimError(f"--seeds must be at least 1, not {seeds}")

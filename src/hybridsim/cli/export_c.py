@@ -7,7 +7,7 @@ from typing import Literal
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 
 def export_c(
@@ -46,7 +46,7 @@ def export_c(
     for path in (out, out.with_suffix(".h")):
         refuse_to_overwrite(model, path)
 
-    from hybridsim.sim.export_c import export_c as write
+    from hybridsim.sim.c_export.export_step import export_c as write
     from hybridsim.sim.simulator import Simulator
 
     mechanism = reading.load(model)

@@ -10,10 +10,10 @@ from hybridsim.cli.fit_check import checked
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import DivergedError, HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 if TYPE_CHECKING:
-    from hybridsim.project.record import Record
+    from hybridsim.project.record.record import Record
 
 DIVERGED, NOT_CONVERGED = 3, 4
 MOST_ROWS = 40
@@ -56,12 +56,12 @@ def fit(
     if resume and fresh:
         raise HybridsimError("--resume goes on with a run and --fresh deletes it; give one of them")
     from hybridsim.cli.fit_progress import FitProgress
-    from hybridsim.project.build import build
+    from hybridsim.project.build.build import build
+    from hybridsim.project.build.task import task_of
     from hybridsim.project.fit_run import run_fit
-    from hybridsim.project.load import load_project
-    from hybridsim.project.record import Record
-    from hybridsim.project.results import CONVERGED
-    from hybridsim.project.task import task_of
+    from hybridsim.project.record.record import Record
+    from hybridsim.project.report.result import CONVERGED
+    from hybridsim.project.schema.load import load_project
 
     loaded = load_project(project)
     record = Record(out or loaded.out)

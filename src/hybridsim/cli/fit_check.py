@@ -4,18 +4,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybridsim.cli.output import print_json, say
-from hybridsim.core.words import counted, listed
-from hybridsim.taps.weight_name import is_of_network
+from hybridsim.core.messages import counted, listed
+from hybridsim.networks.weight_name import is_of_network
 
 if TYPE_CHECKING:
-    from hybridsim.identify.check import Check
+    from hybridsim.identify.identifiability import Check
     from hybridsim.identify.problem import Stage
-    from hybridsim.project.task import Task
+    from hybridsim.project.build.task import Task
 
 
 def checked(task: "Task", json: bool) -> int:
     """Say what would be fitted, and what the data cannot tell about it; returns the exit code."""
-    from hybridsim.identify.check import check
+    from hybridsim.identify.identifiability import check
 
     problem = task.problem
     objective, _ = problem.objective(task.stages[-1])

@@ -9,10 +9,10 @@ import tyro
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 if TYPE_CHECKING:
-    from hybridsim.project.starter import Measured, Starter
+    from hybridsim.project.starter.explore import Measured, Starter
 
 
 def init(
@@ -45,9 +45,9 @@ def init(
     import math
 
     from hybridsim.core.files import write_atomically
-    from hybridsim.models import BUILT_IN
-    from hybridsim.project.starter import explore
-    from hybridsim.project.starter_text import starter_text
+    from hybridsim.project.starter.explore import explore
+    from hybridsim.project.starter.text import starter_text
+    from hybridsim.robots import BUILT_IN
 
     if not data:
         raise HybridsimError("init needs recordings: hybridsim init MODEL DATA...")

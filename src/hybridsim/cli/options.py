@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
-from hybridsim.core.words import nearest
-from hybridsim.io.reading import Base, InertiaPolicy
+from hybridsim.core.messages import nearest
+from hybridsim.io.load_options import Base, InertiaPolicy
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -38,7 +38,7 @@ class ReadingOptions:
     def inspect(self, name: str) -> "tuple[Model | None, list[Problem]]":
         """The model, if it can be used, and everything that is wrong or doubtful about it."""
         from hybridsim.io.load import inspect_model
-        from hybridsim.models import BUILT_IN
+        from hybridsim.robots import BUILT_IN
 
         given = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridsim.core.errors import ModelWarning, Problem, Severity
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 WIDE = 10_000
 """Columns of output that does not go to a terminal: every row of a table stays on its line."""

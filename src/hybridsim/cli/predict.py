@@ -8,7 +8,7 @@ import tyro
 
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 
 
 def predict(
@@ -36,13 +36,13 @@ def predict(
         project: the project file, if it is no longer where it was.
         json: print the scores as JSON for other programs.
     """
-    from hybridsim.project.build import build
-    from hybridsim.project.build_data import recordings_of
-    from hybridsim.project.load import load_project
-    from hybridsim.project.prediction import fitted_theta, write_prediction
-    from hybridsim.project.prediction import predict as predicted
-    from hybridsim.project.record import Record
-    from hybridsim.project.task import task_of
+    from hybridsim.project.build.build import build
+    from hybridsim.project.build.data import recordings_of
+    from hybridsim.project.build.task import task_of
+    from hybridsim.project.record.record import Record
+    from hybridsim.project.report.prediction import fitted_theta, write_prediction
+    from hybridsim.project.report.prediction import predict as predicted
+    from hybridsim.project.schema.load import load_project
 
     if not (math.isfinite(horizon) and horizon > 0.0):
         raise HybridsimError(f"--horizon must be positive and finite, not {horizon:g} s")

@@ -9,7 +9,7 @@ from hybridsim.cli.motion_log import MotionLog
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.words import advice, counted
+from hybridsim.core.messages import advice, counted
 
 if TYPE_CHECKING:
     from hybridsim.sim.rollout import Trajectory

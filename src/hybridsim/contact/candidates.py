@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hybridsim.contact.doubts import warn_user
-from hybridsim.contact.pairs import ROUTINES
+from hybridsim.contact.collision.dispatch import ROUTINES
+from hybridsim.core.warnings import warn_user
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME

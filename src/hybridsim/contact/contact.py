@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.touch import Motion, Touch
+from hybridsim.contact.contact_state import Motion, Touch
 from hybridsim.core.types import AnyArray, Qdd, Scalar, Tau
 from hybridsim.dynamics.aba import articulated_body
 from hybridsim.model.model import Model

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import advice, counted
+from hybridsim.core.messages import advice, counted
 from hybridsim.data.table import Table
 
 MOST_COLUMNS = 1000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.data.units import UNITS, find_unit
 
 DEFAULT_WINDOW = 9

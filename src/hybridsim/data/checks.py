@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.words import and_more, counted, listed
+from hybridsim.core.messages import and_more, counted, listed
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
 from hybridsim.data.units import Unit

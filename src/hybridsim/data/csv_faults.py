@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.words import and_more
+from hybridsim.core.messages import and_more
 from hybridsim.data.csv_cells import SEPARATORS, cells_of, number_of
 
 LONGEST_QUOTE = 40

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 

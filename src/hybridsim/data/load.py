@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.data.assemble import OnFault, Options, recording_of
 from hybridsim.data.channel import Channel
 from hybridsim.data.read import inspect_tables

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.words import advice, listed
+from hybridsim.core.messages import advice, listed
 from hybridsim.data.channel import Channel
 from hybridsim.data.table import Table
 

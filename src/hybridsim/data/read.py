@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem, Severity
-from hybridsim.core.words import nearest
+from hybridsim.core.messages import nearest
 from hybridsim.data.arrays import WhichRun
 from hybridsim.data.read_csv import read_csv
 from hybridsim.data.read_hdf5 import read_hdf5

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import listed
+from hybridsim.core.messages import listed
 from hybridsim.data.csv_cells import cells_of, is_text, separator_of
 from hybridsim.data.csv_faults import Faults
 from hybridsim.data.table import Table

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.data.arrays import WhichRun, tables_of
 from hybridsim.data.damage import damage_told
 from hybridsim.data.packages import needed

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import advice, listed
+from hybridsim.core.messages import advice, listed
 from hybridsim.data.arrays import MOST_COLUMNS
 from hybridsim.data.damage import damage_told
 from hybridsim.data.packages import needed

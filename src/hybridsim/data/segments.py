@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem, Severity
-from hybridsim.core.words import counted
+from hybridsim.core.messages import counted
 from hybridsim.data.recording import Recording
 
 

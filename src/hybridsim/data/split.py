@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.data.recording import Recording
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.words import listed, nearest
+from hybridsim.core.messages import listed, nearest
 
 STANDARD_GRAVITY = 9.80665
 """What accelerometers call 1 g [m/s²]."""

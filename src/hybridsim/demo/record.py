@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.io.mjcf_node import mujoco_module
+from hybridsim.io.mjcf.read_node import mujoco_module
 
 MODEL = Path(__file__).with_name("arm.xml")
 RATE, SUBSTEPS, SECONDS = 200.0, 20, 5.0

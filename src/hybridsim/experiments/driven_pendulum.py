@@ -27,9 +27,9 @@ from hybridsim.data.recording import Recording
 from hybridsim.experiments.experiment import Case, Experiment, Goal
 from hybridsim.experiments.figures import draw_after
 from hybridsim.experiments.recordings import recordings
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import Judged, predicted
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Drive, Measured
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model

@@ -24,19 +24,19 @@ from hybridsim.data.recording import Recording
 from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Measured
 from hybridsim.model.model import Model
-from hybridsim.models import n_link_pendulum
+from hybridsim.networks.drag import RodDrag
+from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import n_link_pendulum
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.drag import RodDrag
-from hybridsim.taps.networks import MLP
 
 DT = 0.002
 EVERY = 2

@@ -17,8 +17,8 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.penalty import NOTHING
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.support_search import Candidate, Chosen, Support, SupportSearch, fresh_networks, silent
+from hybridsim.networks.prune import CONSTANT, Column, columns_of, pruned
 from hybridsim.taps.blueprint import Blueprint
-from hybridsim.taps.columns import CONSTANT, Column, columns_of, pruned
 
 FEWEST_RUNS = 4
 """With fewer, every seed is fitted to all of them."""

@@ -14,11 +14,11 @@ from jaxtyping import Float
 
 from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import DivergedError, HybridsimError
-from hybridsim.identify.guess import Guess
+from hybridsim.identify.initial_guess import Guess
+from hybridsim.identify.initial_state_fit import fitted_starts
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.solver import SolverState, Verdict
-from hybridsim.identify.start_fit import fitted_starts
+from hybridsim.identify.solvers.solver import SolverState, Verdict
 
 Array = np.ndarray
 

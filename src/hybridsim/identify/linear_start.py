@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.possible_bodies import PossibleBodies, least_squares
-from hybridsim.identify.torques import TorqueRows, measured_motion, torque_rows
+from hybridsim.identify.physical_consistency import PossibleBodies, least_squares
+from hybridsim.identify.torque_regression import TorqueRows, measured_motion, torque_rows
 from hybridsim.identify.windows import Measured
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.model import Model

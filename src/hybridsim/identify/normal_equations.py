@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.box_minimum import TINY, box_minimum
+from hybridsim.identify.solvers.box_qp import TINY, box_minimum
 
 
 class NormalEquations(NamedTuple):

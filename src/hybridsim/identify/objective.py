@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.identify.layout import Layout
+from hybridsim.identify.continuity import Ties
 from hybridsim.identify.normal_equations import NormalEquations
 from hybridsim.identify.penalty import NOTHING, Sparsity, penalty_of, squares_of
-from hybridsim.identify.robust import Robust, robust
+from hybridsim.identify.robust_loss import Robust, robust
 from hybridsim.identify.sampling import Sampling
-from hybridsim.identify.simulated import Delays, Readings, Simulated
-from hybridsim.identify.ties import Ties
+from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.window_simulator import Delays, Readings, Simulated
 from hybridsim.identify.windows import Windows
 
 Array = np.ndarray

@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.box_minimum import box_minimum
-from hybridsim.identify.layout import Layout
-from hybridsim.taps.weight_name import WeightName, weight_name
+from hybridsim.identify.solvers.box_qp import box_minimum
+from hybridsim.identify.theta_layout import Layout
+from hybridsim.networks.weight_name import WeightName, weight_name
 
 Array = np.ndarray
 ROUNDS, TOLERANCE = 2000, 1e-10

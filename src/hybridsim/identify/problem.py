@@ -9,14 +9,14 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.guess import Guess, first_guess
-from hybridsim.identify.layout import Layout
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.initial_guess import Guess, first_guess
 from hybridsim.identify.objective import Objective, Terms
 from hybridsim.identify.penalty import NOTHING, Sparsity
-from hybridsim.identify.robust import LOSSES
-from hybridsim.identify.simulated import Simulated
-from hybridsim.identify.solver import Solver
+from hybridsim.identify.robust_loss import LOSSES
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.solver import Solver
+from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.window_simulator import Simulated
 from hybridsim.identify.windows import Measured, Windows, span, windows
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace

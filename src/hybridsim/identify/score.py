@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float
 from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.initial_state_fit import fitted_starts, growing_parts
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.start_fit import fitted_starts, growing_parts
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import span
 
 Array = np.ndarray

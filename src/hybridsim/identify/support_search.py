@@ -16,13 +16,13 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import DivergedError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Problem, Stage
 from hybridsim.identify.score import explained
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.networks.prune import CONSTANT, Column, input_addresses, reseeded, silenced
+from hybridsim.networks.weight_name import weight_name
 from hybridsim.params.space import ParameterSpace
-from hybridsim.taps.columns import CONSTANT, Column, input_addresses, reseeded, silenced
-from hybridsim.taps.weight_name import weight_name
 
 Array = np.ndarray
 Support = frozenset[Column]

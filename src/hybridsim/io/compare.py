@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
-from hybridsim.io.edit import Change, Value
+from hybridsim.io.edit_xml import Change, Value
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
 

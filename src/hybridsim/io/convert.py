@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from hybridsim.io.mjcf.write_mjcf import write_mjcf
+from hybridsim.io.urdf.write_urdf import write_urdf
 from hybridsim.io.write_document import refuse
-from hybridsim.io.write_mjcf import write_mjcf
-from hybridsim.io.write_urdf import write_urdf
 from hybridsim.model.model import Model
 
 WRITERS: dict[str, Callable[[Model, str | Path], list[str]]] = {

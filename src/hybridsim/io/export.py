@@ -11,12 +11,12 @@ from hybridsim.core.errors import ModelError, ModelWarning, Severity
 from hybridsim.core.files import write_atomically
 from hybridsim.io import xml
 from hybridsim.io.compare import require_read_back, require_same_structure
-from hybridsim.io.edit import Changes
+from hybridsim.io.edit_xml import Changes
 from hybridsim.io.lenience import judged
 from hybridsim.io.load import read_spec
-from hybridsim.io.mjcf_export import export_mjcf
-from hybridsim.io.reading import Options, Reading
-from hybridsim.io.urdf_export import URDF_HOLDS, UrdfEditor
+from hybridsim.io.load_options import Options, Reading
+from hybridsim.io.mjcf.edit_mjcf import export_mjcf
+from hybridsim.io.urdf.edit_urdf import URDF_HOLDS, UrdfEditor
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hybridsim.core.codes import CODES, OPEN_TOPICS
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.words import nearest
+from hybridsim.core.messages import nearest
 
 ALL = "all"
 """Stands for every code in `lenient`."""

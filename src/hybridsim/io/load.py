@@ -9,9 +9,9 @@ from typing import Unpack
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
 from hybridsim.io.lenience import judged
-from hybridsim.io.mjcf import import_mjcf
-from hybridsim.io.reading import Options, Reading
-from hybridsim.io.urdf import read_urdf
+from hybridsim.io.load_options import Options, Reading
+from hybridsim.io.mjcf.read_mjcf import import_mjcf
+from hybridsim.io.urdf.read_urdf import read_urdf
 from hybridsim.io.xml import Element, read
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.words import nearest
-from hybridsim.io.reading import setting
+from hybridsim.core.messages import nearest
+from hybridsim.io.load_options import setting
 
 SEARCH_LEVELS = 5
 """How many folders above the model file are searched for a package."""

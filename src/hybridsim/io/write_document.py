@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.core.files import write_atomically
-from hybridsim.io.edit import number_text
+from hybridsim.io.edit_xml import number_text
 from hybridsim.io.paths import model_roots
 
 Element = ElementTree.Element

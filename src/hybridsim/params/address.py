@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.core.words import advice
-from hybridsim.params.bodies import inertial_coordinates
+from hybridsim.core.messages import advice
 from hybridsim.params.catalog import BY_NAME, INERTIAL, TURNS, Form, Parameter
-from hybridsim.params.coordinate import Coordinate, Part
-from hybridsim.params.families import Magnitude, Turned, UnitAxis
+from hybridsim.params.inertial_parameters import inertial_coordinates
 from hybridsim.params.leaves import Number, dotted, leaf_at
-from hybridsim.params.open_parts import OpenLeaf, actuation_leaves, contact_leaves, graft_leaves
+from hybridsim.params.parametrization import Magnitude, Turned, UnitAxis
+from hybridsim.params.plugin_parameters import OpenLeaf, actuation_leaves, contact_leaves, graft_leaves
 from hybridsim.params.rows import Row, rows_of
+from hybridsim.params.scalar_parameter import Coordinate, Part
 from hybridsim.params.setup import Setup
 from hybridsim.taps.address import NO_CONTACTS
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import OPEN_PARTS, coordinates_at
 from hybridsim.params.catalog import CATALOG, INERTIAL, Rows
-from hybridsim.params.coordinate import current_values
 from hybridsim.params.rows import rows_of
+from hybridsim.params.scalar_parameter import current_values
 from hybridsim.params.setup import Setup
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import coordinates_at
 from hybridsim.params.catalog import Floor, Form
-from hybridsim.params.coordinate import Coordinate, Part, current_values
 from hybridsim.params.free import Free, option_problems
+from hybridsim.params.inactive_parameters import without_effect
 from hybridsim.params.leaves import leaf_at
 from hybridsim.params.maps import Identity, Interval, Log, Map, compact, power_of_two
+from hybridsim.params.scalar_parameter import Coordinate, Part, current_values
 from hybridsim.params.setup import Setup
-from hybridsim.params.without_effect import without_effect
 
 LEAST_SHARE = 1e-6
 """Share of its start down to which a number may fall that must stay above zero."""

@@ -18,13 +18,13 @@ from jaxtyping import Float
 from hybridsim.core.errors import ParameterError
 from hybridsim.core.types import AnyArray, Numbers
 from hybridsim.params.catalog import BY_NAME
-from hybridsim.params.coordinate import Coordinate, Part, current_values
-from hybridsim.params.families import Family
 from hybridsim.params.free import Free
 from hybridsim.params.leaves import Number, leaf_at
-from hybridsim.params.placing import Piece, Placing, memberships_of, targets_of
+from hybridsim.params.parametrization import Family
 from hybridsim.params.resolve import Resolved, resolved
+from hybridsim.params.scalar_parameter import Coordinate, Part, current_values
 from hybridsim.params.setup import Setup
+from hybridsim.params.unflatten import Piece, Placing, memberships_of, targets_of
 
 AT_BOUND = 1e-9
 """Distance to a bound, by the distance between both, up to which a value counts as being there."""

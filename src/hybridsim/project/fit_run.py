@@ -8,17 +8,16 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Fitted, Progress, fit
 from hybridsim.identify.score import Judged, explained
-from hybridsim.project.checkpoint import StageEnd
-from hybridsim.project.figures import fit_pictures
-from hybridsim.project.held_out import HeldOutGap
-from hybridsim.project.history import History, Step
-from hybridsim.project.identified import write_model, write_weights
-from hybridsim.project.keeper import FolderKeeper
-from hybridsim.project.manifest import changed, manifest, other_versions
-from hybridsim.project.record import Mode, Record
-from hybridsim.project.record_lock import RecordLock
-from hybridsim.project.results import result
-from hybridsim.project.scoring import (
+from hybridsim.project.build.task import Task
+from hybridsim.project.record.checkpoint import StageEnd
+from hybridsim.project.record.checkpoint_store import FolderKeeper
+from hybridsim.project.record.export_fit import write_model, write_weights
+from hybridsim.project.record.history import History, Step
+from hybridsim.project.record.lock import RecordLock
+from hybridsim.project.record.manifest import changed, manifest, other_versions
+from hybridsim.project.record.record import Mode, Record
+from hybridsim.project.record.write import write_file, write_json
+from hybridsim.project.report.comparison import (
     EXPLAINED,
     HELD_OUT,
     TRAINING,
@@ -28,9 +27,10 @@ from hybridsim.project.scoring import (
     predictions,
     theta_before,
 )
-from hybridsim.project.summary_page import summary_page
-from hybridsim.project.task import Task
-from hybridsim.project.writing import write_file, write_json
+from hybridsim.project.report.figures import fit_pictures
+from hybridsim.project.report.held_out import HeldOutGap
+from hybridsim.project.report.result import result
+from hybridsim.project.report.summary_page import summary_page
 
 
 class Outcome(NamedTuple):

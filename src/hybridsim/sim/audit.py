@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from hybridsim.contact.impulse import ImpulseContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.core.types import require_float64
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, spring_energy
 from hybridsim.dynamics.kinematics import kinematics
@@ -26,7 +26,7 @@ from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.promised import VELOCITY
+from hybridsim.taps.passivity import VELOCITY
 
 CONJUGATE = {
     **{force: (velocity, 1.0) for force, velocity in VELOCITY.items()},

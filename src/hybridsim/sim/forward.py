@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.touch import Motion, touches
+from hybridsim.contact.contact_state import Motion, touches
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
 from hybridsim.dynamics.crba import joint_space_inertia
 from hybridsim.dynamics.inertias import bias_forces, body_inertias

@@ -16,13 +16,13 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.jax_call import NativeCall
-from hybridsim.native.program import Forms
-from hybridsim.native.rollout import Rollout
+from hybridsim.native.lowering.step_graphs import Forms
+from hybridsim.native.runtime.jax_call import NativeCall
+from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.sim import rollout_xla
+from hybridsim.sim.cache_key import program_name
 from hybridsim.sim.guard import Row, Run, guarded_step
-from hybridsim.sim.parts import parted, plain_values, threads_for
-from hybridsim.sim.program_name import program_name
+from hybridsim.sim.partition import parted, plain_values, threads_for
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 

@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
+from hybridsim.core.messages import advice
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Numbers
-from hybridsim.core.words import advice
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State

@@ -8,13 +8,13 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.compliant import CompliantContact
+from hybridsim.contact.collision.initial_overlap import warn_of_overlaps
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
-from hybridsim.contact.doubts import warn_user
-from hybridsim.contact.impulse import ImpulseContact
-from hybridsim.contact.model_numbers import with_model_numbers
-from hybridsim.contact.overlaps import warn_of_overlaps
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.contact.pair_defaults import with_model_numbers
 from hybridsim.core.types import Numbers, Scalar, as_floats
+from hybridsim.core.warnings import warn_user
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model

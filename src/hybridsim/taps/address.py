@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.words import advice
+from hybridsim.core.messages import advice
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
 _PATTERN = re.compile(

@@ -17,10 +17,10 @@ import equinox as eqx
 import jax
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.words import listed as listed_names
+from hybridsim.core.messages import listed as listed_names
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Axis, Form
-from hybridsim.taps.promised import wired
+from hybridsim.taps.passivity import wired
 
 MODES = ("add", "replace", "scale")
 SCOPES = ("whole", "element")

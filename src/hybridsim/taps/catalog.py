@@ -107,13 +107,13 @@ CATALOG: tuple[Quantity, ...] = (
         "sim/forward.py",
         _vectors("omega", "v"),
     ),
-    Quantity("contact.gap", Axis.CONTACT, "m", "Distance, negative for a penetration.", "contact/touch.py"),
+    Quantity("contact.gap", Axis.CONTACT, "m", "Distance, negative for a penetration.", "contact/contact_state.py"),
     Quantity(
         "contact.point",
         Axis.CONTACT,
         "m",
         "Point in the world where the bodies touch, or are nearest.",
-        "contact/touch.py",
+        "contact/contact_state.py",
         _XYZ,
     ),
     Quantity(
@@ -121,16 +121,18 @@ CATALOG: tuple[Quantity, ...] = (
         Axis.CONTACT,
         "-",
         "Unit vector in the world from the second body to the first.",
-        "contact/touch.py",
+        "contact/contact_state.py",
         _XYZ,
     ),
-    Quantity("contact.gap_velocity", Axis.CONTACT, "m/s", "Velocity at which the bodies part.", "contact/touch.py"),
+    Quantity(
+        "contact.gap_velocity", Axis.CONTACT, "m/s", "Velocity at which the bodies part.", "contact/contact_state.py"
+    ),
     Quantity(
         "contact.slip_velocity",
         Axis.CONTACT,
         "m/s",
         "Velocity of the first body along the second, along both tangents.",
-        "contact/touch.py",
+        "contact/contact_state.py",
         _TANGENTS,
     ),
     Quantity("joint.passive", Axis.DOF, "N·m, N", "Torque of springs, friction and limit stops.", "sim/forward.py"),
@@ -162,13 +164,15 @@ CATALOG: tuple[Quantity, ...] = (
         form=Form.INPUT,
         columns=Axis.DOF,
     ),
-    Quantity("contact.normal_force", Axis.CONTACT, "N", "Force that pushes the bodies apart.", "contact/forces.py"),
+    Quantity(
+        "contact.normal_force", Axis.CONTACT, "N", "Force that pushes the bodies apart.", "contact/tapped_forces.py"
+    ),
     Quantity(
         "contact.friction_force",
         Axis.CONTACT,
         "N",
         "Friction on the first body, along both tangents.",
-        "contact/forces.py",
+        "contact/tapped_forces.py",
         _TANGENTS,
     ),
     Quantity(
@@ -176,7 +180,7 @@ CATALOG: tuple[Quantity, ...] = (
         Axis.CONTACT,
         "N·s",
         "What acts on the first body in a step, along the normal and both tangents.",
-        "contact/forces.py",
+        "contact/tapped_forces.py",
         ("n", *_TANGENTS),
     ),
     Quantity("joint.qdd", Axis.DOF, "rad/s², m/s²", "Joint accelerations.", "sim/forward.py"),

@@ -9,9 +9,9 @@ from html import escape
 
 import numpy as np
 
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.prune import input_addresses
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
-from hybridsim.taps.columns import input_addresses
-from hybridsim.taps.networks import MLP
 from hybridsim.viz.side_by_side import INK, side_by_side
 
 ROW, GAP, MARGIN, SIGN, LAYER, RADIUS = 20, 24, 16, 7.2, 84, 5

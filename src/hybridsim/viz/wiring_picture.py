@@ -6,7 +6,7 @@ A line is as thick as its input's weights are large, and grey and dashed where t
 from collections.abc import Sequence
 from html import escape
 
-from hybridsim.taps.wiring import Wiring
+from hybridsim.networks.wiring_summary import Wiring
 from hybridsim.viz.side_by_side import INK, side_by_side
 
 ROW, GAP, MARGIN, SIGN = 22, 26, 16, 7.2

@@ -1,0 +1,1 @@
+"""Collision detection: gaps, normals and contact points of pairs of shapes."""

@@ -1,0 +1,73 @@
+"""Collision detection: gaps, normals and nearest points of every contact in the list."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsim.contact.candidates import Candidates
+from hybridsim.contact.collision.contact_points import Placed, Points
+from hybridsim.contact.collision.dispatch import ROUTINES, Routine
+from hybridsim.core.rows import merge, take
+from hybridsim.model.geometry import Geometry
+from hybridsim.model.topology import WORLD
+from hybridsim.spatial.transform import Pose
+
+MANY_PAIRS = 6
+"""Pairs of a kind from which on those of a long routine are taken one after the other: native code for boxes that may
+touch other boxes would otherwise be compiled anew for every two of them."""
+
+
+def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
+    """Every contact of a list, one per row.
+
+    Args:
+        geometry: shapes of the model.
+        X_WB: poses of all bodies.
+        candidates: the list.
+    """
+    parts: list[Points] = []
+    rows: list[list[int]] = []
+    starts = np.cumsum([0, *(pair.points for pair in candidates.pairs)])
+    for kinds, members in candidates.kinds:
+        first, axes_first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
+        second, axes_second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
+        found = _each(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
+        parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
+        rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
+    if not parts:
+        nothing = jnp.zeros((0, 3))
+        return Points(jnp.zeros(0), nothing, nothing, nothing)
+    return merge(parts, rows)
+
+
+def _each(routine: Routine, shapes: tuple[Placed, Placed], axes: tuple[Placed, Placed], count: int) -> Points:
+    """Contacts of every pair of shapes."""
+    if not routine.is_long or count < MANY_PAIRS:
+        return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
+    has_rows = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
+    rows, shared = eqx.partition(shapes, has_rows)
+    return jax.lax.map(lambda row: routine.contacts(*eqx.combine(row, shared)), rows)
+
+
+def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Placed, Placed]:
+    """Shapes of one kind in the world, one per row, and along which axes `vmap` finds them.
+
+    Shapes that have points or heights in common, as all that stand on one terrain, share them.
+    """
+    infos = [geometry.infos[k] for k in shapes]
+    X_BG = take(jax.tree.map(jnp.asarray, geometry.placement), shapes)
+    if all(info.body == WORLD for info in infos):
+        X_WG = X_BG
+    else:
+        X_WB = jax.tree.map(lambda x, w: jnp.concatenate([jnp.asarray(w)[None], x]), X_WB, Pose(np.eye(3), np.zeros(3)))
+        X_WG = jax.vmap(lambda a, b: a @ b)(take(X_WB, [info.body + 1 for info in infos]), X_BG)
+    size = take(jnp.asarray(geometry.size), shapes)
+    data, data_axis = None, None
+    if infos[0].data >= 0:
+        arrays = [jnp.asarray(geometry.data[info.data]) for info in infos]
+        shared = len({info.data for info in infos}) == 1
+        data, data_axis = (arrays[0], None) if shared else (jnp.stack(arrays), 0)
+    shape = Placed(X_WG, size, data, infos[0].faces)
+    axes = jax.tree.map(lambda _: 0, shape)
+    return shape, axes if data is None else eqx.tree_at(lambda s: s.data, axes, data_axis)

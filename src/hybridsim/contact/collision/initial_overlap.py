@@ -1,0 +1,127 @@
+"""Shapes that are inside each other where a model starts: contact would throw them apart."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from hybridsim.contact.candidates import Candidates, Pair
+from hybridsim.contact.collision.bounding_faces import extents
+from hybridsim.contact.collision.detect import detect
+from hybridsim.core.warnings import warn_user
+from hybridsim.model.coordinates import expand_q
+from hybridsim.model.geometry import Geometry, Shape
+from hybridsim.model.joints import JointType
+from hybridsim.model.model import Model
+from hybridsim.model.topology import WORLD
+from hybridsim.spatial.transform import Pose
+
+AT_REST = 1e-3
+"""Depth [m] up to which shapes that overlap may have been meant to touch."""
+MOST_NAMES = 4
+"""Pairs that a message names before it only counts the others."""
+
+
+def warn_of_overlaps(model: Model, watched: Candidates, *, within_trees: bool) -> None:
+    """Warn of watched pairs whose shapes overlap in the model's home configuration.
+
+    Args:
+        model: the mechanism.
+        watched: the pairs.
+        within_trees: look at shapes of one tree of bodies, which are where they are wherever that tree starts, or at
+            all others.
+    """
+    parts = (model.home, model.joint.placement, model.joint.axis, model.joint.anchor, model.geometry.placement)
+    parts += (model.geometry.size, model.geometry.data, model.joint.mimic_ratio, model.joint.mimic_offset)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(parts)):
+        return
+    some = tuple(pair for pair in watched.pairs if _is_within_tree(model, pair) == within_trees)
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        found = overlaps(model, replace(watched, pairs=some))
+    if found:
+        names = [f"{name} by {1e3 * depth:.3g} mm" for name, depth in found]
+        more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+        warn_user(
+            f"shapes of model {model.name!r} are inside each other in its home configuration, and contact throws them "
+            f"apart: {', '.join(names[:MOST_NAMES])}{more}; move them, or leave them out: exclude=({found[0][0]!r},)"
+        )
+
+
+def overlaps(model: Model, watched: Candidates) -> list[tuple[str, float]]:
+    """Watched pairs whose shapes overlap at home, with the depth [m], the deepest ones first."""
+    poses = home_poses(model)
+    placed = {}
+    for shape in {shape for pair in watched.pairs for shape in (pair.first, pair.second)}:
+        body, X_BG = model.geometry.infos[shape].body, model.geometry.placement
+        X = Pose(np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape])
+        placed[shape] = X if body == WORLD else poses[body] @ X
+    near = tuple(pair for pair in watched.pairs if _may_overlap(model.geometry, placed, pair))
+    if not near:
+        return []
+    some = replace(watched, pairs=near)
+    X_WB = Pose(jnp.stack([X.R for X in poses]), jnp.stack([X.p for X in poses]))
+    gaps = np.asarray(jax.jit(lambda X_WB: detect(model.geometry, X_WB, some).gap)(X_WB))
+    depths = [-float(gaps[np.array(some.pair_of) == k].min()) for k in range(len(near))]
+    found = [(pair.name, depth) for pair, depth in zip(near, depths, strict=True) if depth > AT_REST]
+    return sorted(found, key=lambda item: -item[1])
+
+
+def _is_within_tree(model: Model, pair: Pair) -> bool:
+    bodies = [model.geometry.infos[shape].body for shape in (pair.first, pair.second)]
+    return WORLD not in bodies and len({model.topology.ancestors[body][0] for body in bodies}) == 1
+
+
+def home_poses(model: Model) -> list[Pose]:
+    """Poses of the bodies in the model's home configuration."""
+    joint, topology, poses = model.joint, model.topology, []
+    q = np.asarray(expand_q(model, np.asarray(model.home)))
+    start = 0
+    for i, kind in enumerate(topology.joint_types):
+        own, start = q[start : start + kind.nq], start + kind.nq
+        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _motion(model, i, kind, own)
+        poses.append(X_PB if topology.parents[i] == WORLD else poses[topology.parents[i]] @ X_PB)
+    return poses
+
+
+def _motion(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
+    """Pose of a body in its joint's placement frame."""
+    from scipy.spatial.transform import Rotation  # takes a while to load
+
+    axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]
+    if kind is JointType.FIXED:
+        return Pose(np.eye(3), np.zeros(3))
+    if kind is JointType.PRISMATIC:
+        return Pose(np.eye(3), q[0] * axis)
+    turn = Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(np.roll(q[-4:], -1))
+    R = turn.as_matrix()
+    return Pose(R, q[:3] if kind is JointType.FREE else anchor - R @ anchor)
+
+
+def _may_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
+    """Whether the boxes around two shapes overlap, or one reaches below a ground's surface."""
+    first, second = placed[pair.first], placed[pair.second]
+    (centre, half), (other_centre, other_half) = (extents(geometry, shape) for shape in (pair.first, pair.second))
+    ground = geometry.infos[pair.second]
+    if ground.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
+        top = 0.0 if ground.shape is Shape.PLANE else float(np.max(geometry.data[ground.data]))
+        up = second.R[:, 2]
+        return bool((first.point(centre) - second.p) @ up - half @ np.abs(first.R.T @ up) < top - AT_REST)
+    apart = second.point(other_centre) - first.point(centre)
+    return all(
+        half @ np.abs(first.R.T @ axis) + other_half @ np.abs(second.R.T @ axis) - abs(apart @ axis) > AT_REST
+        for axis in _separating(first.R, second.R)
+    )
+
+
+def _separating(one: np.ndarray, other: np.ndarray) -> Iterator[np.ndarray]:
+    """Directions in which two boxes are apart, if they are in any."""
+    yield from one.T
+    yield from other.T
+    for a, b in itertools.product(one.T, other.T):
+        axis = np.cross(a, b)
+        if (length := float(np.linalg.norm(axis))) > 1e-6:
+            yield axis / length

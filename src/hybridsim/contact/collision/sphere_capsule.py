@@ -1,0 +1,59 @@
+"""Spheres and capsules against each other."""
+
+import jax.numpy as jnp
+
+from hybridsim.contact.collision.contact_points import Placed, Points, between_balls
+from hybridsim.core.numerics import clamp, cross, unit
+from hybridsim.core.types import Scalar, Vec3
+
+
+def sphere_sphere(a: Placed, b: Placed) -> Points:
+    """One point."""
+    return between_balls(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
+
+
+def sphere_capsule(sphere: Placed, capsule: Placed) -> Points:
+    """One point."""
+    axis = capsule.X_WG.R[:, 2]
+    t = clamp(axis @ (sphere.X_WG.p - capsule.X_WG.p), -capsule.size[1], capsule.size[1])
+    near = capsule.X_WG.p + t * axis
+    return between_balls(sphere.X_WG.p[None], sphere.size[0], near[None], capsule.size[0], capsule.X_WG.R[:, 0])
+
+
+def capsule_capsule(a: Placed, b: Placed) -> Points:
+    """One point; between parallel capsules, one amid what they have beside each other."""
+    axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
+    near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
+    # axes that cross part along what is normal to both
+    aside, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
+    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside)
+
+
+HALF_PARALLEL = 1e-10
+"""Squared sine of the angle at which two segments are half parallel, half crossing: with a sharp bound, or none, the
+nearest points of parallel ones would run along them at the least turn."""
+
+
+def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
+    """The nearest points of two segments.
+
+    Args:
+        p: middle of the first [m].
+        u: its direction, a unit vector.
+        half_p: half of its length [m].
+        q: middle of the second [m].
+        v: its direction, a unit vector.
+        half_q: half of its length [m].
+    """
+    d = p - q
+    cosine, along_u, along_v = u @ v, u @ d, v @ d
+    sine_squared = 1.0 - cosine * cosine
+    # the first line's point next to the second line; of parallel ones the middle of the common stretch. A weighted mean
+    # of both, since the nearest point runs along the segment when parallel ones turn ever so little
+    reach = jnp.abs(cosine) * half_q
+    first, last = jnp.maximum(-half_p, -along_u - reach), jnp.minimum(half_p, -along_u + reach)
+    middle = 0.5 * (first + last)
+    s = clamp((cosine * along_v - along_u + HALF_PARALLEL * middle) / (sine_squared + HALF_PARALLEL), -half_p, half_p)
+    t = clamp(along_v + s * cosine, -half_q, half_q)
+    s = clamp(t * cosine - along_u, -half_p, half_p)
+    return p + s * u, q + t * v

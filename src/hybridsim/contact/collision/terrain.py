@@ -1,0 +1,75 @@
+"""Terrain given by heights on a regular grid. The terrain is the second shape.
+
+Between grid points heights are bilinear. What touches it are points of the other shape: the centre of a sphere, the
+ends of a capsule, the corners of a box. A point is measured along the terrain's normal beneath it, which is exact on
+slopes and slightly off at ridges; beyond its border the terrain goes on as at the border.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.contact.collision.contact_points import Placed, Points, from_first
+from hybridsim.core.numerics import LEAST_EXTENT, clamp
+from hybridsim.core.types import AnyArray, Scalar
+
+
+def sphere_terrain(sphere: Placed, terrain: Placed) -> Points:
+    """One point."""
+    return _above(terrain, sphere.X_WG.p[None], sphere.size[0])
+
+
+def capsule_terrain(capsule: Placed, terrain: Placed) -> Points:
+    """One point for each end."""
+    reach = capsule.size[1] * capsule.X_WG.R[:, 2]
+    return _above(terrain, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
+
+
+def box_terrain(box: Placed, terrain: Placed) -> Points:
+    """Eight points, the corners: on a terrain there is no lowest face."""
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
+    return _above(terrain, box.to_world(signs * box.size[None]), 0.0)
+
+
+def points_terrain(points: Placed, terrain: Placed) -> Points:
+    """All of them."""
+    return _above(terrain, points.to_world(points.data), points.size[0])
+
+
+def hull_terrain(hull: Placed, terrain: Placed) -> Points:
+    """All corners."""
+    return _above(terrain, hull.to_world(hull.data), 0.0)
+
+
+def _above(terrain: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> Points:
+    def one(p):
+        height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
+        normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
+        normal = normal / jnp.sqrt(normal @ normal)
+        return (p[2] - height) * normal[2] - radius, normal
+
+    gap, normal = jax.vmap(one)(terrain.to_shape(points))
+    normal = normal @ terrain.X_WG.R.T
+    return from_first(gap, normal, points - radius * normal)
+
+
+def terrain_height(terrain: Placed, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Height [m] and slopes along x and y of a terrain at a point of its own plane."""
+    heights = jnp.asarray(terrain.data)
+    rows, columns = heights.shape
+    if rows < 2 or columns < 2:
+        raise ValueError(f"a terrain needs two rows and two columns of heights at least, not {rows} and {columns}")
+    # in units of the grid, from its corner
+    size = jnp.maximum(terrain.size, LEAST_EXTENT)
+    per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
+    i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
+    row, column = jnp.floor(clamp(i, 0.0, rows - 2.0)), jnp.floor(clamp(j, 0.0, columns - 2.0))
+    s, t = clamp(i - row, 0.0, 1.0), clamp(j - column, 0.0, 1.0)
+    corner = jax.lax.dynamic_slice(heights, (row.astype(int), column.astype(int)), (2, 2))
+    near, far = corner[:, 0] + t * (corner[:, 1] - corner[:, 0])
+    left, right = corner[0] + s * (corner[1] - corner[0])
+    beyond_x, beyond_y = (i < 0.0) | (i > rows - 1.0), (j < 0.0) | (j > columns - 1.0)
+    slope_x = jnp.where(beyond_x, 0.0, (far - near) * per_x)
+    slope_y = jnp.where(beyond_y, 0.0, (right - left) * per_y)
+    return near + s * (far - near), slope_x, slope_y

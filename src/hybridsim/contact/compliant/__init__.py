@@ -1,0 +1,1 @@
+"""Compliant contact: Hunt–Crossley normal forces and friction laws."""

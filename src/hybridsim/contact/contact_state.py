@@ -1,0 +1,142 @@
+"""Contacts in one state: their frames, how the bodies move there, and what forces there do to the bodies.
+
+Vectors at a contact have three components: along the normal, from the second body to the first, and along two
+tangents. Forces and impulses are those on the first body; the second one gets the opposite, at the same point.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.contact.candidates import Candidates
+from hybridsim.contact.collision.contact_points import FAR, tangents
+from hybridsim.contact.collision.detect import detect
+from hybridsim.core.numerics import cross
+from hybridsim.core.rows import take
+from hybridsim.core.types import AnyArray, Mat3, Q, Qd, Vec3
+from hybridsim.dynamics.jacobian import world_directions
+from hybridsim.dynamics.kinematics import Kinematics
+from hybridsim.dynamics.tree import ancestor_mask
+from hybridsim.model.coordinates import coupling
+from hybridsim.model.geometry import Geometry, GeomInfo, Shape
+from hybridsim.model.model import Model
+from hybridsim.spatial.inertia import RigidInertia
+from hybridsim.spatial.transform import Pose
+from hybridsim.taps.taps import Taps
+
+
+class Touch(eqx.Module):
+    """Every contact of the list, touching or not."""
+
+    gap: Float[AnyArray, " nc"]
+    """Distance, negative for a penetration [m]."""
+    frame: Float[AnyArray, "nc 3 3"]
+    """Rows: normal and two tangents, in world axes."""
+    point: Float[AnyArray, "nc 3"]
+    """Point where forces act: amid the nearest points of the two shapes, in the world [m]."""
+    velocity: Float[AnyArray, "nc 3"]
+    """Velocity of the first body's point relative to the second's, in the contact's frame [m/s]."""
+
+
+class Motion(eqx.Module):
+    """A mechanism's motion at the start of a step, as the taps left it."""
+
+    q: Q
+    qd: Qd
+    kin: Kinematics
+    inertia: RigidInertia
+    touch: Touch
+
+
+def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps) -> Touch:
+    """All contacts of bodies at these poses and with these velocities."""
+    if not candidates.nc:
+        return Touch(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
+    points = detect(model.geometry, X_WB, candidates)
+    gap = points.gap
+    if taps.is_active:
+        # a network is not shown a kilometre where there is no point, nor can it make one touch
+        is_there = points.gap < FAR
+        gap = taps("contact.gap", jnp.where(is_there, points.gap, sizes(model.geometry, candidates)))
+        gap = jnp.where(is_there, gap, points.gap)
+    point = taps("contact.point", 0.5 * (points.on_first + points.on_second))
+    normal = taps("contact.normal", points.normal)
+    frame = jax.vmap(contact_frame)(normal)
+
+    X, V = _with_world(X_WB, V_WB_B)
+
+    def velocity(side: int):
+        bodies = [pair[side] + 1 for pair in candidates.bodies]
+        of_point = jax.vmap(lambda X, V, p: X.R @ (V[3:] + cross(V[:3], X.inv_point(p))))
+        return of_point(take(X, bodies), take(V, bodies), point)
+
+    relative = jax.vmap(lambda frame, v: frame @ v)(frame, velocity(0) - velocity(1))
+    approach = taps("contact.gap_velocity", relative[:, 0])
+    slip = taps("contact.slip_velocity", relative[:, 1:])
+    return Touch(gap, frame, point, jnp.concatenate([approach[:, None], slip], axis=1))
+
+
+def sizes(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
+    """How far the two shapes of every contact reach from their frames, together [m]; grounds count nothing."""
+
+    def reach(info: GeomInfo, size: Vec3):
+        if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
+            return np.zeros(())
+        far = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
+        return jnp.sqrt(jnp.max(jnp.sum(far * far, axis=1)))
+
+    of_shapes = [reach(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
+    of_pairs = [of_shapes[pair.first] + of_shapes[pair.second] for pair in candidates.pairs]
+    return jnp.stack(of_pairs)[np.array(candidates.pair_of, dtype=int)]
+
+
+def contact_frame(normal: Vec3) -> Mat3:
+    """Normal and two tangents as rows."""
+    return jnp.stack([normal, *tangents(normal)])
+
+
+def _with_world(X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"]) -> tuple[Pose, Float[AnyArray, "n 6"]]:
+    """Poses and velocities with those of the world in front."""
+    X = Pose(jnp.concatenate([np.eye(3)[None], X_WB.R]), jnp.concatenate([np.zeros((1, 3)), X_WB.p]))
+    return X, jnp.concatenate([np.zeros((1, 6)), V_WB_B])
+
+
+def body_wrenches(
+    touch: Touch, candidates: Candidates, X_WB: Pose, forces: Float[AnyArray, "nc 3"]
+) -> Float[AnyArray, "nb 6"]:
+    """What forces [N] (or impulses) at the contacts do to each body, at its origin and in its frame."""
+    f_W = jax.vmap(lambda frame, f: f @ frame)(touch.frame, forces)
+    nb = X_WB.p.shape[0]
+    # +1 where a body is the first of a contact, -1 where it is the second
+    share = np.zeros((nb, candidates.nc))
+    for contact, (first, second) in enumerate(candidates.bodies):
+        for body, sign in ((first, 1.0), (second, -1.0)):
+            if body >= 0:
+                share[body, contact] += sign
+
+    def on_body(X: Pose, share):
+        force = share @ f_W
+        torque = share @ jax.vmap(lambda p, f: cross(p - X.p, f))(touch.point, f_W)
+        return jnp.concatenate([torque @ X.R, force @ X.R])
+
+    return jax.vmap(on_body)(X_WB, share)
+
+
+def contact_jacobian(model: Model, candidates: Candidates, kin: Kinematics, touch: Touch) -> Float[AnyArray, "n nv"]:
+    """J with `velocity = J qd`: three rows for every contact."""
+    reference = kin.X_WB.p[0]
+    directions = world_directions(model.topology, kin, reference)
+    moves = np.concatenate([np.zeros((1, model.topology.mv)), np.asarray(ancestor_mask(model.topology), dtype=float)])
+    bodies = np.array(candidates.bodies, dtype=int).reshape(-1, 2) + 1
+    # what moves both bodies moves neither against the other
+    share = moves[bodies[:, 0]] - moves[bodies[:, 1]]
+
+    def rows(frame, point, share):
+        arm = point - reference
+        velocities = jax.vmap(lambda S: S[3:] + cross(S[:3], arm))(directions)
+        return (frame @ velocities.T) * share[None]
+
+    J = jax.vmap(rows)(touch.frame, touch.point, share).reshape(-1, model.topology.mv)
+    return J @ coupling(model) if model.topology.is_coupled else J

@@ -1,0 +1,1 @@
+"""Impulse contact: a nonlinear complementarity problem (NCP) in the velocities."""

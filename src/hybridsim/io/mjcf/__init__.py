@@ -1,0 +1,1 @@
+"""MJCF: read files, edit parameters in place, write new files."""

@@ -1,0 +1,343 @@
+"""Writing a model as a new MJCF file that MuJoCo compiles to the same mechanism.
+
+MuJoCo wants every moving body to have mass and inertia. The massless bodies of compound joints become several
+joints of one body, as in most MJCF files; what cannot be folded like this gets a token inertia, and a note.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from hybridsim.core.errors import ModelError
+from hybridsim.io.mjcf.read_poses import matrix_of
+from hybridsim.io.mjcf.write_elements import (
+    TOKEN_INERTIA,
+    accepted_by_mujoco,
+    bodies_apart,
+    chains,
+    inertia_attributes,
+    is_identity,
+    law,
+    pose_attributes,
+    quaternion,
+    range_of,
+    unless_zero,
+)
+from hybridsim.io.mjcf.write_shapes import (
+    field_attributes,
+    has_heights,
+    note_open_friction,
+    pair_friction,
+    placement_of,
+    surface_attributes,
+)
+from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, impossible_inertials, spec_of
+from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, refuse, write_document
+from hybridsim.io.xml import MAX_DEPTH
+from hybridsim.model.geometry import Shape
+from hybridsim.model.model import Model
+from hybridsim.model.specs import (
+    WORLD_NAME,
+    BodySpec,
+    GeomSpec,
+    JointKind,
+    JointSpec,
+    ModelSpec,
+    identity_pose,
+)
+from hybridsim.spatial.transform import Pose
+
+MESH_FORMATS = (".stl", ".obj", ".msh")
+"""Mesh files that MuJoCo reads."""
+
+_TYPES = {
+    JointKind.REVOLUTE: "hinge",
+    JointKind.PRISMATIC: "slide",
+    JointKind.SPHERICAL: "ball",
+    JointKind.FREE: "free",
+}
+_SIZES = {Shape.SPHERE: 1, Shape.CAPSULE: 2, Shape.CYLINDER: 2, Shape.BOX: 3, Shape.ELLIPSOID: 3}
+"""How many numbers give the size of a shape."""
+
+
+def write_mjcf(model: Model, out: str | Path) -> list[str]:
+    """Write a model as an MJCF file; see `io.convert.convert`, which chooses the format by the file's ending.
+
+    Raises:
+        ModelError: MJCF cannot hold the model, or the file cannot be written.
+    """
+    notes = Notes()
+    spec = spec_of(model, notes)
+    _require_possible(spec)
+    write_document(_MjcfWriter(spec, Path(out), notes).root(), spec.name, out)
+    return notes.texts()
+
+
+def _require_possible(spec: ModelSpec) -> None:
+    problems = [problem for _, problem in impossible_inertials(spec)]
+    if problems:
+        raise ModelError(replace(p, fix=f"{p.fix}; MuJoCo refuses it in any case") for p in problems)
+    depths = {WORLD_NAME: 0}
+    for body in spec.bodies:
+        depths[body.name] = depths[body.parent] + 1
+    if max(depths.values()) > MAX_DEPTH - 4:
+        message = f"MJCF nests bodies in each other, and {max(depths.values())} levels are too many"
+        raise refuse("write.depth", message, "write URDF, which lists its links side by side")
+
+
+class _MjcfWriter:
+    def __init__(self, spec: ModelSpec, out: Path, notes: Notes):
+        self.spec, self.out, self.notes = spec, out, notes
+        self.static = {WORLD_NAME}
+        for body in spec.bodies:
+            if body.joint.kind is JointKind.FIXED and body.parent in self.static:
+                self.static.add(body.name)
+        self.chains = chains(spec)
+        self.shape_names: dict[str, str] = {}
+        self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
+        self.field_names = Names(notes)
+
+    def root(self) -> Element:
+        """The whole file."""
+        spec = self.spec
+        mujoco = ElementTree.Element("mujoco", {"model": spec.name})
+        add(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        add(mujoco, "option", timestep=spec.timestep, gravity=spec.gravity)
+        assets = add(mujoco, "asset")
+        world = add(mujoco, "worldbody")
+        elements = {WORLD_NAME: world}
+        for chain in self.chains:
+            elements[chain[-1].name] = self._add_body(elements[chain[0].parent], chain)
+        self._add_sites(elements)
+        self._add_shapes(elements, assets)
+        self._add_contacts(add(mujoco, "contact"), elements)
+        self._add_mimics(add(mujoco, "equality"))
+        self._add_actuators(add(mujoco, "actuator"))
+        self._add_home(add(mujoco, "keyframe"), world)
+        for section in [section for section in mujoco if not len(section) and not section.attrib]:
+            mujoco.remove(section)
+        return mujoco
+
+    def _add_body(self, parent: Element, chain: list[BodySpec]) -> Element:
+        body = chain[-1]
+        placement = identity_pose()
+        for part in chain:
+            placement = placement @ part.placement
+        if body.joint.kind is JointKind.FREE:
+            placement = placement @ self._free_home(body)
+        element = add(parent, "body", name=body.name, **pose_attributes(placement))
+        for k, part in enumerate(chain):
+            # axes and anchors of a body's joints are given in its own frame
+            X_JB = identity_pose()
+            for later in chain[k + 1 :]:
+                X_JB = X_JB @ later.placement
+            self._add_joint(element, part, X_JB)
+            if part is not body and part.name != (read_back := f"{body.name}:{part.joint.name}"):
+                self.notes.add(f"massless body {part.name!r} is read back as {read_back!r}")
+        self._add_inertial(element, body)
+        return element
+
+    def _free_home(self, body: BodySpec) -> Pose:
+        if body.joint.name not in self.spec.home:
+            return identity_pose()
+        q = np.asarray(self.spec.home[body.joint.name])
+        return Pose(matrix_of(q[3:]), q[:3])
+
+    def _add_joint(self, element: Element, body: BodySpec, X_JB: Pose) -> None:
+        joint = body.joint
+        if joint.kind is JointKind.FIXED:
+            if joint.name != f"{body.name}_fixed":
+                self.notes.add("fixed joints have no name in MJCF", joint.name)
+            return
+        if joint.kind not in SCALAR_JOINTS and np.isfinite(joint.effort_limit):
+            self.notes.add("effort limits of ball and free joints are not part of MJCF", joint.name)
+        attributes = {
+            field: getattr(joint, name) or None
+            for field, name in (
+                ("armature", "armature"),
+                ("damping", "damping"),
+                ("frictionloss", "friction"),
+            )
+        }
+        if joint.kind is JointKind.FREE:
+            self._note_free(body)
+            if not any(attributes.values()):
+                add(element, "freejoint", name=joint.name)
+                return
+        else:
+            attributes |= self._spring(joint)
+            attributes["pos"] = unless_zero(X_JB.inv_point(joint.anchor))
+        if joint.kind in SCALAR_JOINTS:
+            attributes["axis"] = X_JB.R.T @ joint.axis
+            attributes["range"] = range_of(joint.lower, joint.upper)
+            attributes["actuatorfrcrange"] = range_of(-joint.effort_limit, joint.effort_limit)
+        add(element, "joint", name=joint.name, type=_TYPES[joint.kind], **attributes)
+
+    def _spring(self, joint: JointSpec) -> dict[str, float | None]:
+        if joint.kind is JointKind.SPHERICAL:
+            if joint.stiffness and not np.array_equal(joint.rest, [1.0, 0.0, 0.0, 0.0]):
+                self.notes.add("springs of ball joints are relaxed in the zero position in MJCF", joint.name)
+            return {"stiffness": joint.stiffness or None}
+        return {"stiffness": joint.stiffness or None, "springref": float(joint.rest) or None}
+
+    def _note_free(self, body: BodySpec) -> None:
+        joint = body.joint
+        if joint.stiffness:
+            self.notes.add("springs of free joints are left out", joint.name)
+        if joint.friction:
+            self.notes.add("friction of free joints acts along the axes of the world in MuJoCo", joint.name)
+        if not is_identity(body.placement):
+            self.notes.add("free joints give the pose in the world, not in their placement", joint.name)
+
+    def _add_inertial(self, element: Element, body: BodySpec) -> None:
+        inertial = body.inertial
+        moving = body.joint.kind is not JointKind.FIXED
+        empty = inertial.mass == 0.0 and not inertial.inertia.any()
+        if empty and (not moving or self._carries_fixed_mass(body.name)):
+            return
+        mass = inertial.mass
+        if moving and mass < TOKEN_INERTIA:
+            mass = TOKEN_INERTIA
+            self.notes.add(f"bodies without mass are given {TOKEN_INERTIA:g} kg, since MuJoCo needs some", body.name)
+        matrix, added = accepted_by_mujoco(inertial)
+        if added and inertial.mass:
+            self.notes.add(
+                f"moments of inertia are raised by {added:.2g} kg·m², since MuJoCo refuses zero moments and "
+                "moments of which one exceeds the sum of the others",
+                body.name,
+            )
+        add(element, "inertial", mass=mass, pos=inertial.com, **inertia_attributes(matrix))
+
+    def _carries_fixed_mass(self, name: str) -> bool:
+        """Whether a body fixed to this one has the mass that MuJoCo asks for."""
+        fixed = [b for b in self.spec.bodies if b.parent == name and b.joint.kind is JointKind.FIXED]
+        return any(body.inertial.mass > 0.0 or self._carries_fixed_mass(body.name) for body in fixed)
+
+    def _add_sites(self, elements: dict[str, Element]) -> None:
+        names = Names(self.notes)
+        for frame in self.spec.frames:
+            name = names.claim(frame.name, "frame")
+            add(elements[frame.body], "site", name=name, **pose_attributes(frame.placement))
+
+    def _add_shapes(self, elements: dict[str, Element], assets: Element) -> None:
+        names, mesh_names = Names(self.notes), Names(self.notes)
+        for geom in self.spec.geoms:
+            size = self._size(geom, assets, mesh_names)
+            if size is None:
+                continue
+            name = self.shape_names[geom.name] = names.claim(geom.name, "shape")
+            add(
+                elements[geom.body],
+                "geom",
+                name=name,
+                type="hfield" if geom.shape is Shape.HEIGHTFIELD else geom.shape.value,
+                **size,
+                **pose_attributes(placement_of(geom)),
+                **surface_attributes(geom, self.notes),
+                contype=geom.group if geom.group != 1 else None,
+                conaffinity=geom.mask if geom.mask != 1 else None,
+            )
+        note_open_friction(self.spec, self.notes)
+
+    def _size(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> dict | None:
+        """The attribute that gives the extent; None, with a note, for a shape that MuJoCo would refuse."""
+        if geom.shape is Shape.MESH:
+            mesh = self._mesh(geom, assets, mesh_names)
+            return None if mesh is None else {"mesh": mesh}
+        if geom.shape is Shape.PLANE:
+            if geom.body not in self.static:
+                self.notes.add("planes are left out, since MuJoCo allows none on moving bodies", geom.name)
+                return None
+            # the last number is the spacing of the grid that is drawn; it must not be zero
+            return {"size": [*geom.size[:2], geom.size[2] or 1.0]}
+        if has_heights(geom):
+            name = self.field_names.invent(geom.name)
+            add(assets, "hfield", name=name, **field_attributes(geom))
+            self.notes.add("heights are rounded to single precision and begin at the lowest in MuJoCo", geom.name)
+            return {"hfield": name}
+        if geom.shape not in _SIZES:
+            reason = "they have no extent" if geom.shape is Shape.HEIGHTFIELD else "MJCF has none"
+            self.notes.add(f"{SHAPE_NAMES[geom.shape]} are left out, since {reason}", geom.name)
+            return None
+        size = geom.size[: _SIZES[geom.shape]]
+        if not (size > 0.0).all():
+            self.notes.add("shapes without extent are left out", geom.name)
+            return None
+        return {"size": size}
+
+    def _mesh(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> str | None:
+        if Path(geom.mesh_file).suffix.lower() not in MESH_FORMATS:
+            reason = f"meshes are left out, since MuJoCo reads only {', '.join(MESH_FORMATS)}"
+            self.notes.add(reason, geom.name)
+            return None
+        file = mesh_reference(geom.mesh_file, geom.name, self.out, self.notes)
+        if file is None:
+            return None
+        key = (file, tuple(geom.size.tolist()))
+        if key not in self.meshes:
+            self.meshes[key] = mesh_names.invent(Path(file).stem)
+            scale = geom.size if (geom.size != 1.0).any() else None
+            add(assets, "mesh", name=self.meshes[key], file=file, scale=scale)
+        return self.meshes[key]
+
+    def _add_contacts(self, contact: Element, elements: dict[str, Element]) -> None:
+        for a, b in self.spec.explicit_pairs:
+            if a in self.shape_names and b in self.shape_names:
+                friction = pair_friction(self.spec, a, b, self.notes)
+                add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
+            else:
+                self.notes.add("pairs of shapes are left out with a shape", f"{a} and {b}")
+        for a, b in self.spec.pair_friction:
+            if not {(a, b), (b, a)}.intersection(self.spec.explicit_pairs):
+                self.notes.add("friction of pairs is left out where shapes need not collide", f"{a} and {b}")
+        for a, b in bodies_apart(self.spec, elements, self.notes):
+            add(contact, "exclude", body1=a, body2=b)
+
+    def _add_mimics(self, equality: Element) -> None:
+        for joint in (body.joint for body in self.spec.bodies if body.joint.mimic):
+            self.notes.add(
+                "mimic joints are written as <equality>, which MuJoCo enforces softly; read back, they are "
+                "joints of their own",
+                joint.name,
+            )
+            polynomial = (joint.mimic_offset, joint.mimic_ratio, 0.0, 0.0, 0.0)
+            add(equality, "joint", joint1=joint.name, joint2=joint.mimic, polycoef=polynomial)
+
+    def _add_actuators(self, actuators: Element) -> None:
+        names = Names(self.notes)
+        for spec in self.spec.actuators:
+            tag, parameters = law(spec)
+            add(
+                actuators,
+                tag,
+                name=names.claim(spec.name, "actuator"),
+                joint=spec.joint,
+                gear=spec.gear if spec.gear != 1.0 else None,
+                **parameters,
+                ctrlrange=range_of(*spec.control_range),
+                forcerange=range_of(*spec.force_range),
+            )
+
+    def _add_home(self, keyframe: Element, world: Element) -> None:
+        """The starting configuration; MuJoCo numbers coordinates in the order of the file."""
+        if not self.spec.home:
+            return
+        joints = {body.joint.name: body for body in self.spec.bodies}
+        order = [joints[e.attrib["name"]] for e in world.iter() if e.tag in ("joint", "freejoint")]
+        add(keyframe, "key", name="home", qpos=np.concatenate([self._home_of(body) for body in order]))
+
+    def _home_of(self, body: BodySpec) -> np.ndarray:
+        joint, home = body.joint, self.spec.home
+        if joint.kind is JointKind.FREE:
+            q = np.asarray(home.get(joint.name, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]))
+            if is_identity(body.placement):
+                return q
+            X_WB = body.placement @ self._free_home(body)
+            return np.concatenate([X_WB.p, quaternion(X_WB.R)])
+        if joint.kind is JointKind.SPHERICAL:
+            return np.asarray(home.get(joint.name, [1.0, 0.0, 0.0, 0.0]))
+        if joint.mimic:
+            return joint.mimic_ratio * np.atleast_1d(home.get(joint.mimic, 0.0)) + joint.mimic_offset
+        return np.atleast_1d(home.get(joint.name, 0.0))

@@ -1,0 +1,1 @@
+"""URDF: read files, edit parameters in place, write new files."""

@@ -1,0 +1,91 @@
+"""A URDF file as text whose single values can be changed."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybridsim.io.edit_xml import Edits, number_text, numbers_text
+from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
+from hybridsim.io.xml import Element
+from hybridsim.model.inertial import Inertial
+
+
+class UrdfText:
+    """Links and joints of a file, and the edits to make in it."""
+
+    def __init__(self, source: bytes, robot: Element):
+        self.links = {element.get("name"): element for element in robot.all("link")}
+        self.joints = {element.get("name"): element for element in robot.all("joint")}
+        self._edits = Edits(source)
+        self._new_children: dict[tuple[int, str], tuple[Element, dict[str, str]]] = {}
+
+    def set_numbers(
+        self,
+        owner: Element,
+        tag: str,
+        attribute: str,
+        values: Sequence[float] | np.ndarray,
+        slack: float = 0.0,
+    ) -> None:
+        """Set an attribute of the child `tag` of an element; the child is added if there is none.
+
+        Args:
+            owner: the element whose child holds the attribute.
+            tag: tag of the child.
+            attribute: name of the attribute.
+            values: the new numbers.
+            slack: numbers of the file that differ by no more than this keep their spelling.
+        """
+        child = owner.child(tag)
+        if child is None:
+            _, attributes = self._new_children.setdefault((owner.start, tag), (owner, {}))
+            attributes[attribute] = numbers_text(values)
+            return
+        old = child.attributes.get(attribute)
+        text = numbers_text(values) if old is None else _respelled(old, values, slack)
+        if text != old:
+            self._edits.set_attribute(child, attribute, text)
+
+    def set_type(self, joint: Element, kind: str) -> None:
+        """Change the type of a joint."""
+        self._edits.set_attribute(joint, "type", kind)
+
+    def insert_inertial(self, link: Element, inertial: Inertial) -> None:
+        """Add an `<inertial>` to a link that has none."""
+        entries = zip(INERTIA_ENTRIES, inertial.entries(), strict=True)
+        lines = [
+            "<inertial>",
+            f'  <origin xyz="{numbers_text(inertial.com)}"/>',
+            f'  <mass value="{number_text(inertial.mass)}"/>',
+            "  <inertia " + " ".join(f'{name}="{number_text(entry)}"' for name, entry in entries) + "/>",
+            "</inertial>",
+        ]
+        self._edits.insert_child(link, "\n".join(lines))
+
+    def insert_child(self, owner: Element, xml: str) -> None:
+        """Add a child at the end of an element."""
+        self._edits.insert_child(owner, xml)
+
+    def edited(self) -> bytes:
+        """The file with all edits made."""
+        for (_, tag), (owner, attributes) in self._new_children.items():
+            text = " ".join(f'{name}="{numbers}"' for name, numbers in attributes.items())
+            self._edits.insert_child(owner, f"<{tag} {text}/>")
+        self._new_children.clear()
+        return self._edits.apply()
+
+
+def _respelled(old: str, values: Sequence[float] | np.ndarray, slack: float) -> str:
+    """New numbers in the old text's layout; those that stay the same keep their spelling."""
+    words = old.split()
+    if len(words) != len(values):
+        return numbers_text(values)
+    remaining = iter(values)
+
+    def replaced(match: re.Match) -> str:
+        number = next(remaining)
+        word = match.group()
+        return word if abs(float(word) - number) <= slack or float(word) == number else number_text(number)
+
+    return re.sub(r"\S+", replaced, old)

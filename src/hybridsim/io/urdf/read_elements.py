@@ -1,0 +1,207 @@
+"""What single URDF elements say: origins, inertials and joints."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hybridsim.core.messages import nearest
+from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES, lint
+from hybridsim.io.xml import Element
+from hybridsim.model.builder import pose
+from hybridsim.model.inertial import Inertial, inertia_matrix
+from hybridsim.model.specs import GeomSpec, JointKind, JointSpec, Source
+from hybridsim.spatial.transform import Pose
+
+KINDS = {
+    "revolute": JointKind.REVOLUTE,
+    "continuous": JointKind.CONTINUOUS,
+    "prismatic": JointKind.PRISMATIC,
+    "fixed": JointKind.FIXED,
+    "floating": JointKind.FREE,
+    "planar": JointKind.PLANAR,
+    "spherical": JointKind.SPHERICAL,
+    "universal": JointKind.UNIVERSAL,
+}
+"""Joint types by their name in the file; the last two are extensions of the standard."""
+
+
+@dataclass
+class Link:
+    """A link as the file describes it."""
+
+    name: str
+    element: Element
+    inertial: Inertial | None = None
+    """Mass properties in the link's frame; None if the file gives none."""
+    readable: bool = True
+    """False if the numbers of the inertial could not be read; `inertial` is then a stand-in."""
+    shapes: list[GeomSpec] = field(default_factory=list)
+
+    @property
+    def source(self) -> Source:
+        """Place of the link."""
+        return Source(self.element.file, self.element.line)
+
+    @property
+    def inertial_source(self) -> Source:
+        """Place of the inertial, or of the link if it has none."""
+        element = self.element.child("inertial") or self.element
+        return Source(element.file, element.line)
+
+
+@dataclass
+class Joint:
+    """A joint as the file describes it."""
+
+    name: str
+    element: Element
+    spec: JointSpec
+    placement: Pose
+    """X_PJ: the joint's frame in the parent link."""
+    parent: str
+    child: str
+
+
+def read_origin(reader: Reader, owner: Element) -> Pose:
+    """Pose given by the `<origin>` of an element; identity without one."""
+    origin = owner.child("origin")
+    return pose(reader.vector(origin, "xyz", 3, (0, 0, 0)), reader.vector(origin, "rpy", 3, (0, 0, 0)))
+
+
+def rpy(R) -> np.ndarray:
+    """Roll, pitch and yaw [rad] of a rotation matrix; the roll is 0 where they are not unique."""
+    R = np.asarray(R, dtype=float)
+    level = math.hypot(R[0, 0], R[1, 0])
+    pitch = math.atan2(-R[2, 0], level)
+    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-15 else 0.0
+    # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
+    s, c = math.sin(roll), math.cos(roll)
+    return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])
+
+
+def read_link(reader: Reader, element: Element) -> Link:
+    """A link with its mass properties, without its shapes."""
+    link = Link(_name(reader, element), element)
+    inertial = element.child("inertial")
+    lint(reader, element)
+    if inertial is None:
+        return link
+    lint(reader, inertial)
+    before = len(reader.problems)
+    X_LI = read_origin(reader, inertial)
+    mass = reader.number(inertial.child("mass"), "value")
+    inertia = inertial.child("inertia")
+    entries = [reader.number(inertia, name, None if k < 3 else 0.0) for k, name in enumerate(INERTIA_ENTRIES)]
+    link.readable = len(reader.problems) == before
+    link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).moved(X_LI)
+    if not link.readable:
+        # harmless numbers, so that what could not be read is not reported a second time as impossible
+        link.inertial = Inertial(1.0, np.zeros(3), 1e-6 * np.eye(3))
+    return link
+
+
+def read_joint(reader: Reader, element: Element) -> Joint:
+    """A joint with all its parameters; parent and child are link names, empty where the file names none."""
+    lint(reader, element)
+    kind = _kind(reader, element)
+    lower, upper, effort = _limits(reader, element, kind)
+    dynamics = element.child("dynamics")
+    axis, axis2 = element.child("axis"), element.child("axis2")
+    mimic = element.child("mimic")
+    spec = JointSpec(
+        name=_name(reader, element),
+        kind=kind,
+        axis=reader.vector(axis, "xyz", 3, (1, 0, 0)),
+        axis2=reader.vector(axis2, "xyz", 3, (0, 1, 0)),
+        damping=reader.number(dynamics, "damping", 0.0),
+        friction=reader.number(dynamics, "friction", 0.0),
+        lower=lower,
+        upper=upper,
+        effort_limit=effort,
+        mimic=reader.required(mimic, "joint") if mimic is not None else "",
+        mimic_ratio=reader.number(mimic, "multiplier", 1.0),
+        mimic_offset=reader.number(mimic, "offset", 0.0),
+        source=Source(element.file, element.line),
+    )
+    return Joint(
+        spec.name,
+        element,
+        spec,
+        read_origin(reader, element),
+        _end_link(reader, element, "parent"),
+        _end_link(reader, element, "child"),
+    )
+
+
+def _name(reader: Reader, element: Element) -> str:
+    return reader.required(element, "name") or f"{element.tag}@{element.line}"
+
+
+def _kind(reader: Reader, element: Element) -> JointKind:
+    text = reader.required(element, "type")
+    if text and text not in KINDS:
+        reader.report(
+            element,
+            "joint.type",
+            f"joint {element.get('name')!r} has the unknown type {text!r}",
+            nearest(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
+        )
+    return KINDS.get(text, JointKind.REVOLUTE)
+
+
+def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float, float]:
+    limit, name = element.child("limit"), element.get("name")
+    effort = _bound(reader, limit, "effort", np.inf)
+    if reader.number(limit, "velocity", 0.0, infinite=True) < 0.0:
+        assert limit is not None
+        reader.report(
+            limit,
+            "limit.velocity",
+            f"velocity limit of joint {name!r} is negative",
+            "write a positive number",
+        )
+    if kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+        return -np.inf, np.inf, effort
+    if limit is None or not {"lower", "upper"} & limit.attributes.keys():
+        fix = "add lower and upper to <limit>"
+        if kind is JointKind.REVOLUTE:
+            fix += ', or make it type="continuous"'
+        reader.warn(
+            limit or element,
+            "limit.missing",
+            f"{kind} joint {name!r} has no position limits; it moves freely",
+            fix,
+        )
+        return -np.inf, np.inf, effort
+    # an absent bound is 0 by the standard; an unreadable one must not also complain about the order
+    lower = _bound(reader, limit, "lower", -np.inf if "lower" in limit.attributes else 0.0)
+    upper = _bound(reader, limit, "upper", np.inf if "upper" in limit.attributes else 0.0)
+    if lower == upper:
+        reader.warn(
+            limit,
+            "limit.locked",
+            f"joint {name!r} cannot move: its lower and upper limits are both {lower:g}",
+            'write its range, or make it type="fixed"',
+        )
+    return lower, upper, effort
+
+
+def _bound(reader: Reader, limit: Element | None, attribute: str, default: float) -> float:
+    """A limit; infinite from `MAX_NUMBER` on, since not every program that reads URDF understands `inf`."""
+    value = reader.number(limit, attribute, default, infinite=True)
+    return float(np.copysign(np.inf, value)) if abs(value) >= MAX_NUMBER else value
+
+
+def _end_link(reader: Reader, element: Element, tag: str) -> str:
+    child = element.child(tag)
+    if child is None:
+        reader.report(
+            element,
+            "joint.ends",
+            f"joint {element.get('name')!r} has no <{tag}>",
+            f'add <{tag} link="..."/> with the name of a link',
+        )
+        return ""
+    return reader.required(child, "link")

@@ -1,0 +1,80 @@
+"""Tags and attributes of URDF: which are known, and which are most likely misspelt."""
+
+from hybridsim.core.messages import nearest
+from hybridsim.io.numbers import Reader
+from hybridsim.io.xml import Element
+
+INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+
+_KNOWN_TAGS = {
+    "robot": {
+        "link",
+        "joint",
+        "material",
+        "transmission",
+        "gazebo",
+        "sensor",
+        "mujoco",
+        "ros2_control",
+        "deformable",
+    },
+    "link": {"inertial", "visual", "collision", "contact", "gazebo", "sensor", "material", "verbose"},
+    "joint": {
+        *("origin", "parent", "child", "axis", "axis2", "limit", "dynamics", "mimic"),
+        *("calibration", "safety_controller", "joint_properties", "gazebo", "hardwareInterface"),
+    },
+    "inertial": {"origin", "mass", "inertia"},
+}
+_KNOWN_ATTRIBUTES = {
+    "origin": {"xyz", "rpy"},
+    "mass": {"value"},
+    "inertia": set(INERTIA_ENTRIES),
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+_SINGLE_TAGS = {
+    "inertial",
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "mass",
+    "inertia",
+}
+
+
+def lint(reader: Reader, element: Element) -> None:
+    """Warn about unknown tags and attributes, which are mostly misspelt ones, and about repeated elements."""
+    known = _KNOWN_TAGS[element.tag]
+    seen: dict[str, Element] = {}
+    for child in element.children:
+        first = seen.setdefault(child.tag, child)
+        if first is not child and child.tag in _SINGLE_TAGS:
+            reader.warn(
+                child,
+                "element.repeated",
+                f"{element.title} has a second <{child.tag}>; only the one of line {first.line} counts",
+                "remove one of them",
+            )
+        # tags with a prefix are other tools' extensions
+        if child.tag not in known and ":" not in child.tag:
+            reader.warn(
+                child,
+                "element.unknown",
+                f"<{child.tag}> in {element.title} is not known and is ignored",
+                nearest(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
+            )
+        elif child.tag in _KNOWN_ATTRIBUTES:
+            attributes = _KNOWN_ATTRIBUTES[child.tag]
+            for attribute in child.attributes.keys() - attributes:
+                reader.warn(
+                    child,
+                    "attribute.unknown",
+                    f"attribute {attribute!r} of {child.title} is not known and is ignored",
+                    nearest(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
+                )

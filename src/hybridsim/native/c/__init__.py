@@ -1,0 +1,1 @@
+"""From scalar graphs to C99 text."""

@@ -1,0 +1,83 @@
+"""What stands around generated functions in a C file: conditions on the compiler, and the small helpers they call.
+
+Whole numbers are `uint64_t` throughout and read as two's complement where their sign matters. Copying bytes is the one
+way to look at a bit pattern that C defines, and compilers turn it into nothing.
+"""
+
+from collections.abc import Sequence
+
+from hybridsim.native.c.emit_function import APART, CFunction
+
+CONDITIONS = f"""\
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if DBL_MANT_DIG != 53 || FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 2
+#error "needs doubles of 64 bits and no others; on 32-bit x86 compile with -msse2 -mfpmath=sse"
+#endif
+#ifdef __FAST_MATH__
+#error "needs arithmetic as it is written; compile without -ffast-math"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+#ifdef __GNUC__
+#define $PREFIX_{APART} __attribute__((noinline))
+#else
+#define $PREFIX_{APART}
+#endif
+"""
+
+HELPERS = {
+    "bits": "static inline uint64_t $bits(double x) { uint64_t n; memcpy(&n, &x, sizeof n); return n; }",
+    "from_bits": "static inline double $from_bits(uint64_t n) { double x; memcpy(&x, &n, sizeof x); return x; }",
+    "signed": "static inline int64_t $signed(uint64_t n) { int64_t s; memcpy(&s, &n, sizeof s); return s; }",
+    # volatile, because gcc 12 forgets to round two neighbours that are converted there and back at once
+    "single": "static inline double $single(double x) { volatile float single = (float)x; return (double)single; }",
+    "shl": "static inline uint64_t $shl(uint64_t n, uint64_t k) { return k < 64 ? n << k : 0; }",
+    "lshr": "static inline uint64_t $lshr(uint64_t n, uint64_t k) { return k < 64 ? n >> k : 0; }",
+    "ashr": """\
+static inline uint64_t $ashr(uint64_t n, uint64_t k)
+{
+    const uint64_t sign = 0 - (n >> 63);
+    return k < 64 ? ((n ^ sign) >> k) ^ sign : sign;
+}""",
+    # by zero the quotient is -1 and the rest the dividend, as in XLA; magnitudes never overflow
+    "idiv": """\
+static inline uint64_t $idiv(uint64_t a, uint64_t b)
+{
+    const uint64_t size = (a >> 63 ? 0 - a : a) / (b == 0 ? 1 : b >> 63 ? 0 - b : b);
+    return b == 0 ? UINT64_MAX : (a >> 63) == (b >> 63) ? size : 0 - size;
+}""",
+    "irem": """\
+static inline uint64_t $irem(uint64_t a, uint64_t b)
+{
+    const uint64_t size = (a >> 63 ? 0 - a : a) % (b == 0 ? 1 : b >> 63 ? 0 - b : b);
+    return b == 0 ? a : a >> 63 ? 0 - size : size;
+}""",
+    # towards zero; numbers too large become the largest, and NaN zero
+    "to_int": """\
+static inline uint64_t $to_int(double x)
+{
+    if (!(x > -0x1p63)) return x <= -0x1p63 ? UINT64_C(1) << 63 : 0;
+    return x < 0x1p63 ? (uint64_t)(int64_t)x : UINT64_MAX >> 1;
+}""",
+}
+"""Text of each helper; a $ stands for the prefix of its name."""
+
+
+def c_file(prefix: str, head: str, functions: Sequence[CFunction]) -> str:
+    """The text of a file.
+
+    Args:
+        prefix: of the functions' names.
+        head: a comment, and the inclusion of the functions' declarations.
+        functions: in the order in which they shall stand.
+    """
+    wanted = set().union(*(function.helpers for function in functions))
+    # no others: compilers warn of functions that nobody calls
+    helpers = [text.replace("$", f"{prefix}_") for name, text in HELPERS.items() if name in wanted]
+    conditions = CONDITIONS.replace("$PREFIX", prefix.upper())
+    return "\n".join([head, conditions, *helpers, "", *(function.text for function in functions)])

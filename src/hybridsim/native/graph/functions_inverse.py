@@ -1,0 +1,91 @@
+"""Inverse trigonometric functions by arithmetic: asin, acos, atan, atan2.
+
+Every one of them is m·π/2 + t + t³·P(t²), with m and t chosen so that |t| stays where P is good.
+"""
+
+from hybridsim.native.graph.functions_terms import SIGN, Term, exact_sum, mad, polynomial, where
+
+HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
+
+ASIN = (
+    0.16666666666665403,
+    0.0750000000033858,
+    0.044642856826953396,
+    0.030381959196411675,
+    0.022371756568945196,
+    0.017359727851232607,
+    0.013885000756218284,
+    0.012170792949713535,
+    0.006520973500542385,
+    0.019547847777255455,
+    -0.01625561175646791,
+    0.031934178600328864,
+)
+"""(asin t − t)/t³ in t² on |t| ≤ 1/2: asin t is right to 2⁻⁵⁵."""
+ATAN = (
+    -0.33333333333333065,
+    0.1999999999995104,
+    -0.14285714282554726,
+    0.11111111006509675,
+    -0.09090906994907522,
+    0.07692279753851351,
+    -0.06666403413793077,
+    0.05880524230840879,
+    -0.05253503450071018,
+    0.047222732309798,
+    -0.04219055381552479,
+    0.036639473519660945,
+    -0.029900098281311932,
+    0.02198033869096626,
+    -0.01389638938385248,
+    0.00719359788497818,
+    -0.0028834432242216225,
+    0.0008308068053398785,
+    -0.00015205037134013037,
+    1.3214098020637572e-05,
+)
+"""(atan t − t)/t³ in t² on |t| ≤ 1: atan t is right to 2⁻⁵⁷."""
+
+
+def asin(x: Term) -> Term:
+    """The angle in [−π/2, π/2] with a given sine: for |x| > 1/2 it is π/2 − 2·asin √((1 − |x|)/2)."""
+    size = abs(x)
+    near = size < 0.5
+    z = where(near, x * x, 0.5 - size * 0.5)
+    t = where(near, size, z.sqrt() * -2.0)
+    return _angle(where(near, 0.0, 1.0), t, z, ASIN).flipped(x.sign)
+
+
+def acos(x: Term) -> Term:
+    """The angle in [0, π] with a given cosine."""
+    size = abs(x)
+    near = size < 0.5
+    z = where(near, x * x, 0.5 - size * 0.5)
+    t = where(near, -x, (z.sqrt() * 2.0).flipped(x.sign))
+    return _angle(where(near, 1.0, where(x < 0.0, 2.0, 0.0)), t, z, ASIN)
+
+
+def atan(x: Term) -> Term:
+    """The angle in [−π/2, π/2] with a given tangent."""
+    size = abs(x)
+    far = size > 1.0
+    t = where(far, -1.0, size) / where(far, size, 1.0)
+    return _angle(where(far, 1.0, 0.0), t, t * t, ATAN).flipped(x.sign)
+
+
+def atan2(y: Term, x: Term) -> Term:
+    """The angle in [−π, π] of the point (x, y), with the signs of zeros as in C."""
+    width, height = abs(x), abs(y)
+    steep = height > width
+    short, long = where(steep, width, height), where(steep, height, width)
+    # 0/0 is 0 here and ∞/∞ is 1
+    t = where(short.equals(long), where(long.equals(0.0), 0.0, 1.0), short / long)
+    quarters = where(steep, 1.0, where(x.bits < 0, 2.0, 0.0))
+    t = t.flipped(where(steep, x.sign ^ SIGN, x.sign))
+    return _angle(quarters, t, t * t, ATAN).flipped(y.sign)
+
+
+def _angle(quarters: Term, t: Term, z: Term, coefficients: tuple[float, ...]) -> Term:
+    """quarters·π/2 + t + t·z·P(z)."""
+    start, lost = exact_sum(quarters * HALF_PI, t)
+    return start + mad(t * z, polynomial(z, coefficients), mad(quarters, HALF_PI_LOW, lost))

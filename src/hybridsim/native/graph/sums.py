@@ -1,0 +1,180 @@
+"""Sums put in order: terms are added as they become ready, products by fused multiply-adds.
+
+JAX adds in the order in which the program was written. A single trajectory waits for the longest chain of operations,
+so where a sum lies on that chain the terms that are ready first are added first, in pairs; elsewhere one chain of
+multiply-adds takes the fewest instructions. The order is decided once, in the graph: every lane, width and batch adds
+alike.
+"""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hybridsim.native.graph.graph import FLOAT, Graph
+
+LATENCY = {
+    "const": 0, "input": 0, "neg": 0, "select": 2, "add": 3, "sub": 3, "mul": 3, "fma": 4, "div": 13, "sqrt": 20,
+    "sin": 42, "cos": 42, "tan": 75, "asin": 60, "acos": 60, "atan": 49, "atan2": 51, "exp": 48, "exp2": 48,
+    "expm1": 49, "sinh": 56, "cosh": 56, "tanh": 58, "logistic": 68, "log": 42, "log1p": 49, "pow": 138,
+}  # fmt: skip
+"""Rough waiting times in cycles; operations not listed take one."""
+_SUMS = ("add", "sub", "neg")
+
+
+class _Term(NamedTuple):
+    """Something to add: a value, or a product that has not been computed yet. What is ready first comes first."""
+
+    ready: int
+    number: int
+    negative: bool
+    factors: tuple[int, ...]
+
+
+class Summing:
+    """Rebuilds a graph with its sums in order."""
+
+    def __init__(self, graph: Graph, outputs: Sequence[int], *, fma: bool):
+        self.old, self.fma = graph, fma
+        self.new = Graph()
+        self.zeros = {self.new.constant(0.0), self.new.constant(-0.0)}
+        self.depths: list[int] = []
+        self.order = graph.live(outputs)
+        self.uses: Counter = Counter(outputs)
+        for node in self.order:
+            self.uses.update(graph.args[node])
+        self.inner = self._inner()
+        self.slack = self._slack()
+        self.numbers = itertools.count()
+
+    def run(self, outputs: Sequence[int]) -> tuple[Graph, list[int]]:
+        """The new graph and its outputs."""
+        old, new, renamed = self.old, self.new, {}
+        for node in self.order:
+            if node in self.inner:
+                continue
+            if node in old.constants:
+                renamed[node] = new.constant(old.constants[node])
+            elif old.ops[node] in _SUMS and old.kinds[node] == FLOAT:
+                renamed[node] = self._sum(node, renamed)
+            else:
+                args = [renamed[a] for a in old.args[node]]
+                renamed[node] = new.node(old.ops[node], *args, data=old.data[node], kind=old.kinds[node])
+        return new, [renamed[n] for n in outputs]
+
+    def _inner(self) -> set[int]:
+        """Nodes that become part of the sum that uses them: partial sums, and products added to something."""
+        old, inner = self.old, set()
+        for node in self.order:
+            if old.ops[node] not in _SUMS:
+                continue
+            for a in old.args[node]:
+                if self.uses[a] == 1 and (old.ops[a] in _SUMS or (old.ops[a] == "mul" and old.ops[node] != "neg")):
+                    inner.add(a)
+        return inner
+
+    def _slack(self) -> dict[int, int]:
+        """How many cycles each node may be late without delaying the end."""
+        old, depth, height = self.old, {}, dict.fromkeys(self.order, 0)
+        for node in self.order:
+            depth[node] = LATENCY.get(old.ops[node], 1) + max((depth[a] for a in old.args[node]), default=0)
+        for node in reversed(self.order):
+            own = LATENCY.get(old.ops[node], 1)
+            for a in old.args[node]:
+                height[a] = max(height[a], height[node] + own)
+        longest = max(depth.values(), default=0)
+        return {node: longest - depth[node] - height[node] for node in self.order}
+
+    def _depth(self, node: int) -> int:
+        """When a new node is ready."""
+        new, depths = self.new, self.depths
+        while len(depths) < len(new):
+            k = len(depths)
+            depths.append(LATENCY.get(new.ops[k], 1) + max((depths[a] for a in new.args[k]), default=0))
+        return depths[node]
+
+    def _sum(self, root: int, renamed: dict[int, int]) -> int:
+        terms = self._terms(root, renamed)
+        if not terms:
+            return self.new.constant(0.0)
+        waits = 4 * len(terms) > self.slack[root]
+        total = self._in_pairs(terms) if waits and len(terms) > 2 else self._in_a_chain(terms)
+        value = self._value(total)
+        return self.new.neg(value) if total.negative else value
+
+    def _terms(self, root: int, renamed: dict[int, int]) -> list[_Term]:
+        old, inner, leaves, found = self.old, self.inner, [], []
+        once, again = set(), set()
+        stack = [(root, False)]
+        while stack:
+            node, negative = stack.pop()
+            op = old.ops[node]
+            if op in _SUMS and (node == root or node in inner):
+                *first, last = old.args[node]
+                stack.append((last, negative != (op != "add")))
+                stack += [(node, negative) for node in first]
+            else:
+                leaves.append((node, negative))
+                (again if node in once else once).add(node)
+        for node, negative in leaves:
+            if old.ops[node] == "mul" and (node in inner or (self.fma and node not in again)):
+                # a product that others need too is fused all the same: that takes no more instructions; but one that
+                # is added and taken away again must be rounded both times, to leave nothing
+                found.append(self._term(negative, *[renamed[a] for a in old.args[node]]))
+            else:
+                found.append(self._term(negative, renamed[node]))
+        return [t for t in found if self.zeros.isdisjoint(t.factors)]
+
+    def _term(self, negative: bool, *factors: int) -> _Term:
+        new, ready, positive = self.new, 0, []
+        for factor in factors:
+            while new.ops[factor] == "neg":
+                factor, negative = new.args[factor][0], not negative
+            positive.append(factor)
+            ready = max(ready, self._depth(factor))
+        return _Term(ready, next(self.numbers), negative, tuple(positive))
+
+    def _value(self, term: _Term) -> int:
+        return term.factors[0] if len(term.factors) == 1 else self.new.mul(*term.factors)
+
+    def _in_a_chain(self, terms: list[_Term]) -> _Term:
+        first, *rest = sorted(terms)
+        for term in rest:
+            first = self._joined(first, term)
+        return first
+
+    def _in_pairs(self, terms: list[_Term]) -> _Term:
+        heap = sorted(terms)
+        while len(heap) > 1:
+            first = heapq.heappop(heap)
+            heapq.heappush(heap, self._joined(first, heapq.heappop(heap)))
+        return heap[0]
+
+    def _joined(self, a: _Term, b: _Term) -> _Term:
+        new = self.new
+        if len(a.factors) == 2 and len(b.factors) == 1:
+            a, b = b, a
+        if len(b.factors) == 2 and self.fma:
+            negative = a.negative and b.negative
+            addend, (x, y) = self._value(a), b.factors
+            if a.negative and not negative:
+                addend = new.neg(addend)
+            if b.negative and not negative:
+                x = new.neg(x)
+            return self._term(negative, new.fma(x, y, addend))
+        x, y = self._value(a), self._value(b)
+        if a.negative == b.negative:
+            return self._term(a.negative, new.add(x, y))
+        return self._term(False, new.sub(x, y) if b.negative else new.sub(y, x))
+
+
+def summed(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
+    """A graph whose sums are in order.
+
+    Args:
+        graph: what to compute.
+        outputs: the nodes that are wanted.
+        fma: does the machine have fused multiply-add?
+    """
+    return Summing(graph, outputs, fma=fma).run(outputs)

@@ -1,0 +1,1 @@
+"""From traced JAX functions to scalar graphs."""

@@ -1,0 +1,116 @@
+"""Rules of conversions and bits; how whole numbers of every type live in int64.
+
+As in XLA, what is too large for its type wraps around, shifts by more bits than there are leave nothing (or the sign),
+and floats outside of the range of a type become the nearest number in it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native.graph.graph import BOOL, INT
+from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
+
+
+def narrowed(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
+    """Whole numbers as a type shorter than int64 holds them; other types are left alone."""
+    graph, bits = lowering.graph, 8 * dtype.itemsize
+    if dtype.kind == "u" and bits < 64:
+        mask = graph.constant(2**bits - 1)
+        return lowering.elementwise(lambda a: graph.integer("iand", a, mask), nodes)
+    if dtype.kind == "i" and bits < 64:
+        rest = graph.constant(64 - bits)
+        return lowering.elementwise(lambda a: graph.integer("ashr", graph.integer("shl", a, rest), rest), nodes)
+    return nodes
+
+
+def wrapping(rule: Rule) -> Rule:
+    """A rule whose whole numbers wrap around."""
+
+    def wrapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        results = rule(lowering, equation, arguments)
+        return [narrowed(lowering, v.aval.dtype, r) for v, r in zip(equation.outvars, results, strict=True)]
+
+    return wrapped
+
+
+def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
+    kind = kind_of(new)
+    if "uint64" in (old.name, new.name) and "f" in (old.kind, new.kind):
+        raise UnsupportedPrimitive(f"{old} as {new} has no native code")
+    result = lowering.elementwise(lambda a: graph.convert(a, kind), *arguments)
+    if kind != INT or np.can_cast(old, new):
+        return [result]
+    if kind_of(old) == INT:
+        return [narrowed(lowering, new, result)]
+    if new.itemsize == 8:
+        return [result]
+    least, most = graph.constant(int(np.iinfo(new).min)), graph.constant(int(np.iinfo(new).max))
+
+    def clamped(a: int) -> int:
+        return graph.select(graph.less(a, least), least, graph.select(graph.less(most, a), most, a))
+
+    return [lowering.elementwise(clamped, result)]
+
+
+def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
+    if not {old.name, new.name} <= {"float64", "int64", "uint64"}:
+        raise UnsupportedPrimitive(f"the bits of {old} as {new} have no native code")
+    if (old.kind == "f") == (new.kind == "f"):
+        return list(arguments)
+    return [lowering.elementwise(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]
+
+
+def _logic(op: str):
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        graph = lowering.graph
+        if kind_of(equation.outvars[0].aval.dtype) == BOOL:
+            return [lowering.elementwise(lambda a, b: graph.logic(op, a, b), *arguments)]
+        return [lowering.elementwise(lambda a, b: graph.integer(f"i{op}", a, b), *arguments)]
+
+    return rule
+
+
+@wrapping
+def _not(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    graph = lowering.graph
+    if kind_of(equation.outvars[0].aval.dtype) == BOOL:
+        return [lowering.elementwise(graph.invert, *arguments)]
+    minus_one = graph.constant(-1)
+    return [lowering.elementwise(lambda a: graph.integer("ixor", a, minus_one), *arguments)]
+
+
+def _shift(op: str) -> Rule:
+    @wrapping
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
+        # what comes in from the left are the signs or zeros of the type, not those of int64
+        form = {"ashr": f"int{8 * dtype.itemsize}", "lshr": f"uint{8 * dtype.itemsize}"}.get(op)
+        numbers = arguments[0] if form in (None, "uint64") else narrowed(lowering, np.dtype(form), arguments[0])
+        least, most = graph.constant(-1), graph.constant(8 * dtype.itemsize)
+        nothing, sign = graph.constant(0), graph.constant(63)
+
+        def shifted(a: int, by: int) -> int:
+            fits = graph.logic("and", graph.less(least, by), graph.less(by, most))
+            result = graph.integer(op, a, graph.select(fits, by, sign))
+            return result if op == "ashr" else graph.select(fits, result, nothing)
+
+        return [lowering.elementwise(shifted, numbers, arguments[1])]
+
+    return rule
+
+
+RULES = {
+    "and": _logic("and"),
+    "or": _logic("or"),
+    "xor": _logic("xor"),
+    "not": _not,
+    "shift_left": _shift("shl"),
+    "shift_right_arithmetic": _shift("ashr"),
+    "shift_right_logical": _shift("lshr"),
+    "convert_element_type": _convert,
+    "bitcast_convert_type": _bitcast,
+}

@@ -1,0 +1,218 @@
+"""Rules of primitives that join many elements into one: reductions, running totals, products of arrays, windows."""
+
+import math
+from collections.abc import Callable
+from functools import partial, reduce
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.native.graph.graph import FLOAT, Graph
+from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
+from hybridsim.native.lowering.rules_bits import wrapping
+from hybridsim.native.lowering.rules_elementwise import arithmetic
+from hybridsim.native.lowering.rules_structure import padded
+
+
+def _reduced(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
+    """A function of the list of nodes along some axes."""
+    kept = [k for k in range(arrays.ndim) if k not in axes]
+    shape = tuple(arrays.shape[k] for k in kept)
+    count = int(np.prod([arrays.shape[k] for k in axes], dtype=np.int64))
+    rows = arrays.transpose([*kept, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), count)
+    return np.array([function(row) for row in rows.tolist()], dtype=np.int64).reshape(shape)
+
+
+def _joining(lowering: Lowering, dtype: Any, name: str) -> Callable[[list[int]], int]:
+    """How the nodes of a list become one: `add`, `mul`, `max`, `min`, `and`, `or` or `xor` of them all."""
+    if name == "add" and kind_of(dtype) == FLOAT:
+        return lowering.graph.sum
+    pick = arithmetic(lowering.graph, dtype, name)
+    start = lowering.constants(np.asarray(_nothing(np.dtype(dtype), name), dtype)).item()
+    return lambda row: reduce(pick, row) if row else start
+
+
+def _nothing(dtype: np.dtype, name: str) -> Any:
+    """What leaves the others as they are when they are joined with it."""
+    if name in ("max", "min"):
+        if dtype.kind == "f":
+            return -np.inf if name == "max" else np.inf
+        limits = (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return limits[name == "min"]
+    if name == "and":
+        return ~np.zeros((), dtype)
+    return name == "mul"
+
+
+def _reduction(name: str) -> Rule:
+    @wrapping
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        join = _joining(lowering, equation.outvars[0].aval.dtype, name)
+        return [_reduced(arguments[0], equation.params["axes"], join)]
+
+    return rule
+
+
+def _reduce(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    """A reduction by a function of the user's, of one array or of several at once."""
+    count, axes = len(arguments) // 2, equation.params["dimensions"]
+    rows = [np.moveaxis(a, axes, range(len(axes))) for a in arguments[:count]]
+    shape = rows[0].shape[len(axes) :]
+    results = [np.broadcast_to(start, shape) for start in arguments[count:]]
+    for place in np.ndindex(rows[0].shape[: len(axes)]):
+        old, new = [r.ravel().tolist() for r in results], [r[place].ravel().tolist() for r in rows]
+        joined = [
+            lowering.closed(equation.params["jaxpr"], [np.array(n, dtype=np.int64) for n in nodes])
+            for nodes in zip(*old, *new, strict=True)
+        ]
+        results = [np.array(nodes, dtype=np.int64).reshape(shape) for nodes in zip(*joined, strict=True)]
+    return results
+
+
+def _arg_extreme(name: str):
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        graph = lowering.graph
+        kind = kind_of(equation.invars[0].aval.dtype)
+
+        def better(a: int, b: int) -> int:
+            ahead = graph.less(b, a) if name == "argmax" else graph.less(a, b)
+            # NaN wins, as it does in JAX
+            return graph.logic("or", ahead, graph.compare("ne", a, a)) if kind == FLOAT else ahead
+
+        def place(row: list[int]) -> int:
+            values = [graph.convert(n, "i") if kind == "b" else n for n in row]
+            best, where = values[0], graph.constant(0)
+            for k, value in enumerate(values[1:], start=1):
+                ahead = better(value, best)
+                if kind == FLOAT:
+                    ahead = graph.logic("and", ahead, graph.equal(best, best))
+                best = graph.select(ahead, value, best)
+                where = graph.select(ahead, graph.constant(k), where)
+            return where
+
+        return [_reduced(arguments[0], equation.params["axes"], place)]
+
+    return rule
+
+
+def _cumulative(name: str) -> Rule:
+    @wrapping
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        graph, axis = lowering.graph, equation.params["axis"]
+        if name == "logaddexp":
+            join = partial(_log_add_exp, graph)
+        else:
+            join = arithmetic(graph, equation.outvars[0].aval.dtype, name)
+        rows = np.moveaxis(arguments[0], axis, 0)
+        rows = rows[::-1] if equation.params["reverse"] else rows
+        results = list(accumulate(rows, lambda total, row: lowering.elementwise(join, total, row)))
+        results = results[::-1] if equation.params["reverse"] else results
+        return [np.moveaxis(np.stack(results), 0, axis) if results else arguments[0]]
+
+    return rule
+
+
+def _log_add_exp(graph: Graph, a: int, b: int) -> int:
+    """ln(eᵃ + eᵇ)."""
+    larger, apart = graph.max(a, b), graph.abs(graph.sub(a, b))
+    rest = graph.function("log1p", graph.function("exp", graph.neg(apart)))
+    # two infinities of the same sign are no distance apart
+    return graph.add(larger, graph.select(graph.equal(a, b), graph.constant(math.log(2.0)), rest))
+
+
+def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    a, b = arguments
+    (a_sum, b_sum), (a_batch, b_batch) = equation.params["dimension_numbers"]
+    a_free = [k for k in range(a.ndim) if k not in (*a_sum, *a_batch)]
+    b_free = [k for k in range(b.ndim) if k not in (*b_sum, *b_batch)]
+    shape = [*(a.shape[k] for k in a_batch), *(a.shape[k] for k in a_free), *(b.shape[k] for k in b_free)]
+    batch = int(np.prod([a.shape[k] for k in a_batch], dtype=np.int64))
+    terms = int(np.prod([a.shape[k] for k in a_sum], dtype=np.int64))
+    a_rows = int(np.prod([a.shape[k] for k in a_free], dtype=np.int64))
+    b_rows = int(np.prod([b.shape[k] for k in b_free], dtype=np.int64))
+    rows = a.transpose([*a_batch, *a_free, *a_sum]).reshape(batch, a_rows, terms)
+    columns = b.transpose([*b_batch, *b_free, *b_sum]).reshape(batch, b_rows, terms)
+    return [_products(lowering, equation.outvars[0].aval.dtype, rows, columns).reshape(shape)]
+
+
+def _products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Nodes) -> Nodes:
+    """Every row times every column, for a batch of both."""
+    mul, total = arithmetic(lowering.graph, dtype, "mul"), _joining(lowering, dtype, "add")
+    nodes = [
+        total([mul(x, y) for x, y in zip(row, column, strict=True)])
+        for batch_rows, batch_columns in zip(rows.tolist(), columns.tolist(), strict=True)
+        for row in batch_rows
+        for column in batch_columns
+    ]
+    return np.array(nodes, dtype=np.int64).reshape(*rows.shape[:2], columns.shape[1])
+
+
+def _windows(x: Nodes, fill: int, sizes, strides, padding, spread, dilation) -> Nodes:
+    """Windows that slide over the last axes of an array: places first among these axes, then elements."""
+    config = [(0, 0, 0)] * (x.ndim - len(sizes))
+    x = padded(x, fill, [*config, *((low, high, by - 1) for (low, high), by in zip(padding, spread, strict=True))])
+    for k, (size, stride, apart) in enumerate(zip(sizes, strides, dilation, strict=True)):
+        axis = len(config) + k
+        starts = np.arange(0, x.shape[axis] - (size - 1) * apart, stride)
+        x = np.moveaxis(np.take(x, starts[:, None] + np.arange(size) * apart, axis), axis + 1, -1)
+    return x
+
+
+def _reduce_window(name: str) -> Rule:
+    @wrapping
+    def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+        p, dtype = equation.params, equation.outvars[0].aval.dtype
+        join = _joining(lowering, dtype, name)
+        sizes = p["window_dimensions"]
+        moved = (p["window_strides"], p["padding"], p["base_dilation"], p["window_dilation"])
+        windows = _windows(arguments[0], join([]), sizes, *moved)
+        return [_reduced(windows, tuple(range(len(sizes), 2 * len(sizes))), join)]
+
+    return rule
+
+
+@wrapping
+def _convolution(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    p, dtype = equation.params, equation.outvars[0].aval.dtype
+    if p["batch_group_count"] != 1:
+        raise UnsupportedPrimitive("convolutions of groups of a batch have no native code")
+    numbers, groups = p["dimension_numbers"], p["feature_group_count"]
+    x, kernel = arguments[0].transpose(numbers.lhs_spec), arguments[1].transpose(numbers.rhs_spec)
+    sizes, outputs = kernel.shape[2:], len(kernel)
+    fill = _joining(lowering, dtype, "add")([])
+    windows = _windows(x, fill, sizes, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])
+    places = windows.shape[2 : 2 + len(sizes)]
+    # features by group, then batch and places, then what is multiplied
+    windows = windows.reshape(len(x), groups, -1, *windows.shape[2:])
+    axes = [1, 0, *range(3, 3 + len(sizes)), 2, *range(3 + len(sizes), windows.ndim)]
+    rows = windows.transpose(axes).reshape(groups, len(x) * int(np.prod(places)), -1)
+    columns = kernel.reshape(groups, outputs // groups, -1)
+    result = _products(lowering, dtype, columns, rows)
+    result = np.moveaxis(result.reshape(outputs, len(x), *places), 0, 1)
+    return [result.transpose(np.argsort(numbers.out_spec))]
+
+
+RULES = {
+    "reduce_sum": _reduction("add"),
+    "reduce_prod": _reduction("mul"),
+    "reduce_max": _reduction("max"),
+    "reduce_min": _reduction("min"),
+    "reduce_and": _reduction("and"),
+    "reduce_or": _reduction("or"),
+    "reduce_xor": _reduction("xor"),
+    "reduce": _reduce,
+    "reduce_window_sum": _reduce_window("add"),
+    "reduce_window_max": _reduce_window("max"),
+    "reduce_window_min": _reduce_window("min"),
+    "argmax": _arg_extreme("argmax"),
+    "argmin": _arg_extreme("argmin"),
+    "cumsum": _cumulative("add"),
+    "cumprod": _cumulative("mul"),
+    "cummax": _cumulative("max"),
+    "cummin": _cumulative("min"),
+    "cumlogsumexp": _cumulative("logaddexp"),
+    "dot_general": wrapping(_dot_general),
+    "conv_general_dilated": _convolution,
+}

@@ -1,0 +1,1 @@
+"""Calling compiled kernels: from NumPy, from JAX, and from the cache on disk."""

@@ -1,0 +1,1 @@
+"""From a project file to a fit: model, recordings, networks, parameters, stages."""

@@ -1,0 +1,1 @@
+"""Run records: manifests, checkpoints, history, atomic writes."""

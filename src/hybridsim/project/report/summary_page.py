@@ -1,0 +1,254 @@
+"""The summary page of a fit: one HTML file that needs nothing else, neither a network nor the record beside it."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from hybridsim.project.report.comparison import HELD_OUT
+from hybridsim.project.report.page_style import STYLE
+from hybridsim.project.report.result import CONVERGED
+
+PICTURES = {
+    "window_typical.png": "A typical window: measured, simulated before and after the fit, and the residual after it",
+    "window_worst.png": "The worst window: measured, simulated before and after the fit, and the residual after it",
+    "windows.png": "Errors of every window before and after the fit",
+    "course.png": "Residuals over the steps of the fit",
+}
+"""Files with pictures in the order of the page, and what they show."""
+
+
+def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
+    """The page as text.
+
+    Args:
+        result: what `result.json` holds.
+        manifest: what `manifest.json` holds.
+        pictures: PNG files by their names.
+    """
+    parts = [
+        _head(result, manifest),
+        _cards(result),
+        _list("Worth knowing", result["remarks"]),
+        _section("Measured, before and after", [_picture(name, pictures) for name in PICTURES if name in pictures]),
+        _section("Errors before and after", [_scores(result)]),
+        _section("Parameters", [_parameters(result), _of_runs(result), _networks(result)]),
+        _section("Stages", [_stages(result)]),
+        _model(result),
+        _section("Made of", [_sources(manifest)]),
+    ]
+    title = escape(str(result["name"]))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        # nothing may be loaded from anywhere, whatever a name in a user's file says
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        "style-src 'unsafe-inline'\">\n"
+        f"<title>{title}: fit</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def _head(result: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    kind = "good" if result["status"] == CONVERGED else "doubtful"
+    begun = manifest["created"].replace("T", " ").replace("+00:00", " UTC")
+    made = escape(f"begun {begun}, hybridsim {manifest['versions']['hybridsim']}")
+    status = f"<span class='status {kind}'>{escape(result['status'])}</span> <span class='quiet'>{made}</span>"
+    return f"<header><h1>{escape(str(result['name']))}</h1><p>{status}</p></header>"
+
+
+def _cards(result: Mapping[str, Any]) -> str:
+    """The most telling numbers: errors over all channels before and after."""
+    held_out = [row for row in result["scores"] if row["runs"] == HELD_OUT] or result["scores"]
+    cards = []
+    for row in held_out:
+        before, after = (row["in_noise"][when]["rms"] for when in ("before", "after"))
+        factor = ""
+        if before and after:
+            factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
+        cards.append(
+            f"<div class='card'><div class='label'>{_words(row)}</div><div class='value'>{number(before, 3)} → "
+            f"{number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
+        )
+    note = "<p class='quiet'>Root mean square errors over all channels; σ is the standard deviation of the noise.</p>"
+    return f"<div class='cards'>{''.join(cards)}</div>{note}"
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    how = f"windows of {number(row['seconds'], 3)} s" if row["kind"] == "explained" else f"next {row['seconds']:g} s"
+    return escape(f"{row['runs'].capitalize()} runs, {row['kind']}, {how}")
+
+
+def _scores(result: Mapping[str, Any]) -> str:
+    rows = []
+    for row in result["scores"]:
+        names, overall = list(row["channels"]), row["in_noise"]
+        for k, name in enumerate(names):
+            cells, about = row["channels"][name], result["channels"][name]
+            first = f"<th rowspan='{len(names)}'>{_words(row)}{_windows(row)}</th>" if k == 0 else ""
+            numbers = _numbers(cells["before"], cells["after"], about["noise"])
+            rows.append(f"<tr>{first}{_text(name)}{numbers}{_text(about['unit'])}</tr>")
+        pairs = "".join(_right(_pair(overall[when])) for when in ("before", "after"))
+        label = _text("all channels: rms, worst window")
+        rows.append(f"<tr class='total'><th></th>{label}{pairs}{_numbers(1.0)}{_text('σ')}</tr>")
+    note = (
+        "<p class='quiet'>Explained: the start of each window is fitted on the window itself. Predicted: it is fitted "
+        "on what came just before, and what comes next is compared.</p>"
+    )
+    return _table(("Runs", "Channel", ">Before", ">After", ">Noise", "Unit"), rows) + note
+
+
+def _windows(row: Mapping[str, Any]) -> str:
+    before, after = (row["in_noise"][when]["diverged"] for when in ("before", "after"))
+    diverged = f"; {before} diverged before, {after} after" if before or after else ""
+    windows = "1 window" if row["windows"] == 1 else f"{row['windows']} windows"
+    return f"<div class='quiet'>{windows}{diverged}</div>"
+
+
+def _pair(spread: Mapping[str, Any]) -> str:
+    return f"{number(spread['rms'])}, {number(spread['worst'])}"
+
+
+def _parameters(result: Mapping[str, Any]) -> str:
+    if not result["parameters"]:
+        return "<p>No physical parameters were free.</p>"
+    rows = []
+    for row in result["parameters"]:
+        mark = f"<span class='mark'>at its {escape(row['at_bound'])} bound</span>" if row["at_bound"] else ""
+        numbers = (
+            _numbers(row["before"], row["after"]) + _text(row["unit"]) + _right(_change(row)) + _right(_bounds(row))
+        )
+        rows.append(f"<tr>{_name(row['name'])}{numbers}<td>{mark}</td></tr>")
+    return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
+
+
+def _of_runs(result: Mapping[str, Any]) -> str:
+    """Numbers that every run has its own of, one row for each run."""
+    if not result["of_runs"]:
+        return ""
+    names = list(next(iter(result["of_runs"].values())))
+    rows = [f"<tr>{_name(run)}{_numbers(*values.values())}</tr>" for run, values in result["of_runs"].items()]
+    return "<h3>Numbers of single runs</h3>" + _table(("Run", *(f">{escape(name)}" for name in names)), rows)
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    before, after = row["before"], row["after"]
+    return f"{100.0 * (after - before) / abs(before):+.3g} %" if before else f"{after - before:+.3g}"
+
+
+def _bounds(row: Mapping[str, Any]) -> str:
+    lower, upper = row["lower"], row["upper"]
+    if not _is_finite(lower) and not _is_finite(upper):
+        return ""
+    return f"{number(lower) if _is_finite(lower) else '−∞'} … {number(upper) if _is_finite(upper) else '∞'}"
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and abs(value) != float("inf")
+
+
+def _networks(result: Mapping[str, Any]) -> str:
+    rows = [
+        f"<tr>{_name(', '.join(row['outputs']))}{_text(row['mode'])}{_text(', '.join(row['inputs']))}"
+        f"{_numbers(row['free_weights'], row['largest_change'])}</tr>"
+        for row in result["networks"]
+    ]
+    return _table(("Network on", "Mode", "Reads", ">Free weights", ">Largest change"), rows) if rows else ""
+
+
+def _stages(result: Mapping[str, Any]) -> str:
+    rows = []
+    for row in result["stages"]:
+        window = "whole runs" if row["window"] is None else f"{number(row['window'])} s"
+        how = _right(window) + _text(row["starts"]) + _text(row["loss"]) + _text(row["solver"])
+        rows.append(f"<tr>{_numbers(row['stage'])}{how}{_numbers(row['steps'])}{_text(row['words'])}</tr>")
+    return _table((">Stage", ">Windows", "Starts", "Loss", "Solver", ">Steps", "Verdict"), rows)
+
+
+def _model(result: Mapping[str, Any]) -> str:
+    model = result["model"]
+    if model is None or model["file"] is None:
+        return ""
+    rows = []
+    for row in model["changes"]:
+        values = _right(_values(row["before"])) + _right(_values(row["after"]))
+        rows.append(
+            f"<tr>{_name(row['element'])}{_right(str(row['line'] or ''))}{_text(row['parameter'])}{values}"
+            f"{_text(row['note'])}</tr>"
+        )
+    table = _table(("Element", ">Line", "Number", ">Before", ">After", ""), rows)
+    text = f"<p>Written to <code>{escape(model['file'])}</code>; everything else in it is as it was.</p>"
+    return _section("The model file", [text, table if rows else "<p>Nothing in it changed.</p>"])
+
+
+def _values(value: Any) -> str:
+    if value is None:
+        return "–"
+    return " ".join(number(x, 6) for x in value) if isinstance(value, Sequence) else number(value, 6)
+
+
+def _sources(manifest: Mapping[str, Any]) -> str:
+    model = manifest["model"]
+    files = [
+        ("project", manifest["project"]["file"], manifest["project"]["sha256"]),
+        ("model", model["file"] or f"{model['name']} (built in)", model["sha256"] or ""),
+        *(("data", entry["file"], entry["sha256"]) for entry in manifest["data"]),
+    ]
+    rows = [
+        f"<tr>{_text(kind)}<td class='path'>{escape(str(file))}</td><td><code title='{sha}'>{sha[:12]}</code></td></tr>"
+        for kind, file, sha in files
+    ]
+    runs, machine = manifest["runs"], manifest["machine"]
+    versions = ", ".join(f"{name} {told}" for name, told in manifest["versions"].items())
+    made_by = f"{versions}; {machine['processor'] or machine['cpu']}, {machine['system']}; seed {manifest['seed']}"
+    return (
+        f"{_table(('', 'File', 'SHA-256'), rows)}"
+        f"<p>Training runs: {escape(', '.join(runs['training']))}<br>"
+        f"Held-out runs: {escape(', '.join(runs['held_out']) or 'none')}</p>"
+        f"<p class='quiet'>{escape(made_by)}<br>"
+        f"<code>{escape(' '.join(manifest['command']))}</code></p>"
+    )
+
+
+def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
+    """Rows under titles; those of columns to align right begin with `>`."""
+    cells = "".join(
+        f"<th class='n'>{title[1:]}</th>" if title.startswith(">") else f"<th>{title}</th>" for title in titles
+    )
+    return f"<div class='wide'><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+
+
+def _name(text: str) -> str:
+    return f"<th>{escape(text)}</th>"
+
+
+def _text(text: str) -> str:
+    return f"<td>{escape(text)}</td>"
+
+
+def _right(text: str) -> str:
+    return f"<td class='n'>{escape(text)}</td>"
+
+
+def _numbers(*values: float | None) -> str:
+    return "".join(_right(number(value)) for value in values)
+
+
+def _picture(name: str, pictures: Mapping[str, bytes]) -> str:
+    data = base64.b64encode(pictures[name]).decode()
+    return f"<img alt='{escape(PICTURES[name])}' src='data:image/png;base64,{data}'>"
+
+
+def _list(title: str, items: Iterable[str]) -> str:
+    entries = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f"<section class='remarks'><h2>{title}</h2><ul>{entries}</ul></section>" if entries else ""
+
+
+def _section(title: str, parts: Sequence[str]) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"

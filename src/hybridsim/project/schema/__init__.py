@@ -1,0 +1,1 @@
+"""Project files: the schema, its error messages, and line numbers of keys."""

@@ -1,0 +1,1 @@
+"""Simulation steps and networks as C99 for controllers."""

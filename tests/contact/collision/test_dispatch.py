@@ -1,0 +1,140 @@
+"""Every routine: unit normals, points that fit the gap, motion along with the shapes, derivatives, and no NaN."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from hybridsim.contact.collision.contact_points import Points
+from hybridsim.contact.collision.dispatch import ROUTINES
+from hybridsim.model.geometry import Shape
+from support.contact_pairs import (
+    BATCH,
+    Scene,
+    degenerate_scene,
+    evaluate,
+    no_change,
+    present,
+    random_change,
+    random_scene,
+)
+
+QUICK = [
+    (Shape.SPHERE, Shape.CAPSULE),
+    (Shape.CAPSULE, Shape.BOX),
+    (Shape.BOX, Shape.BOX),
+    (Shape.BOX, Shape.PLANE),
+    (Shape.MESH, Shape.PLANE),
+    (Shape.SPHERE, Shape.HEIGHTFIELD),
+    (Shape.POLYGON, Shape.CYLINDER),
+]
+"""One of every kind of routine; compiling the checks of all takes minutes."""
+KINDS = [pytest.param(k, id="_".join(k), marks=[] if k in QUICK else [pytest.mark.slow]) for k in ROUTINES]
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_routine(kinds):
+    """All checks of a pair of shapes in one test, since compiling takes longer than all of them."""
+    _check_fit(kinds, _contacts(kinds, random_scene(kinds, 1)), 1e-12)
+    _check_motion(kinds)
+    if kinds[0] is kinds[1]:
+        _check_exchange(kinds)
+    _check_derivatives(kinds)
+    _check_degenerate_placements(kinds)
+
+
+def _contacts(kinds, scene: Scene) -> Points:
+    return jax.tree.map(np.asarray, evaluate(kinds, scene)[0])
+
+
+def _check_fit(kinds, points: Points, tolerance: float):
+    """Normals are unit vectors, and the points fit the gap."""
+    there = present(points)
+    # only boxes and hulls that pass each other have none
+    assert there.any(axis=1).mean() > (0.3 if kinds[1] is Shape.BOX else 1.0 - 1e-9), "placements without any contact"
+    assert np.abs(np.linalg.norm(points.normal, axis=-1) - 1.0).max() < tolerance
+    apart = points.on_first - points.on_second - points.gap[..., None] * points.normal
+    assert np.abs(apart[there]).max() < tolerance
+
+
+def _check_motion(kinds):
+    """Contacts move with the shapes."""
+    scene = random_scene(kinds, 2)
+    R, p = Rotation.from_rotvec([0.3, -1.2, 0.7]).as_matrix(), np.array([0.4, -2.0, 1.0])
+    before, after = _contacts(kinds, scene), _contacts(kinds, scene.moved(R, p))
+    assert np.abs(before.gap - after.gap).max() < 1e-12
+    assert np.abs(before.normal @ R.T - after.normal).max() < 1e-11
+    for name in ("on_first", "on_second"):
+        assert np.abs(getattr(before, name) @ R.T + p - getattr(after, name)).max() < 1e-11
+
+
+def _check_exchange(kinds):
+    """Exchanged shapes have the opposite contacts, in whatever order.
+
+    Not so boxes of which a face of either separates them almost equally well: there the first box's counts.
+    """
+    scene = random_scene(kinds, 3)
+    one, other = _contacts(kinds, scene), _contacts(kinds, scene.swapped())
+    order = np.lexsort(np.moveaxis(np.round(one.on_first, 7), -1, 0), axis=-1)
+    other_order = np.lexsort(np.moveaxis(np.round(other.on_second, 7), -1, 0), axis=-1)
+    take = np.arange(BATCH)[:, None]
+    there = present(one)[take, order]
+    alike = (there == present(other)[take, other_order]).all(axis=1)
+    alike &= (np.abs(one.gap[take, order] - other.gap[take, other_order]) < 1e-7).all(axis=1, where=there)
+    assert alike.mean() > (0.97 if kinds == (Shape.BOX, Shape.BOX) else 1.0 - 1e-9)
+    there &= alike[:, None]
+    for mine, theirs, sign in (("gap", "gap", 1.0), ("normal", "normal", -1.0), ("on_first", "on_second", 1.0)):
+        difference = getattr(one, mine)[take, order] - sign * getattr(other, theirs)[take, other_order]
+        assert np.abs(difference[there]).max() < 1e-7
+
+
+def _check_derivatives(kinds):
+    """Forward mode against central differences, reverse mode against forward mode.
+
+    Contacts jump or bend where another feature of a shape takes over. A placement may differ from the central
+    difference only if such a place is near, where the differences to either side differ as well.
+    """
+    scene, step = random_scene(kinds, 4), 1e-6
+    direction = random_change(kinds, 5)
+    value, pushed, pulled, weights = evaluate(kinds, scene, direction=direction)
+    there = present(value)
+    at = {k: _numbers(evaluate(kinds, scene, _times(direction, k * step))[0]) for k in (-2, -1, 0, 1, 2)}
+    central = (8.0 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12.0 * step)
+    forward, backward = (at[2] - at[0]) / (2.0 * step), (at[0] - at[-2]) / (2.0 * step)
+    scale = 1.0 + np.abs(_numbers(pushed) * there[..., None]).max(axis=(1, 2))
+    # rounding of the difference is 1e-16/step, of numbers that lie up to some metres away
+    wrong = (np.abs(_numbers(pushed) - central) * there[..., None]).max(axis=(1, 2)) > 1e-7 * scale**2
+    bends = (np.abs(forward - backward) * there[..., None]).max(axis=(1, 2)) > 1e-4 * scale**2
+    assert not (wrong & ~bends).any(), f"{(wrong & ~bends).sum()} derivatives are wrong"
+    assert bends.mean() < 0.01
+
+    by_forward, by_reverse = _dot(pushed, weights), _dot(pulled, direction)
+    size = _dot(jax.tree.map(np.abs, pushed), jax.tree.map(np.abs, weights))
+    assert (np.abs(by_forward - by_reverse) / (1.0 + size)).max() < 1e-10
+
+
+def _numbers(points: Points) -> np.ndarray:
+    """Gaps, normals and points of every placement side by side."""
+    parts = [np.asarray(points.gap)[..., None], points.normal, points.on_first, points.on_second]
+    return np.concatenate([np.asarray(part) for part in parts], axis=-1)
+
+
+def _times(change, factor: float):
+    return jax.tree.map(lambda x: factor * x, change)
+
+
+def _dot(one, other) -> np.ndarray:
+    """Scalar product of two trees, for every placement."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return np.sum([np.sum(np.asarray(a * b).reshape(BATCH, -1), axis=1) for a, b in pairs], axis=0)
+
+
+def _check_degenerate_placements(kinds):
+    """Contacts and derivatives are finite whatever coincides with whatever."""
+    for seed in (6, 7):
+        scene = degenerate_scene(kinds, seed)
+        value, pushed, pulled, _ = evaluate(kinds, scene, no_change(kinds), random_change(kinds, seed))
+        for what, tree in (("contacts", value), ("forward", pushed), ("reverse", pulled)):
+            bad = sum((~np.isfinite(np.asarray(x))).reshape(BATCH, -1).any(axis=1) for x in jax.tree.leaves(tree))
+            assert not bad.any(), f"{what}: {(bad > 0).sum()} placements, the first one is number {bad.argmax()}"
+        _check_fit(kinds, jax.tree.map(np.asarray, value), 1e-9)

@@ -1,0 +1,64 @@
+"""Four points of many: the corners of quadrilaterals, the lowest point always, and no point twice."""
+
+import jax
+import numpy as np
+import pytest
+
+from hybridsim.contact.collision.reduce_manifold import LOW_BEFORE_FAR, spread
+from support.polygons import area, corners_of
+
+
+def _chosen(flat, heights=None, there=None):
+    n = len(flat)
+    heights = np.zeros(n) if heights is None else np.asarray(heights, dtype=float)
+    there = np.ones(n, dtype=bool) if there is None else np.asarray(there)
+    chosen, counts = jax.jit(spread)(np.asarray(flat, dtype=float), heights, there)
+    return np.asarray(chosen)[np.asarray(counts)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corners_of_quadrilaterals_among_points_inside(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        angle = np.sort(rng.uniform(0.0, 2.0 * np.pi, size=4))
+        corners = np.stack([np.cos(angle), np.sin(angle)], axis=1) * rng.uniform(0.05, 2.0, size=2)
+        weights = rng.dirichlet(np.ones(4), size=12)
+        flat = np.concatenate([weights @ corners, corners])
+        # rounding and a slight tilt change nothing
+        heights = flat @ rng.normal(size=2) * rng.choice([0.0, 1e-14, 1e-6])
+        assert sorted(_chosen(flat, heights)) == [12, 13, 14, 15]
+
+
+def test_most_of_a_polygon_is_spanned():
+    for n in (5, 6, 8, 12):
+        angle = 2.0 * np.pi * np.arange(n) / n + 0.1
+        corners = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        chosen = _chosen(corners)
+        assert len(chosen) == 4 and area(corners_of(corners[chosen])) > 0.55 * area(corners)
+
+
+def test_the_lowest_point_comes_first():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        flat, heights = rng.normal(size=(16, 2)), rng.normal(size=16)
+        there = rng.random(16) < 0.7
+        chosen = _chosen(flat, heights, there)
+        assert chosen[0] == np.where(there, heights, np.inf).argmin()
+        assert len(set(chosen)) == len(chosen) and there[chosen].all()
+
+
+def test_high_points_are_left_out():
+    flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert _chosen(flat, [0.0, 1.0, 1.0, 1.0]).tolist() == [0]
+    assert sorted(_chosen(flat, [0.0, 0.0, 1.0, 1.0])) == [0, 1]
+    assert sorted(_chosen(flat, np.array([0.0, 0.0, 0.4, 0.4]) / LOW_BEFORE_FAR)) == [0, 1, 2, 3]
+
+
+def test_points_at_one_place_count_once():
+    assert len(_chosen(np.zeros((6, 2)))) == 1
+    assert len(_chosen(np.repeat([[0.0, 0.0], [1.0, 0.0], [0.3, 2.0]], 4, axis=0))) == 3
+    assert len(_chosen(np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]))) == 2
+
+
+def test_nothing_there():
+    assert _chosen(np.zeros((3, 2)), there=[False] * 3).tolist() == []

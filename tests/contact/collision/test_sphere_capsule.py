@@ -1,0 +1,82 @@
+"""Spheres and capsules against MuJoCo, and what parallel and crossing capsules do."""
+
+import jax
+import numpy as np
+import pytest
+
+from hybridsim.contact.collision.sphere_capsule import (
+    capsule_capsule,
+    nearest_on_segments,
+    sphere_capsule,
+    sphere_sphere,
+)
+from hybridsim.model.geometry import Shape
+from support.contact_pairs import contacts, lowest, one, random_scene, shape
+from support.mujoco_pairs import references
+
+PAIRS = [(Shape.SPHERE, Shape.SPHERE), (Shape.SPHERE, Shape.CAPSULE), (Shape.CAPSULE, Shape.CAPSULE)]
+PLACEMENTS = 300
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="_".join)
+def test_mujoco_agrees(kinds):
+    scene = random_scene(kinds, 11)
+    ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
+    gap = lowest(ours)[:PLACEMENTS]
+    apart, touches = gap > 0.0, theirs.touches
+    assert 50 < apart.sum() < PLACEMENTS - 50 and (touches == ~apart).all()
+    assert np.abs(gap - theirs.distance)[apart].max() < 1e-12
+    assert np.abs(gap - theirs.depth)[touches].max() < 1e-12
+    # where two capsules cross at a small angle, the mean with the parallel case shifts the points a little
+    middle = 0.5 * (ours.on_first + ours.on_second)[:PLACEMENTS, 0]
+    assert np.abs(ours.normal[:PLACEMENTS, 0] - theirs.normal)[touches].max() < 1e-8
+    assert np.abs(middle - theirs.position)[touches].max() < 1e-8
+
+
+def test_concentric_balls_are_pushed_apart():
+    found = one(sphere_sphere, shape("sphere", [0.2]), shape("sphere", [0.1], rotvec=[np.pi / 2, 0, 0]))
+    assert found.gap == pytest.approx([-0.3])
+    assert np.allclose(found.normal, [[0.0, -1.0, 0.0]])  # the second one's z
+
+
+@pytest.mark.parametrize("along", [0.0, 0.3, -0.3])
+def test_ball_on_the_axis_of_a_capsule_is_pushed_aside(along):
+    found = one(sphere_capsule, shape("sphere", [0.2], at=[0, 0, along]), shape("capsule", [0.1, 0.4]))
+    assert found.gap == pytest.approx([-0.3])
+    assert np.allclose(found.normal, [[1.0, 0.0, 0.0]])
+
+
+def test_axes_that_cross_part_along_their_common_normal():
+    lying = shape("capsule", [0.1, 0.5], rotvec=[0.0, np.pi / 2, 0.0])
+    found = one(capsule_capsule, lying, shape("capsule", [0.1, 0.5], rotvec=[0.0, 0.3, 0.0]))
+    assert found.gap == pytest.approx([-0.2])
+    assert np.abs(found.normal) == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.25, -0.5])
+@pytest.mark.parametrize("flip", [0.0, np.pi])
+def test_parallel_capsules_touch_amid_their_common_stretch(shift, flip):
+    a = shape("capsule", [0.1, 0.5], at=[0.15, 0.0, shift], rotvec=[flip, 0.0, 0.0])
+    b = shape("capsule", [0.1, 0.3])
+    found = one(capsule_capsule, a, b)
+    low, high = max(shift - 0.5, -0.3), min(shift + 0.5, 0.3)
+    assert found.gap == pytest.approx([-0.05])
+    assert np.allclose(found.on_second, [[0.1, 0.0, 0.5 * (low + high)]], atol=1e-5)
+
+
+def test_parallel_capsules_one_behind_the_other_touch_with_their_ends():
+    found = one(capsule_capsule, shape("capsule", [0.1, 0.2], at=[0.0, 0.0, 0.65]), shape("capsule", [0.1, 0.3]))
+    assert found.gap == pytest.approx([-0.05])
+    assert np.allclose(found.on_second, [[0.0, 0.0, 0.4]])
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.1])
+def test_nearly_parallel_segments(angle):
+    """Against all pairs of many points; the error is at most what the mean with the parallel case costs."""
+    p, u, q, v = (np.array(x, dtype=float) for x in ([0.02, 0.1, 0.05], [0, 0, 1], [0, 0, 0], [0, 0, 1]))
+    v = np.array([0.3 * np.sin(angle), np.sin(angle) * np.sqrt(0.91), np.cos(angle)])
+    near = jax.jit(nearest_on_segments)(p, u, np.array(0.4), q, v, np.array(0.3))
+    s, t = np.linspace(-0.4, 0.4, 801), np.linspace(-0.3, 0.3, 601)
+    apart = (p + s[:, None] * u)[:, None] - (q + t[:, None] * v)[None]
+    expected = np.sqrt((apart**2).sum(axis=-1)).min()
+    assert np.linalg.norm(near[0] - near[1]) == pytest.approx(expected, abs=1e-5)

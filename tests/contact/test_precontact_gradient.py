@@ -1,0 +1,116 @@
+"""Derivatives that feel contacts before they touch: nothing but derivatives changes, and those by what is promised."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim.contact.compliant.compliant_contact import WEIGHT_DEPTH, CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
+from hybridsim.sim.rollout import rollout, simulate
+from hybridsim.sim.simulator import Simulator
+from support.contact_scenes import inertia_of, on_plane
+from support.slow import slow
+
+DT, RADIUS, MASS, REACH = 1e-3, 0.1, 2.0, 0.04
+KINDS = pytest.mark.parametrize("kind", [ImpulseContact, CompliantContact], ids=["impulse", "compliant"])
+COMPLIANT_FIRST = pytest.mark.parametrize(
+    "kind", [CompliantContact, slow(ImpulseContact)], ids=["compliant", "impulse"]
+)
+"""Where a second gradient would have to be compiled, that of impulses is left to the slow run."""
+
+
+def slope_of_closed(sim: Simulator) -> float:
+    """Change of vertical velocity in a step by height, were the contact closed [1/s]."""
+    if isinstance(sim.contact, ImpulseContact):
+        return -1.0 / DEFAULT_RECOVERY_TIME
+    stiffness, exponent = float(sim.contact.stiffness[0]), float(sim.contact.exponent[0])
+    return -DT * stiffness * exponent * WEIGHT_DEPTH ** (exponent - 1.0) / MASS
+
+
+def ball(kind, reach: float) -> Simulator:
+    return Simulator(on_plane("sphere", (RADIUS,), mass=MASS), contact=kind(reach=reach), dt=DT, backend="native")
+
+
+def fallen(sim: Simulator, height, steps: int):
+    """Velocity and height after some steps from a height [m]."""
+    start = sim.initial_state()
+    state = rollout(sim, eqx.tree_at(lambda s: s.q, start, start.q + np.eye(7)[2] * height), steps=steps).final
+    return jnp.append(state.qd, state.q[2])
+
+
+def slopes(sim: Simulator, gap: float, steps: int = 1) -> tuple[np.ndarray, float]:
+    """Derivatives by height of what becomes of a ball: of its velocity and of its last height."""
+    _, pull = jax.vjp(lambda height: fallen(sim, height, steps), jnp.asarray(gap))
+    found = np.array([float(pull(jnp.asarray(row))[0]) for row in np.eye(7)])
+    return found[:6], found[6]
+
+
+@KINDS
+def test_no_value_changes_by_a_single_bit(kind):
+    """A box spins, falls on a corner and slides.
+
+    It has a name of its own: native code for a mechanism that others have simulated with further numbers takes these as
+    inputs instead of constants, and then rounds differently, whatever the reach.
+    """
+    scene = ModelBuilder("thrown box").passive()
+    scene.add_body(
+        "thrown", kind="free", mass=1.0, inertia=inertia_of("box", (0.1, 0.1, 0.1), 1.0), home=(0, 0, 0.12, 1, 0, 0, 0)
+    )
+    scene.add_geom("thrown", "box", (0.1, 0.1, 0.1), friction=0.3).add_geom("world", "plane", (), friction=0.3)
+    model = scene.build()
+    motions = []
+    for reach in (0.0, REACH):
+        sim = Simulator(model, contact=kind(reach=reach), dt=DT)
+        motions.append(simulate(sim, sim.initial_state(qd=[0.1, 0.2, 0.3, 0.4, 0.2, 0.0]), steps=300))
+    near, far = motions
+    assert np.abs(near.qd[-1] - near.qd[0]).max() > 0.1, "it is to have touched"
+    assert np.array_equal(near.q, far.q) and np.array_equal(near.qd, far.qd)
+
+
+@COMPLIANT_FIRST
+def test_a_ball_in_the_air_does_not_feel_the_ground_by_default(kind):
+    of_velocity, of_height = slopes(ball(kind, 0.0), 0.02)
+    assert np.all(of_velocity == 0.0) and of_height == 1.0
+
+
+@KINDS
+def test_a_ball_in_the_air_feels_the_ground_with_a_reach(kind):
+    sim = ball(kind, REACH)
+    for gap in (0.02, 0.04, 0.12):
+        # higher up, the ground would push less: by what a closed contact does, and ever less with the distance
+        expected = slope_of_closed(sim) * np.exp(-gap / REACH)
+        of_velocity, of_height = slopes(sim, gap)
+        assert of_velocity[5] == pytest.approx(expected, rel=1e-6) and expected < 0.0
+        assert np.abs(np.delete(of_velocity, 5)).max() < 1e-9 * abs(expected)
+        assert of_height == pytest.approx(1.0 + DT * expected, rel=1e-9)
+
+
+@KINDS
+def test_over_many_steps_it_is_felt_ever_more(kind):
+    """d height / d start obeys ẍ = slope · x / dt: it falls below one, faster and faster."""
+    sim = ball(kind, REACH)
+    changes = [1.0 - slopes(sim, 0.05, steps)[1] for steps in (1, 2, 4)]
+    # 1, 1 + 2 and 1 + 2 + 3 + 4 times the first, while the change is small
+    assert changes[0] > 0.0
+    np.testing.assert_allclose(np.array(changes) / changes[0], [1.0, 3.0, 10.0], rtol=0.1)
+
+
+@COMPLIANT_FIRST
+def test_a_contact_that_touches_is_felt_as_without(kind):
+    near, far = slopes(ball(kind, 0.0), -1e-3), slopes(ball(kind, REACH), -1e-3)
+    np.testing.assert_allclose(far[0], near[0], rtol=1e-12, atol=1e-12)
+    assert far[1] == pytest.approx(near[1], rel=1e-12)
+    assert abs(near[0][5]) > 0.1
+
+
+@pytest.mark.slow
+@KINDS
+def test_forward_mode_feels_the_same(kind):
+    sim = ball(kind, REACH)
+    _, forward = jax.jvp(lambda height: fallen(sim, height, 3), (jnp.asarray(0.03),), (jnp.ones(()),))
+    of_velocity, of_height = slopes(sim, 0.03, 3)
+    np.testing.assert_allclose(forward, [*of_velocity, of_height], rtol=1e-10, atol=1e-12)

@@ -1,0 +1,140 @@
+"""What data can tell about parameters, found before a fit."""
+
+import numpy as np
+import pytest
+
+from hybridsim import ModelBuilder
+from hybridsim.data.recording import Recording
+from hybridsim.identify.identifiability import check
+from hybridsim.identify.normal_equations import eliminated
+from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.windows import Measured
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import double_pendulum
+from hybridsim.sim.rollout import simulate
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from support.fit_problems import DT, double_pendulum_problem, pendulum_problem, problem
+
+NOISE = 1e-3
+LINK = {"axis": (0, 1, 0), "mass": 1.0, "com": (0, 0, -0.5), "inertia": (0.1, 0.1, 0.01)}
+
+
+@pytest.fixture(scope="module")
+def swinging():
+    """A double pendulum and two runs of it."""
+    sim = Simulator(double_pendulum(), dt=0.005)
+    runs = []
+    for k, start in enumerate([(1.0, -0.5), (-2.0, 0.7)]):
+        motion = simulate(sim, sim.initial_state(start), steps=200)
+        angles = {"first": motion.q[:, 0], "second": motion.q[:, 1]}
+        runs.append(Recording.from_arrays(f"run{k}", motion.t, angles))
+    sensors = Sensors.of(sim, {"first": "joint.q[joint0]", "second": "joint.q[joint1]"})
+    return Setup(sim, sensors), tuple(runs)
+
+
+def checked(swinging, *frees: Free):
+    setup, runs = swinging
+    measured = Measured({"first": NOISE, "second": NOISE}, {}, {})
+    problem = Problem(setup, ParameterSpace(setup, list(frees)), measured, runs)
+    objective, _ = problem.objective(Stage(window=0.5))
+    return check(objective, objective.point(problem.space.start))
+
+
+def test_what_can_be_told_is_not_complained_about(swinging):
+    found = checked(swinging, Free("body.mass[link1]"), Free("joint.damping[*]", start=0.1))
+    assert found.is_identifiable and found.rank == 3
+    assert found.condition < 1e3
+    assert found.sentences() == []
+    assert np.isfinite(found.deviation).all()
+
+
+def test_a_parameter_that_nothing_depends_on_is_named(swinging):
+    """Both joints turn about y: what the first link weighs to the side does not matter."""
+    found = checked(swinging, Free("body.mass[link1]"), Free("body.com[link0].y"))
+    assert found.unseen == ("body.com[link0].y",)
+    assert found.rank == 1 and found.condition == np.inf
+    assert "body.com[link0].y cannot be told by this data" in found.sentences()[0]
+
+
+def test_parameters_that_cannot_be_told_apart_are_named_together(swinging):
+    """Without other forces, masses, inertias and damping can all grow alike."""
+    frees = [Free("body.mass[*]"), Free("body.inertia[*].yy"), Free("joint.damping[*]", start=0.1)]
+    found = checked(swinging, *frees)
+    confounded = found.confounded
+    # the first link turns about a fixed point: its mass acts through its weight and through one moment of inertia
+    assert len(confounded) == 1 and found.rank == 5
+    assert set(confounded[0]) == set(found.names)
+    assert "cannot be told apart" in found.sentences()[0]
+    assert not checked(swinging, Free("body.mass[link0]"), Free("body.inertia[link0].yy")).confounded
+
+
+def test_a_prior_makes_the_difference(swinging):
+    frees = [Free("body.mass[link0]", prior=(1.0, 0.1)), Free("body.mass[link1]"), Free("body.inertia[*].yy")]
+    assert checked(swinging, *frees, Free("joint.damping[*]", start=0.1)).is_identifiable
+
+
+def test_what_is_hardly_seen_or_starts_at_a_bound_is_told(swinging):
+    found = checked(swinging, Free("joint.armature[joint0]", bounds=(0.0, 1e-9)))
+    assert found.weak == ("joint.armature[joint0]",) == found.at_bounds
+    (told,) = (sentence for sentence in found.sentences() if "hardly seen" in sentence)
+    assert told.endswith(f"leaves it uncertain by {found.uncertainty[0]:.2g} kg·m²")
+
+
+def test_deviations_are_those_of_noise(swinging):
+    """Many fits to noisy data would scatter by as much; here by the linear answer to one draw of noise."""
+    setup, runs = swinging
+    measured = Measured({"first": NOISE, "second": NOISE}, {}, {})
+    space = ParameterSpace(setup, [Free("body.mass[link1]"), Free("joint.damping[joint1]", start=0.1)])
+    objective, _ = Problem(setup, space, measured, runs).objective(Stage(window=0.5))
+    point = objective.point(space.start)
+    found = check(objective, point)
+    _, equations = objective.normal_equations(point)
+    nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
+    covariance = np.linalg.inv(eliminated(equations, *nothing).A[0])
+    np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("more", [{"scale": 0.2}, {"map": "interval", "bounds": (0.3, 4.0)}])
+def test_uncertainties_are_in_units_of_the_numbers(swinging, more):
+    plain, other = (checked(swinging, Free("body.mass[link1]", **some)) for some in ({}, more))
+    assert plain.units == ("kg",)
+    np.testing.assert_allclose(other.uncertainty, plain.uncertainty, rtol=1e-4)
+    assert abs(other.deviation[0] / plain.deviation[0] - 1.0) > 0.1
+
+
+def test_what_is_told_does_not_depend_on_the_loss():
+    of = double_pendulum_problem(noise=NOISE)
+    found = []
+    for loss in ("linear", "cauchy"):
+        objective, _ = of.objective(Stage(window=0.3, loss=loss))
+        found.append(check(objective, objective.point(of.space.start)).deviation)
+    np.testing.assert_array_equal(*found)
+
+
+def test_starts_that_nothing_sees_take_nothing_away():
+    """Two pendulums that have nothing to do with each other, of which one is measured, with few samples."""
+    two = ModelBuilder("two")
+    for k in range(2):
+        two.add_body(f"link{k}", joint=f"joint{k}", **LINK)
+    one = pendulum_problem()
+    channels = {"q0": "joint.q[joint0]"}
+    of = problem(Simulator(two.build(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
+    deviations = []
+    for samples in (4, 12):
+        objective, _ = of.objective(Stage(window=samples * DT))
+        told = check(objective, objective.point(of.space.start))
+        assert told.is_identifiable
+        deviations.append(told.deviation[0])
+    # of windows of a single pendulum the same can be told
+    alone = problem(Simulator(_single(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
+    objective, _ = alone.objective(Stage(window=4 * DT))
+    assert deviations[0] == pytest.approx(check(objective, objective.point(alone.space.start)).deviation[0], rel=1e-6)
+
+
+def _single():
+    single = ModelBuilder("one")
+    single.add_body("link0", joint="joint0", **LINK)
+    return single.build()

@@ -1,0 +1,105 @@
+"""Scales of networks that come from recordings."""
+
+import numpy as np
+import pytest
+
+from hybridsim.data.recording import Recording
+from hybridsim.identify.network_scales import scaled_to_data, sizes_in_data
+from hybridsim.identify.problem import Problem
+from hybridsim.identify.windows import Measured
+from hybridsim.networks.friction import ConeFriction, JointFriction
+from hybridsim.networks.lagrangian import Lagrangian
+from hybridsim.networks.mlp import MLP
+from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import cube, double_pendulum
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.step import step
+from hybridsim.taps.blueprint import Blueprint, Graft
+from support.discovery_cases import DT, READS, RUNS, candidates, pendulum
+
+
+def test_sizes_are_those_of_the_motions():
+    of = pendulum(READS, 0.0, (0.15, 0.1))
+    (first, _) = sizes_in_data(of)
+    q = np.concatenate([[run.series[name].values for name in of.setup.sensors.names] for run in of.train], axis=1)
+    rate = np.concatenate([np.gradient(q[:, k : k + 401], DT, axis=1) for k in range(0, q.shape[1], 401)], axis=1)
+    wanted = np.concatenate([q, rate])
+    assert first.mean[:4] == pytest.approx(wanted.mean(axis=1), abs=0.1)
+    assert first.deviation[:4] == pytest.approx(wanted.std(axis=1), rel=0.05)
+    assert first.mean[4] == pytest.approx(1.0, abs=0.05)  # time
+    assert first.output == pytest.approx([1.0])  # torques that are always zero say nothing
+
+
+def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
+    model = double_pendulum()
+    grafts = [
+        Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)), per="element"),
+        Graft("joint.qdd", ["joint.q", "body.pose[link1].p.y"], MLP(3, 2, hidden=(3,))),
+        Graft("joint.tau", "joint.q", lambda q: 0.0 * q),
+    ]
+    rng = np.random.default_rng(0)
+    starts = [(rng.normal(size=2), rng.normal(size=2)) for _ in range(RUNS)]
+    of = candidates(Simulator(model, dt=DT), model, grafts, starts, 0.0)
+    sizes = sizes_in_data(of)
+    scaled = scaled_to_data(of, inputs=[0, 1, 2], outputs=[1])
+    one, other, mine = (graft.net for graft in scaled.setup.sim.blueprint.grafts)
+    # one network for both joints: what it reads of both is taken together
+    assert one.input_scale.shape == (2,) and one.output_scale.tolist() == [1.0]
+    # what never changes is not divided by nothing
+    assert other.input_scale[2] == 1.0 and other.input_shift[2] == pytest.approx(0.0, abs=1e-12)
+    assert np.array_equal(other.output_scale, sizes[1].output) and np.all(other.output_scale > 0.5)
+    assert mine is grafts[2].net
+    assert scaled_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
+    state = of.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
+    np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(of.setup.sim, state).qd)
+
+
+def test_what_is_not_known_before_a_step_has_the_size_of_one():
+    model = cube()
+    sim = Simulator(
+        model,
+        blueprint=Blueprint(
+            Graft("step.qd_next", ["joint.qd", "step.qd_next@1"], MLP(12, 6, hidden=(2,))),
+            Graft("joint.q", "step.time", MLP(1, 6, hidden=(2,))),
+            Graft("joint.tau", "joint.qd", MLP(6, 6, hidden=(2,)), mode="scale"),
+        ),
+    )
+    t = np.arange(60) * float(sim.dt)
+    names = model.topology.coordinate_names
+    columns = {f"q{k}": np.full(len(t), float(value)) for k, value in enumerate(np.asarray(model.home))}
+    columns["q0"] = np.sin(9.0 * t)
+    setup = Setup(sim, Sensors.of(sim, {f"q{k}": f"joint.q[{name}]" for k, name in enumerate(names)}))
+    measured = Measured(dict.fromkeys(columns, 1e-3))
+    run = Recording.from_arrays("run", t, columns)
+    found = sizes_in_data(Problem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
+    assert found[0].output.tolist() == [1.0] * 6 and found[0].deviation[6:].tolist() == [1.0] * 6
+    assert found[1].output.tolist() == [1.0] * 6
+    assert found[2].output.tolist() == [1.0] * 6
+    # what stands still is not blown up
+    assert found[0].deviation[:6].min() > 0.1
+
+
+def test_every_kind_takes_what_it_can_use():
+    mean, deviation = np.arange(1.0, 11.0), np.arange(11.0, 21.0)
+
+    def of(net, n):
+        return net.normalised(mean[:n], deviation[:n])
+
+    assert of(Dissipative(2, 2), 4).net.input_shift.tolist() == [1.0, 2.0]
+    assert of(Dissipative(0, 2), 2).net.values.tolist() == [0.0] * 3
+    assert of(Conservative(2), 2).net.input_scale.tolist() == [11.0, 12.0]
+    port = of(PortHamiltonian(2, ports=1), 5)
+    for net in (port.dissipative.net, port.conservative.net, port.gyroscopic, port.port):
+        assert net.input_shift.tolist() == [1.0, 2.0]
+    lagrangian = of(Lagrangian(2), 10)
+    assert lagrangian.inertia.input_scale.tolist() == lagrangian.conservative.net.input_scale.tolist() == [11.0, 12.0]
+    friction = of(JointFriction(1), 2)
+    assert friction.net.input_shift.tolist() == [1.0, 0.0] and friction.net.input_scale.tolist() == [11.0, 1.0]
+    assert float(friction.speed_scale) == pytest.approx(np.hypot(2.0, 12.0))
+    cone = of(ConeFriction(1), 4)
+    assert cone.net.input_shift.tolist() == [0.0, 4.0] and cone.net.input_scale.tolist() == [1.0, 14.0]
+    assert float(cone.speed_scale) == pytest.approx(np.sqrt(4.0 + 9.0 + 144.0 + 169.0))

@@ -1,0 +1,368 @@
+"""The scalar graph: what is folded, what is shared, what is kept, and in which order it can be computed."""
+
+import itertools
+import math
+import struct
+
+import numpy as np
+import pytest
+
+from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
+from hybridsim.native.graph.optimize import optimized
+from hybridsim.native.graph.partition import renumbered
+from hybridsim.native.graph.schedule import deepest_first
+from support.native_functions import evaluated
+
+EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e300, 5e-324, math.inf, -math.inf, math.nan]
+
+
+@pytest.fixture
+def graph():
+    return Graph()
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def _same(a: float, b: float) -> bool:
+    """Equal bits, except that every NaN is NaN."""
+    return (a != a and b != b) or _bits(a) == _bits(b)
+
+
+# constants
+
+
+def test_constants_are_kept_apart_by_kind_sign_and_nan(graph):
+    values = [0.0, -0.0, 0, False, 1.0, 1, True, math.nan, math.inf, -math.inf]
+    nodes = [graph.constant(v) for v in values]
+    assert len(set(nodes)) == len(values)
+    assert [graph.kinds[n] for n in nodes[:4]] == [FLOAT, FLOAT, INT, BOOL]
+    assert [graph.constant(v) for v in values] == nodes
+    assert graph.constant(float("nan")) == graph.constant(-math.nan)
+    assert math.copysign(1.0, graph.constants[graph.constant(-0.0)]) == -1.0
+    for node, value in zip(nodes, values, strict=True):
+        assert type(graph.constants[node]) is type(value)
+
+
+TWO = ("add", "sub", "mul", "div", "max", "min")
+
+
+@pytest.mark.parametrize("op", TWO)
+def test_folding_gives_what_the_machine_gives(graph, op):
+    """Numbers known beforehand, or given to the graph of inputs: the same bits, but for 0·NaN, 0/0 and which zero."""
+    numpy = {"max": np.maximum, "min": np.minimum, "add": np.add, "sub": np.subtract, "mul": np.multiply}
+    numpy["div"] = np.divide
+    for x, y in itertools.product(EDGES, EDGES):
+        with np.errstate(all="ignore"):
+            wanted = float(numpy[op](x, y))
+        folded = graph.constants[getattr(graph, op)(graph.constant(x), graph.constant(y))]
+        assert _same(folded, wanted) or (op in ("max", "min") and folded == wanted == 0.0), (x, y)
+        for known in ("left", "right", "none"):
+            mixed = Graph()
+            left = mixed.constant(x) if known == "left" else mixed.input("x", 0)
+            right = mixed.constant(y) if known == "right" else mixed.input("x", 1)
+            (got,) = evaluated(mixed, [getattr(mixed, op)(left, right)], {"x": [np.float64(x), np.float64(y)]})
+            vanishes = (op in ("mul", "div") and known == "left" and x == 0) or (op, known, y) == ("mul", "right", 0)
+            if vanishes or wanted == 0.0:
+                assert got == 0.0
+            else:
+                # a quotient by a constant is a product
+                assert _same(float(got), wanted) or abs(got - wanted) <= np.spacing(abs(wanted)), (x, y, known)
+
+
+def test_functions_of_constants_are_folded(graph):
+    one = {
+        "sin": np.sin, "exp": np.exp, "tanh": np.tanh, "log": np.log, "floor": np.floor, "ceil": np.ceil,
+        "rint": np.rint, "trunc": np.trunc, "sqrt": np.sqrt, "abs": np.abs, "neg": np.negative,
+    }  # fmt: skip
+    for (name, function), x in itertools.product(one.items(), EDGES):
+        node = graph.constant(x)
+        if name in ("floor", "ceil", "rint", "trunc"):
+            result = graph.rounded(name, node)
+        elif name in ("sqrt", "abs", "neg"):
+            result = getattr(graph, name)(node)
+        else:
+            result = graph.function(name, node)
+        with np.errstate(all="ignore"):
+            assert _same(graph.constants[result], float(function(x))), (name, x)
+    two = {"pow": np.power, "atan2": np.arctan2, "rem": np.fmod}
+    for name, function in two.items():
+        assert graph.constants[graph.function(name, graph.constant(2.5), graph.constant(0.75))] == function(2.5, 0.75)
+
+
+def test_conversions_of_constants(graph):
+    def converted(value, kind):
+        return graph.constants[graph.convert(graph.constant(value), kind)]
+
+    assert [converted(v, INT) for v in (2.9, -2.9, 1e300, -math.inf, math.nan, True)] == [
+        2, -2, 2**63 - 1, -(2**63), 0, 1
+    ]  # fmt: skip
+    assert [converted(v, BOOL) for v in (0.0, -0.0, math.nan, 2, 0)] == [False, False, True, True, False]
+    assert converted(3, FLOAT) == 3.0 and isinstance(converted(3, FLOAT), float)
+    assert converted(True, FLOAT) == 1.0 and isinstance(converted(True, FLOAT), float)
+    for value in EDGES:
+        assert _same(graph.constants[graph.from_bits(graph.bits(graph.constant(value)))], value)
+    assert graph.constants[graph.single(graph.constant(0.1))] == float(np.float32(0.1))
+    assert graph.constants[graph.single(graph.constant(1e300))] == math.inf
+
+
+INTEGERS = [0, 1, -1, 7, -7, 2**63 - 1, -(2**63)]
+
+
+def test_whole_numbers_of_constants_wrap_around(graph):
+    for x, y in itertools.product(INTEGERS, INTEGERS):
+        a, b = graph.constant(x), graph.constant(y)
+        with np.errstate(all="ignore"):
+            for op, function in (
+                ("iadd", np.add),
+                ("isub", np.subtract),
+                ("imul", np.multiply),
+                ("ixor", np.bitwise_xor),
+            ):
+                assert graph.constants[graph.integer(op, a, b)] == int(function(np.int64(x), np.int64(y)))
+        quotient, rest = graph.constants[graph.integer("idiv", a, b)], graph.constants[graph.integer("irem", a, b)]
+        if y == 0:
+            assert (quotient, rest) == (-1, x)
+        else:
+            assert abs(rest) < abs(y) and rest * x >= 0 and (quotient * y + rest - x) % 2**64 == 0
+    for x, by in itertools.product(INTEGERS, (0, 1, 63)):
+        a, b = graph.constant(x), graph.constant(by)
+        assert graph.constants[graph.integer("ashr", a, b)] == x >> by
+        assert graph.constants[graph.integer("lshr", a, b)] % 2**64 == (x % 2**64) >> by
+        assert (graph.constants[graph.integer("shl", a, b)] - (x << by)) % 2**64 == 0
+
+
+# identities
+
+
+def test_neutral_elements_vanish(graph):
+    x = graph.input("x", 0)
+    zero, one, minus = (graph.constant(v) for v in (0.0, 1.0, -1.0))
+    same = [graph.add(x, zero), graph.add(zero, x), graph.sub(x, zero), graph.mul(x, one), graph.mul(one, x)]
+    same += [graph.div(x, one), graph.neg(graph.neg(x)), graph.fma(x, one, zero), graph.fma(zero, x, x), graph.sum([x])]
+    same += [graph.neg(graph.mul(x, minus)), graph.power(x, 1), graph.select(graph.constant(True), x, zero)]
+    same += [graph.max(x, graph.constant(-math.inf)), graph.min(x, graph.constant(math.inf)), graph.max(x, x)]
+    same += [graph.from_bits(graph.bits(x)), graph.select(graph.less(x, one), x, x), graph.convert(x, FLOAT)]
+    assert set(same) == {x}
+    n, t = graph.input("n", 0, INT), graph.input("t", 0, BOOL)
+    assert graph.integer("iadd", n, graph.constant(0)) == graph.integer("imul", graph.constant(1), n) == n
+    assert graph.logic("and", t, graph.constant(True)) == graph.logic("or", t, t) == graph.invert(graph.invert(t)) == t
+    assert graph.logic("xor", t, t) == graph.logic("and", graph.constant(False), t) == graph.constant(False)
+
+
+def test_zero_wins_over_everything_by_design(graph):
+    x, zero = graph.input("x", 0), graph.constant(0.0)
+    assert graph.mul(x, zero) == graph.mul(zero, x) == graph.div(zero, x) == zero
+    assert graph.mul(x, graph.constant(-0.0)) == zero
+    assert graph.fma(x, zero, x) == x
+
+
+def test_nothing_else_swallows_nan_or_infinity(graph):
+    x, y = graph.input("x", 0), graph.input("x", 1)
+    nan, inf = graph.constant(math.nan), graph.constant(math.inf)
+    results = {
+        "x - x": graph.sub(x, x),
+        "x / x": graph.div(x, x),
+        "x / inf": graph.div(x, inf),
+        "max with nan": graph.max(x, nan),
+        "min with nan": graph.min(nan, x),
+        "x == x": graph.select(graph.equal(x, x), graph.constant(1.0), x),
+        "max": graph.max(x, y),
+        "min": graph.min(y, x),
+        "x + nan": graph.add(x, nan),
+    }
+    values = evaluated(graph, list(results.values()), {"x": [math.nan, 1.0]})
+    assert np.isnan(values).all(), dict(zip(results, values, strict=True))
+    assert np.isnan(evaluated(graph, [results["x - x"], results["x / x"], results["x / inf"]], {"x": [math.inf]})).all()
+    assert evaluated(graph, [graph.compare("ne", x, x), graph.less(x, inf)], {"x": [math.nan]}) == [True, False]
+
+
+def test_signs_move_outwards(graph):
+    x, y = graph.input("x", 0), graph.input("x", 1)
+    minus = graph.neg(x)
+    assert graph.add(y, minus) == graph.add(minus, y) == graph.sub(y, x)
+    assert graph.sub(y, minus) == graph.add(x, y)
+    assert graph.mul(minus, y) == graph.neg(graph.mul(x, y))
+    assert graph.mul(minus, graph.neg(y)) == graph.mul(x, y)
+    assert graph.div(minus, y) == graph.div(x, graph.neg(y)) == graph.neg(graph.div(x, y))
+    assert graph.neg(graph.sub(x, y)) == graph.sub(y, x)
+    assert graph.abs(minus) == graph.abs(graph.abs(x)) == graph.abs(x)
+    assert graph.function("sin", minus) == graph.neg(graph.function("sin", x))
+    assert graph.function("cos", minus) == graph.function("cos", x)
+    assert graph.function("exp", minus) == graph.node("exp", minus)
+
+
+def test_choices(graph):
+    x, y, t = graph.input("x", 0), graph.input("x", 1), graph.input("t", 0, BOOL)
+    assert graph.select(graph.invert(t), x, y) == graph.select(t, y, x)
+    chosen = graph.select(t, graph.less(x, y), graph.less(y, x))
+    for truth, a, b in itertools.product((False, True), (1.0, 2.0), (1.0, 2.0)):
+        assert evaluated(graph, [chosen], {"x": [a, b], "t": [truth]}) == [a < b if truth else b < a]
+    assert graph.compare("ne", t, graph.constant(False)) == t
+    assert graph.kinds[graph.convert(t, INT)] == INT
+
+
+def test_reciprocals_of_constants_are_exact_enough(graph):
+    """A product takes the place of a quotient only where nothing over- or underflows on the way."""
+    x = graph.input("x", 0)
+    for divisor in (3.0, 1e-300, 1e300, 5e-324, 2.0**-1022, 2.0**1022, 1.7e308, 0.0, math.inf, math.nan):
+        for value in (1.0, 1e-300, 1e300, divisor):
+            (got,) = evaluated(graph, [graph.div(x, graph.constant(divisor))], {"x": [np.float64(value)]})
+            with np.errstate(all="ignore"):
+                wanted = np.float64(value) / np.float64(divisor)
+            assert _same(float(got), float(wanted)) or abs(got - wanted) <= np.spacing(abs(wanted)), (value, divisor)
+    assert graph.ops[graph.div(x, graph.constant(3.0))] == "mul"
+
+
+def test_powers(graph):
+    x = graph.input("x", 0)
+    for n in range(-9, 10):
+        (got,) = evaluated(graph, [graph.power(x, n)], {"x": [np.float64(1.3)]})
+        assert got == pytest.approx(1.3**n, rel=1e-15)
+    assert graph.power(x, 0) == graph.constant(1.0)
+    assert graph.size_report([graph.power(x, 8)])["mul"] == 3
+
+
+def test_single_precision_is_rounded_once(graph):
+    x, y, t = graph.single(graph.input("x", 0)), graph.single(graph.input("x", 1)), graph.input("t", 0, BOOL)
+    minus, size = graph.neg(x), graph.abs(y)
+    for exact in (x, minus, size, graph.select(t, minus, size), graph.rounded("floor", x)):
+        assert graph.single(exact) == exact
+    for rounded in (graph.add(x, y), graph.mul(x, y), graph.select(t, x, graph.input("x", 2))):
+        assert graph.ops[graph.single(rounded)] == "single"
+
+
+# sharing and order
+
+
+def test_equal_operations_are_one_node(graph):
+    x, y = graph.input("x", 0), graph.input("x", 1)
+    assert graph.input("x", 0) == x != graph.input("y", 0)
+    assert graph.add(x, y) == graph.add(y, x)
+    assert graph.mul(x, y) == graph.mul(y, x)
+    assert graph.sub(x, y) != graph.sub(y, x)
+    assert graph.logic("and", graph.less(x, y), graph.less(y, x)) == graph.logic(
+        "and", graph.less(y, x), graph.less(x, y)
+    )
+    before = len(graph)
+    graph.function("sin", graph.add(y, x))
+    graph.function("sin", graph.add(x, y))
+    assert len(graph) == before + 1
+
+
+def test_what_is_not_needed_is_not_live(graph):
+    x, y = graph.input("x", 0), graph.input("x", 1)
+    wanted, unwanted = graph.mul(x, x), graph.function("exp", y)
+    assert graph.live([wanted]) == [x, wanted]
+    assert graph.size_report([wanted]) == {"input": 1, "mul": 1}
+    assert graph.size_report([wanted, unwanted, wanted]) == {"input": 2, "mul": 1, "exp": 1}
+    assert graph.size_report([]) == {}
+    rebuilt, _ = optimized(graph, [wanted], fma=True)
+    assert "exp" not in rebuilt.ops and rebuilt.ops.count("input") == 1
+
+
+def _tangle(graph: Graph, count: int, seed: int) -> list[int]:
+    """Random arithmetic; the last nodes."""
+    random = np.random.default_rng(seed)
+    nodes = [graph.input("x", k) for k in range(4)] + [graph.constant(float(v)) for v in random.normal(size=3)]
+    for _ in range(count):
+        a, b = (nodes[k] for k in random.integers(len(nodes), size=2))
+        op = random.choice(["add", "sub", "mul", "max", "sin", "neg", "select"])
+        if op == "sin":
+            nodes.append(graph.function("sin", a))
+        elif op == "neg":
+            nodes.append(graph.neg(a))
+        elif op == "select":
+            nodes.append(graph.select(graph.less(a, b), b, a))
+        else:
+            nodes.append(getattr(graph, str(op))(a, b))
+    return [int(n) for n in random.choice(nodes[-20:], 5)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_deepest_first_is_an_order_in_which_to_compute(seed):
+    graph = Graph()
+    outputs = _tangle(graph, 200, seed)
+    order = deepest_first(graph, outputs)
+    assert sorted(order) == graph.live(outputs)
+    place = {node: k for k, node in enumerate(order)}
+    assert all(place[a] < place[node] for node in order for a in graph.args[node])
+    assert deepest_first(graph, []) == []
+
+
+def test_deepest_first_computes_values_shortly_before_their_use():
+    """Of two long chains that were entered by turns, one is finished before the other is begun."""
+    graph = Graph()
+    chains = [graph.input("x", k) for k in range(2)]
+    for _ in range(30):
+        chains = [graph.function("sin", node) for node in chains]
+    order = deepest_first(graph, [graph.add(*chains)])
+    beginnings = [graph.live([node])[0] for node in order[:-1]]
+    assert [*map(len, map(set, (beginnings[:31], beginnings[31:])))] == [1, 1]
+
+
+def test_deepest_first_takes_the_longest_chain_first():
+    graph = Graph()
+    short, long = (graph.function("cos", graph.input("x", k)) for k in range(2))
+    for _ in range(5):
+        long = graph.function("sin", long)
+    chain = graph.live([long])
+    assert deepest_first(graph, [graph.add(short, long)])[: len(chain)] == chain
+    assert deepest_first(graph, [short, long])[: len(chain)] == chain
+
+
+def test_renumbered_reads_from_other_places():
+    graph = Graph()
+    a, b, c = graph.input("fixed", 7), graph.input("fixed", 3), graph.input("x", 7)
+    result = graph.sub(graph.mul(a, b), c)
+    moved = renumbered(graph, "fixed", {7: 0, 3: 1})
+    assert evaluated(moved, [result], {"fixed": [2.0, 5.0], "x": {7: 1.0}}) == [9.0]
+    assert evaluated(graph, [result], {"fixed": {7: 2.0, 3: 5.0}, "x": {7: 1.0}}) == [9.0]
+    assert graph.data[a] == ("fixed", 7)
+
+
+def test_sums_are_balanced_trees(graph):
+    x = [graph.input("x", k) for k in range(9)]
+    total = graph.sum([*x, graph.constant(0.0)])
+    assert graph.size_report([total])["add"] == 8
+
+    def depth(node: int) -> int:
+        return 1 + max((depth(a) for a in graph.args[node]), default=-1)
+
+    assert depth(total) == 4
+    assert graph.sum([]) == graph.constant(0.0)
+
+
+# optimisation of whole graphs
+
+
+@pytest.mark.parametrize("fma", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_optimised_graphs_compute_the_same(seed, fma):
+    graph = Graph()
+    outputs = _tangle(graph, 60, seed)
+    x = list(np.random.default_rng(seed + 10).normal(size=(4, 50)))
+    new, nodes = optimized(graph, outputs, fma=fma)
+    for got, wanted in zip(evaluated(new, nodes, {"x": x}), evaluated(graph, outputs, {"x": x}), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11 * np.abs(wanted).max())
+
+
+def test_divisions_by_one_number_share_its_reciprocal():
+    graph = Graph()
+    x, y, d = (graph.input("x", k) for k in range(3))
+    outputs = [graph.div(x, d), graph.div(y, d), graph.div(x, y)]
+    new, nodes = optimized(graph, outputs, fma=True)
+    assert new.size_report(nodes)["div"] == 2
+    values = [np.float64(v) for v in (0.3, -7.0, 1.7)]
+    np.testing.assert_allclose(
+        evaluated(new, nodes, {"x": values}), evaluated(graph, outputs, {"x": values}), rtol=4e-16
+    )
+
+
+def test_divisions_by_infinity_stay_divisions():
+    graph = Graph()
+    x, inf = graph.input("x", 0), graph.constant(math.inf)
+    outputs = [graph.div(x, inf), graph.div(graph.abs(x), inf)]
+    new, nodes = optimized(graph, outputs, fma=True)
+    assert np.isnan(evaluated(new, nodes, {"x": [math.inf]})).all()

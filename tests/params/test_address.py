@@ -1,0 +1,134 @@
+"""Addresses of parameters: what they mean, and what is said about those that mean nothing."""
+
+import re
+
+import pytest
+
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import Coulomb
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.contact.impulse.stabilisation import Baumgarte
+from hybridsim.core.errors import ParameterError
+from hybridsim.params.address import coordinates_at
+from hybridsim.params.setup import Setup
+from hybridsim.robots import cartpole, quadruped
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+
+
+def names(address, setup):
+    return [c.name for c in coordinates_at(address, setup)]
+
+
+@pytest.fixture(scope="module")
+def walker():
+    sim = Simulator(quadruped(), contact=CompliantContact(stiffness=1e5, law=Coulomb(0.01), self_collision=False))
+    return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
+
+
+def test_rows_have_wildcards_and_lists_and_may_be_left_out(arm):
+    assert names("body.mass[*er]", arm) == ["body.mass[upper]", "body.mass[lower]"]
+    assert names("body.mass[lower, cart]", arm) == ["body.mass[lower]", "body.mass[cart]"]
+    assert (
+        names("body.mass", arm) == names("body.mass[*]", arm) == [f"body.mass[{b}]" for b in ("upper", "cart", "lower")]
+    )
+    assert names("body.mass[lower,*er]", arm) == ["body.mass[lower]", "body.mass[upper]"]
+
+
+def test_components_have_wildcards_and_lists_too(arm):
+    assert names("joint.placement[rail].x,z", arm) == ["joint.placement[rail].x", "joint.placement[rail].z"]
+    assert names("joint.placement[rail].r*", arm) == [f"joint.placement[rail].r{c}" for c in "xyz"]
+    assert len(names("body.inertia[cart]", arm)) == 6 and names("gravity", arm) == [
+        "gravity.x",
+        "gravity.y",
+        "gravity.z",
+    ]
+    assert names("gravity.magnitude", arm) == ["gravity.magnitude"] and names("dt", arm) == ["dt"]
+
+
+def test_a_joint_with_several_degrees_of_freedom_has_its_own_name(walker):
+    assert len(names("joint.damping[root]", walker)) == 6
+    assert names("joint.damping[FR_hip_joint]", walker) == ["joint.damping[FR_hip_joint]"]
+
+
+def test_only_mimic_joints_have_a_ratio_and_only_scalar_joints_a_rest(arm, walker):
+    assert names("joint.mimic_ratio", arm) == ["joint.mimic_ratio[elbow]"]
+    assert len(names("joint.rest", walker)) == 12
+    with pytest.raises(ParameterError, match="no mimic joint"):
+        names("joint.mimic_ratio", walker)
+
+
+def test_pairs_are_named_by_shapes_links_or_bodies_in_either_order(walker):
+    of_calf = names("contact.stiffness[ground|FR_calf]", walker)
+    assert of_calf and of_calf == names("contact.stiffness[FR_calf]", walker)
+    assert set(of_calf) < set(names("contact.stiffness", walker))
+    assert len(names("contact.law.transition[*]", walker)) == len(names("contact.stiffness", walker))
+
+
+def test_a_network_is_named_as_a_whole_by_array_and_by_number(arm):
+    whole = names("graft[0]", arm)
+    assert whole == names("graft[*]", arm) == names("graft", arm)
+    assert whole == names("graft[0].weights", arm) + names("graft[0].biases", arm)
+    assert len(whole) == 3 * 2 + 3 + 3 + 1, "what normalises inputs and outputs stays as it is"
+    assert names("graft[0].weights[0][*,1]", arm) == [f"graft[0].weights[0][{k},1]" for k in range(3)]
+    assert names("graft[0].input_scale", arm) == ["graft[0].input_scale[0]", "graft[0].input_scale[1]"]
+
+
+def test_stages_of_actuation_are_named_by_number_and_actuator(lagging):
+    assert names("actuation[1].kd[turn]", lagging) == ["actuation[1].kd[turn]"]
+    assert names("actuation[2,1]", lagging) == [
+        *names("actuation[2].time_constant", lagging),
+        "actuation[1].kp",
+        *names("actuation[1].kd[push,turn]", lagging),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("body.mas[cart]", "no parameter 'body.mas'; did you mean 'body.mass'"),
+        ("bodymass", "did you mean 'body.mass'"),
+        ("body.mass[kart]", "nothing is named 'kart'; did you mean 'cart'"),
+        ("body.com[cart].q", "no component 'q'; there are 'x', 'y', 'z'"),
+        ("body.mass[cart].x", "no component 'x'; there are none"),
+        ("body.mass[cart", "bracket is not closed"),
+        ("body.mass[cart]x", "cannot read the address"),
+        ("sensor.bias[slid]", "did you mean 'slide'"),
+        ("inertial[upper].massive", "variants .mass, .com and .diagonal"),
+        ("inertial[uper]", "did you mean 'upper'"),
+        ("graft[1]", "no parameter 'graft[1]'"),
+        ("graft[0].weight[0]", "did you mean 'graft[0].weights[0]'"),
+        ("graft[0].weights[0][9,9]", "has the shape 3×2"),
+        ("graft[0].weights[0][1]", "takes 2 indices"),
+        ("contact.friction[a|b]", "watches no contacts"),
+        ("actuation[0].kp", "there are none"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is_near(arm, address, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        coordinates_at(address, arm)
+
+
+def test_a_number_that_contact_takes_from_the_surfaces_is_sent_there(walker, ball):
+    with pytest.raises(ParameterError, match=r"from the surfaces; free geometry\.friction"):
+        coordinates_at("contact.friction[*]", walker)
+    with pytest.raises(ParameterError, match="recovery_time"):
+        coordinates_at("contact.stabilisation.time", ball)
+    chosen = Setup(Simulator(ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), ball.sensors)
+    with pytest.raises(ParameterError, match=r"chooses its stabilisation\.alpha by the time step"):
+        coordinates_at("contact.stabilisation.alpha", chosen)
+    with pytest.raises(ParameterError, match=re.escape("nothing is named 'hul|floor'")):
+        coordinates_at("contact.cfm[hul|floor]", ball)
+
+
+def test_one_number_for_all_actuators_has_no_rows(lagging):
+    with pytest.raises(ParameterError, match="kp is one number and takes 0 indices"):
+        coordinates_at("actuation[1].kp[turn]", lagging)
+
+
+def test_gravity_without_a_direction_has_no_magnitude():
+    model = cartpole()
+    still = type(model)(**{**vars(model), "gravity": 0.0 * model.gravity})
+    sim = Simulator(still)
+    with pytest.raises(ParameterError, match="has no direction; free gravity"):
+        coordinates_at("gravity.magnitude", Setup(sim, Sensors.of(sim, {"x": "joint.q[slider]"})))

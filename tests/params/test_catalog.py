@@ -1,0 +1,235 @@
+"""Every entry of the catalogue: it changes the number that it names, no other, and that number does something."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.compliant.friction_laws import Andersson
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.contact.pair_parameters import friction_of
+from hybridsim.params.address import coordinates_at
+from hybridsim.params.catalog import CATALOG, Rows
+from hybridsim.params.free import Free
+from hybridsim.params.listing import listing
+from hybridsim.params.scalar_parameter import Part
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+
+A_STEP = 0.01
+"""By how much an entry of θ is changed; it is of order one."""
+STEPS = 6
+"""As many as it takes a command to get through slow electronics, and a body to bounce."""
+
+
+def changed(setup: Setup, address: str) -> Setup:
+    """The setup after one number was changed."""
+    space = ParameterSpace(setup, [Free(address)])
+    assert space.size == 1 and space.labels == (address,)
+    return space.put(setup, space.start + A_STEP)
+
+
+def differences(one: Setup, other: Setup) -> dict[str, int]:
+    """How many numbers of each array differ."""
+    leaves = zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True)
+    counts = {jax.tree_util.keystr(path): int(np.sum(np.asarray(a) != np.asarray(b))) for (path, a), b in leaves}
+    return {path: count for path, count in counts.items() if count}
+
+
+@eqx.filter_jit
+def _readings(setup: Setup, q, qd, u):
+    """What can be seen of a few steps."""
+    sim = setup.sim
+    state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
+    motion = rollout(sim, state, jnp.broadcast_to(u, (STEPS, *u.shape)))
+    return jnp.concatenate([motion.q[-1], motion.qd[-1], setup.sensors.read(sim, motion.final, Inputs(u))])
+
+
+def acts(setup: Setup, other: Setup, situations) -> bool:
+    """Do two setups differ in what can be seen of them?"""
+    pairs = ((_readings(setup, *at), _readings(other, *at)) for at in situations)
+    return any(bool(jnp.any(a != b)) for a, b in pairs)
+
+
+def addresses(setup: Setup, names) -> list[str]:
+    return [c.name for name in names for c in coordinates_at(name, setup)]
+
+
+ARM = [p.name for p in CATALOG if not p.name.startswith("geometry.")]
+ARM_SITUATIONS = [
+    (np.array([0.45, 0.5]), np.array([0.4, 0.3]), np.array([0.1, 0.1])),
+    (np.array([-0.45, -0.5]), np.array([-0.4, -0.3]), np.array([0.1, -0.1])),
+    (np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([3.0, 3.0])),
+    (np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([-3.0, -3.0])),
+    (np.array([0.05, 0.0]), np.array([2.2, 5.0]), np.array([3.0, 3.0])),
+    (np.array([0.05, 0.0]), np.array([-2.2, -5.0]), np.array([-3.0, -3.0])),
+]
+"""Beyond the upper and the lower stops, with forces that are clipped above and below, and with clipped commands."""
+
+
+def test_every_number_of_the_model_and_the_sensors_is_changed_alone(arm):
+    for name in addresses(arm, ARM):
+        (coordinate,) = coordinates_at(name, arm)
+        counts = differences(arm, changed(arm, name))
+        if isinstance(coordinate.place, Part):
+            assert len(counts) == 1, name
+        else:
+            assert list(counts.values()) == [1], name
+
+
+def test_every_number_of_the_model_and_the_sensors_does_something(arm):
+    seen_by_nobody = {
+        *(f"frame.placement[tip].{turn}" for turn in ("rx", "ry", "rz")),  # a turned frame is where it was
+        *(f"joint.anchor[rail].{c}" for c in "xyz"),  # a slider turns about no point
+        "joint.effort_limit[elbow]",  # it has no actuator
+        "joint.effort_limit[rail]",  # the range of the actuator's force is narrower
+        "actuator.force_lower[turn]",  # the joint's limit is narrower
+        "actuator.force_upper[turn]",
+        *(f"sensor.delay[{channel}]" for channel in arm.sensors.names),  # applied by who compares with measurements
+    }
+    still = {name for name in addresses(arm, ARM) if not acts(arm, changed(arm, name), ARM_SITUATIONS)}
+    assert still == seen_by_nobody
+
+
+BALL_AT = np.array([0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0])
+BALL_SITUATIONS = [
+    (BALL_AT, np.array([0.1, 0.2, 0.3, 0.2, 0.1, -0.02]), np.zeros(0)),
+    (BALL_AT, np.array([0.1, 0.2, 0.3, 0.2, 0.1, -2.0]), np.zeros(0)),
+    (BALL_AT, np.array([0.0, 0.0, 0.0, 0.005, 0.005, 0.0]), np.zeros(0)),
+]
+"""Lying and sliding, arriving fast, and creeping."""
+
+
+def with_contact(ball: Setup, contact) -> Setup:
+    model = ball.sim.model
+    if isinstance(contact, CompliantContact):
+        # it has no use for a restitution
+        model = eqx.tree_at(lambda m: m.geometry.restitution, model, np.zeros(2))
+    return replace(ball, sim=Simulator(model, contact=contact, backend="xla"))
+
+
+def test_surfaces_and_shapes_do_something_where_bodies_touch(ball):
+    for name in addresses(ball, [p.name for p in CATALOG if p.rows is Rows.SHAPE]):
+        assert len(differences(ball, changed(ball, name))) == 1, name
+    names = ["friction", "restitution", "recovery_time", "softness"]
+    for name in addresses(ball, [f"geometry.{name}" for name in names]):
+        assert list(differences(ball, changed(ball, name)).values()) == [1], name
+        if name.endswith("[hull]") or not name.startswith(("geometry.friction", "geometry.restitution")):
+            assert acts(ball, changed(ball, name), BALL_SITUATIONS), name  # of two surfaces the larger number counts
+    for name in ("geometry.size[hull].0", "geometry.placement[hull].z", "geometry.placement[floor].rx"):
+        assert acts(ball, changed(ball, name), BALL_SITUATIONS), name
+
+
+def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
+    names = [f"geometry.{field}[{shape}]" for field in ("stiffness", "damping") for shape in ("hull", "floor")]
+    space = ParameterSpace(soft_ball, [Free(name) for name in names])
+    assert [row.unit for row in space.table(space.start)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
+    for name in names:
+        assert list(differences(soft_ball, changed(soft_ball, name)).values()) == [1], name
+
+    def height(theta):
+        sim = space.put(soft_ball, theta).sim
+        q, qd, _ = BALL_SITUATIONS[0]
+        state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (jnp.asarray(q), jnp.asarray(qd)))
+        return rollout(sim, state, steps=STEPS).q[-1, 2]
+
+    slopes = np.asarray(jax.grad(height)(jnp.asarray(space.start)))
+    # a stiffer contact pushes up more, a stronger damper holds back what it pushes up
+    assert (slopes[:2] > 0.0).all() and (np.abs(slopes[2:]) > 0.0).all()
+    assert slopes[0] == slopes[1] and slopes[2] == slopes[3]  # the same springs in series
+
+
+def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
+    geometry = replace(ball.sim.model.geometry, friction_pairs=(("hull", "floor"),), pair_friction=np.array([0.4]))
+    sim = Simulator(replace(ball.sim.model, geometry=geometry), contact="impulse")
+    setup = replace(ball, sim=sim)
+    other = changed(setup, "geometry.pair_friction[hull|floor]")
+    assert list(differences(setup, other).values()) == [1]
+    assert float(friction_of(other.sim.model.geometry, sim.contact.watched)[0]) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("contact", "fields"),
+    [
+        (
+            ImpulseContact(0.5, restitution=0.2, softness=0.2, cfm=0.01, stabilisation=Recovery(0.03), sweeps=1),
+            ["friction", "restitution", "softness", "cfm", "stabilisation.time"],
+        ),
+        (
+            CompliantContact(friction=0.5, stiffness=1e4, damping=1e4, law=Andersson(transition=0.5)),
+            ["friction", "stiffness", "damping", "exponent"]
+            + [f"law.{field}" for field in ("transition", "static", "stribeck", "exponent")],
+        ),
+    ],
+    ids=["impulse", "compliant"],
+)
+def test_every_number_of_contact_can_be_changed_and_does_something(ball, contact, fields):
+    setup = with_contact(ball, contact)
+    listed = {row.address for row in listing(setup) if row.address.startswith("contact.")}
+    assert {f"contact.{field}[hull|floor]" for field in fields} <= listed
+    for field in fields:
+        name = f"contact.{field}[hull|floor]"
+        other = changed(setup, name)
+        assert list(differences(setup, other).values()) == [1], name
+        assert acts(setup, other, BALL_SITUATIONS), name
+
+
+@pytest.mark.parametrize(
+    ("stabilisation", "fields"), [(Erp(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
+)
+def test_every_number_of_stabilisation_can_be_changed_and_does_something(ball, stabilisation, fields):
+    setup = with_contact(ball, ImpulseContact(stabilisation=stabilisation))
+
+    def opening(setup: Setup) -> float:
+        sim, gap, speed = setup.sim, np.array([-0.001]), np.array([-0.1])
+        return float(sim.contact.stabilisation.opening(gap, speed, sim.dt, sim.model.geometry, sim.contact.watched)[0])
+
+    for field in fields:
+        other = changed(setup, f"contact.stabilisation.{field}[hull|floor]")
+        assert list(differences(setup, other).values()) == [1]
+        assert opening(other) != opening(setup)
+
+
+def test_every_number_of_actuation_can_be_changed_and_does_something(lagging):
+    names = [row.address for row in listing(lagging) if row.address.startswith("actuation[")]
+    assert names == [
+        "actuation[0].delay",
+        "actuation[1].kp",
+        *(f"actuation[1].kd[{motor}]" for motor in ("push", "turn")),
+        *(f"actuation[2].time_constant[{motor}]" for motor in ("push", "turn")),
+    ]
+    situations = [(np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([0.3, 0.3]))]
+    for name in names:
+        assert list(differences(lagging, changed(lagging, name)).values()) == [1], name
+        assert acts(lagging, changed(lagging, name), situations), name
+
+
+def test_a_delay_is_bounded_by_what_its_stage_remembers(lagging):
+    space = ParameterSpace(lagging, [Free("actuation[0].delay")])
+    assert space.table(space.start)[0].upper == pytest.approx(8 * 0.002)
+
+
+def test_weights_of_a_network_can_be_changed_and_do_something(arm):
+    for name in ("graft[0].weights[1][0,2]", "graft[0].biases[1][0]", "graft[0].output_scale[0]"):
+        assert list(differences(arm, changed(arm, name)).values()) == [1], name
+    assert acts(arm, changed(arm, "graft[0].biases[1][0]"), ARM_SITUATIONS)
+
+
+def test_the_listing_shows_current_values_with_units(arm):
+    rows = {row.address: row for row in listing(arm)}
+    assert rows["body.mass[cart]"].value == 2.0 and rows["body.mass[cart]"].unit == "kg"
+    assert rows["joint.damping[rail]"].unit == "N·s/m" and rows["joint.damping[shoulder]"].unit == "N·m·s/rad"
+    assert rows["joint.placement[rail].rx"].value == 0.0 and rows["joint.placement[rail].rx"].unit == "rad"
+    assert rows["inertial[lower]"].value is None and "10 numbers" in rows["inertial[lower]"].text
+    assert "3×2" in rows["graft[0].weights[0]"].text
+    assert all(row.text for row in rows.values())
+    for row in rows.values():
+        assert coordinates_at(row.address, arm), "what is listed can be named"

@@ -1,0 +1,325 @@
+"""ParameterSpace: order, bounds, maps, ties, priors, and everything that can be wrong, told at once."""
+
+import re
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from hybridsim.contact.compliant.compliant_contact import CompliantContact
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact
+from hybridsim.core.errors import ParameterError
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import double_pendulum, quadruped
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+
+AXES = "joint.axis[shoulder].x,z"
+EVERYTHING = [
+    Free("body.mass[upper]", bounds=(0.1, 5.0)),
+    Free("joint.damping[*]", tie=True, map="log"),
+    Free("inertial[lower]"),
+    Free("inertial[cart].mass"),
+    Free("body.com[cart].x", map="interval", bounds=(-1.0, 1.0)),
+    Free("joint.placement[rail].z,rx"),
+    Free("joint.placement[rail].ry"),
+    Free(AXES),
+    Free("gravity.magnitude"),
+    Free("graft[0]", l2=1e-3, group="net"),
+    Free("sensor.bias[slide]", prior=(0.4, 0.2)),
+    Free(("sensor.gain[x]", "sensor.gain[z]"), tie=(1.0, -0.5), start=3.0),
+    Free("dt"),
+]
+
+
+@pytest.fixture(scope="module")
+def space(arm):
+    return ParameterSpace(arm, EVERYTHING)
+
+
+def same(one, other, tolerance=0.0) -> bool:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(np.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in pairs)
+
+
+def refused(setup, *frees) -> str:
+    with pytest.raises(ParameterError) as error:
+        ParameterSpace(setup, frees)
+    return str(error.value)
+
+
+def test_entries_come_in_the_order_of_the_list_and_of_the_matches(arm):
+    space = ParameterSpace(arm, [Free("joint.damping[elbow,rail]"), Free("body.mass[*]")])
+    assert space.labels == space.names
+    assert space.labels == (
+        "joint.damping[elbow]",
+        "joint.damping[rail]",
+        "body.mass[upper]",
+        "body.mass[cart]",
+        "body.mass[lower]",
+    )
+
+
+def test_what_is_not_listed_is_frozen(arm):
+    space = ParameterSpace(arm, [Free("body.mass[cart]")])
+    assert space.size == 1 and space.start.shape == (1,)
+    put = space.put(arm, space.start + 0.5)
+    kept = eqx.tree_at(lambda s: s.sim.model.body.mass, put, arm.sim.model.body.mass)
+    assert same(kept, arm) and not same(put, arm)
+
+
+def test_nothing_free_is_an_empty_vector(arm):
+    space = ParameterSpace(arm, [])
+    assert space.size == 0 and same(space.put(arm, np.zeros(0)), arm) and space.values(np.zeros(0)) == {}
+
+
+def test_the_start_puts_the_setups_own_numbers_back(arm):
+    whole = ParameterSpace(arm, [free for free in EVERYTHING if free.start is None])
+    assert same(whole.put(arm, whole.start), arm, 1e-15)
+    by_scale = [free for free in EVERYTHING if free.start is None and free.map is None]
+    exact = ParameterSpace(arm, [free for free in by_scale if free.label not in ("inertial[cart].mass", AXES)])
+    assert same(exact.put(arm, exact.start), arm), "bit for bit"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_theta_of_undoes_put(arm, space, seed):
+    theta = space.start + np.random.default_rng(seed).normal(scale=0.1, size=space.size)
+    there = space.put(arm, theta)
+    np.testing.assert_allclose(space.theta_of(there), theta, atol=1e-11)
+    assert same(space.put(arm, space.theta_of(there)), there, 1e-13)
+    assert same(space.put(there, theta), there, 1e-15), "what is put twice is put once"
+
+
+def test_numpy_and_jax_put_the_same_numbers(arm, space):
+    theta = space.start + np.random.default_rng(0).normal(scale=0.1, size=space.size)
+    by_numpy, by_jax = space.put(arm, theta), jax.jit(space.put)(arm, theta)
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(by_numpy.sim.model.body))
+    assert same(by_numpy, by_jax, 1e-14)
+
+
+def test_derivatives_of_put_are_the_same_both_ways(arm, space):
+    def flat(theta):
+        model = space.put(arm, theta).sim.model
+        parts = (model.body.mass, model.body.inertia, model.joint.placement.R, model.joint.axis, model.gravity)
+        return jax.numpy.concatenate([jax.numpy.asarray(part).reshape(-1) for part in parts])
+
+    forward, reverse = (jax.jit(d(flat))(space.start) for d in (jax.jacfwd, jax.jacrev))
+    assert np.isfinite(forward).all()
+    np.testing.assert_allclose(forward, reverse, atol=1e-14)
+
+
+def test_scales_make_changes_of_order_one(arm):
+    space = ParameterSpace(arm, [Free("body.mass[cart]"), Free("joint.placement[rail].z"), Free("dt")])
+    assert (np.abs(space.start) >= 0.7).all() and (np.abs(space.start) < 1.5).all()
+    narrow = ParameterSpace(arm, [Free("gravity.z", bounds=(-9.9, -9.7))])
+    assert 1.0 < narrow.upper[0] - narrow.lower[0] < 4.0
+    assert ParameterSpace(arm, [Free("body.mass[cart]", scale=4.0)]).start[0] == 0.5
+    coordinate = ParameterSpace(arm, [Free("body.com[cart].y")])
+    assert 0.1 < coordinate.start[0] < 0.3, "a coordinate is measured by the whole vector"
+
+
+def test_what_must_not_be_negative_has_a_lower_bound(arm):
+    space = ParameterSpace(arm, [Free("joint.damping[rail]"), Free("body.mass[cart]"), Free("sensor.bias[x]")])
+    rows = space.table(space.start)
+    assert rows[0].lower == 0.0 and 0.0 < rows[1].lower < 1e-5 and rows[2].lower == -np.inf
+    assert space.lower[0] == 0.0 and (space.upper == np.inf).all()
+    assert ParameterSpace(arm, [Free("body.mass[cart]", bounds=(0.0, 3.0))]).lower[0] > 0.0
+
+
+def test_bounds_are_those_of_theta(arm):
+    frees = [Free("body.mass[cart]", bounds=(1.0, 4.0)), Free("body.mass[upper]", bounds=(0.5, 3.0), map="log")]
+    space = ParameterSpace(arm, [*frees, Free("body.mass[lower]", bounds=(0.5, 3.0), map="interval")])
+    low, high = (
+        space.values(np.nan_to_num(space.lower, neginf=-40.0)),
+        space.values(np.nan_to_num(space.upper, posinf=40.0)),
+    )
+    np.testing.assert_allclose(list(low.values()), [1.0, 0.5, 0.5], rtol=1e-14)
+    np.testing.assert_allclose(list(high.values()), [4.0, 3.0, 3.0], rtol=1e-14)
+    assert space.lower[2] == -np.inf and space.upper[2] == np.inf
+
+
+def test_a_tie_has_one_entry_and_drives_all(arm):
+    space = ParameterSpace(arm, [Free("joint.damping[*]", tie=True)])
+    assert space.labels == ("joint.damping[*]",) and space.size == 1
+    damping = space.put(arm, 2.0 * space.start).sim.model.joint.damping
+    np.testing.assert_array_equal(damping, [0.4, 0.4, 0.4])
+    assert len(space.values(space.start)) == 3
+
+
+def test_a_tie_with_factors_multiplies(arm):
+    mirrored = Free(("sensor.bias[x]", "sensor.bias[z]"), tie=(1.0, -0.5), start=3.0, bounds=(0.0, 4.0))
+    space = ParameterSpace(arm, [mirrored])
+    values = space.values(space.start)
+    assert values == {"sensor.bias[x]": 3.0, "sensor.bias[z]": -1.5}
+    x, z = space.table(space.upper)
+    assert (x.upper, x.at_bound) == (4.0, "upper") and (z.lower, z.at_bound) == (-2.0, "lower")
+
+
+def test_a_tie_of_different_numbers_needs_a_start(arm):
+    assert "differ (body.mass[upper] = 1.5, body.mass[cart] = 2" in refused(arm, Free("body.mass[*]", tie=True))
+    space = ParameterSpace(arm, [Free("body.mass[*]", tie=True, start=1.0)])
+    assert set(space.values(space.start).values()) == {1.0}
+    with pytest.raises(ParameterError, match="no theta gives"):
+        space.theta_of(arm)
+
+
+def test_priors_are_told_in_values_and_kept_in_theta(arm):
+    frees = [
+        Free("body.mass[cart]", prior=(1.5, 0.1)),
+        Free("body.mass[upper]", prior=(1.5, 0.3), map="log"),
+        Free("body.mass[lower]"),
+        Free("inertial[cart].mass", prior=(2.0, 0.5)),
+    ]
+    space = ParameterSpace(arm, frees[:3])
+    np.testing.assert_allclose(list(space.values(space.prior_mean).values())[:2], [1.5, 1.5], rtol=1e-15)
+    scale = space.values(space.start + 1.0)["body.mass[cart]"] - 2.0
+    np.testing.assert_allclose(space.prior_std, [0.1 / scale, 0.2, np.inf])
+    assert ParameterSpace(arm, frees[3:]).prior_std[0] == 0.25
+
+
+def test_regularisation_groups_and_weights_are_kept_per_entry(arm):
+    space = ParameterSpace(arm, [Free("dt"), Free("graft[0].biases", l1=0.5, l2=2.0, group="net")])
+    assert space.l1.tolist() == [0.0] + [0.5] * 4 and space.l2.tolist() == [0.0] + [2.0] * 4
+    assert space.groups == ("", *["net"] * 4)
+    assert space.is_weight.tolist() == [False] + [True] * 4
+    assert space.units[0] == "s"
+
+
+def test_the_table_tells_what_changed(arm):
+    space = ParameterSpace(arm, [Free("body.mass[cart]", bounds=(1.0, 3.0)), Free("joint.axis[rail].y")])
+    theta = np.array([space.upper[0], 0.1])
+    mass, *axis = space.table(theta)
+    assert (mass.name, mass.before, mass.after, mass.unit) == ("body.mass[cart]", 2.0, 3.0, "kg")
+    assert mass.at_bound == "upper" and (mass.lower, mass.upper) == (1.0, 3.0)
+    assert [row.name[-1] for row in axis] == ["x", "y", "z"]
+    assert np.linalg.norm([row.after for row in axis]) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_all_labels_differ(space):
+    assert len(set(space.labels)) == space.size == len(space.units) == len(space.groups)
+
+
+@pytest.mark.parametrize(
+    ("free", "said"),
+    [
+        (
+            Free("body.mass[cart]", bounds=(3.0, 5.0)),
+            "'body.mass[cart]' would start at 2, outside of its bounds 3 and 5",
+        ),
+        (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the bounds 5 and 3 are in the wrong order"),
+        (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "makes sense between 0 and inf only (a body without mass"),
+        (Free("body.mass[cart]", bounds=(3.0,)), "bounds are two numbers"),
+        (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),
+        (Free("body.mass[cart]", map="interval"), "the map 'interval' needs two bounds"),
+        (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "on one of its bounds 2 and 3"),
+        (Free("sensor.bias[x]", map="log", start=-1.0), "would start at -1, which has no logarithm"),
+        (Free("body.com[cart].x", map="log", start=0.0), "has no logarithm"),
+        (Free("body.mass[cart]", start=np.nan), "start is a finite number or 'current', not nan"),
+        (Free("body.mass[cart]", prior=(1.0, 0.0)), "positive standard deviation"),
+        (Free("body.mass[cart]", prior=(-1.0, 1.0), map="log"), "expected value -1 is none that the map can give"),
+        (Free("body.mass[cart]", scale=0.0), "scale is a positive number"),
+        (Free("body.mass[cart]", l1=-1.0), "l1 is a number that is not negative"),
+        (Free("body.mass[*]", tie=(1.0, 2.0)), "one factor other than zero for each name"),
+        (Free("inertial[cart]", start=1.0), "starts from the model's own"),
+        (Free("inertial[*]", tie=True), "cannot be tied"),
+        (Free("inertial[cart]", map="log"), "has a map of its own"),
+        (Free(("inertial[cart].mass", "dt")), "usually seen through different maps"),
+        (Free("geometry.restitution[*]"), "no shape"),
+        (Free(""), "is an address or several"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else x.label or "empty",
+)
+def test_what_makes_no_sense_is_refused_with_a_reason(arm, free, said):
+    assert said in refused(arm, free)
+
+
+def test_a_value_that_is_not_finite_needs_a_start():
+    sim = Simulator(double_pendulum())
+    setup = Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
+    assert "'joint.upper[joint0]' is inf now" in refused(setup, Free("joint.upper[joint0]"))
+    space = ParameterSpace(setup, [Free("joint.upper[joint0]", start=1.0)])
+    assert space.put(setup, space.start).sim.model.joint.upper.tolist() == [1.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("body.mass[cart]", "body.mass[*]"),
+        ("inertial[cart]", "body.mass[cart]"),
+        ("body.inertia[cart].xx", "inertial[cart].mass"),
+        ("inertial[cart].com", "body.com[cart].x"),
+        ("inertial[cart]", "inertial[cart].diagonal"),
+        ("gravity.z", "gravity.magnitude"),
+        ("joint.placement[rail].rx", "joint.placement[rail].r*"),
+        ("graft[0].weights", "graft[0]"),
+    ],
+)
+def test_a_number_has_one_owner(arm, names):
+    said = refused(arm, *map(Free, names))
+    assert re.search("is free twice|decide about the same number", said)
+    assert "twice" in refused(arm, Free(("dt", "dt")))
+
+
+def test_parts_of_one_rotation_and_of_one_inertia_may_be_free_apart(arm):
+    space = ParameterSpace(arm, [Free("joint.placement[rail].rx"), Free("joint.placement[rail].rz")])
+    R = space.put(arm, np.array([0.2, 0.1])).sim.model.joint.placement.R[1]
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
+    ParameterSpace(arm, [Free("inertial[cart].mass"), Free("inertial[cart].com")])
+
+
+def test_every_problem_is_told_at_once(arm):
+    said = refused(
+        arm, Free("body.mas"), Free("dt", map="x"), Free("gravity.z", bounds=(0.0, 1.0)), Free("dt"), Free("dt")
+    )
+    assert len(said.splitlines()) == 4
+
+
+def test_friction_that_impulse_contact_has_no_row_for_is_refused():
+    sim = Simulator(quadruped(), contact=ImpulseContact(only=("*_calf|ground",)))
+    setup = Setup(sim, Sensors.of(sim, {"z": "joint.q[root.z]"}))
+    assert "would have no effect: with impulse contact, dry friction" in refused(
+        setup, Free("joint.friction[FR_hip_joint]")
+    )
+    ParameterSpace(setup, [Free("joint.lower[FR_hip_joint]")])
+
+
+def test_stiffness_that_contact_takes_from_elsewhere_is_refused(soft_ball):
+    assert "takes its stiffness from the surfaces; free geometry.stiffness" in refused(
+        soft_ball, Free("contact.stiffness[hull|floor]")
+    )
+    own = CompliantContact(stiffness=1e5)
+    setup = Setup(Simulator(soft_ball.sim.model, contact=own, backend="xla"), soft_ball.sensors)
+    assert "no contact takes its stiffness from this surface" in refused(setup, Free("geometry.stiffness[hull]"))
+    ParameterSpace(setup, [Free("contact.stiffness[hull|floor]"), Free("geometry.damping[hull]")])
+
+
+def test_a_surface_has_a_stiffness_above_zero(soft_ball):
+    space = ParameterSpace(soft_ball, [Free("geometry.stiffness[hull]"), Free("geometry.damping[hull]")])
+    stiffness, damping = space.table(space.start)
+    assert 0.0 < stiffness.lower < 1.0 and damping.lower == 0.0
+
+
+def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
+    with pytest.raises(ValueError, match=f"{space.size} numbers are free"):
+        space.put(arm, np.zeros(space.size + 1))
+    with pytest.raises(ParameterError, match="outside of jit"):
+        jax.jit(lambda setup: ParameterSpace(setup, []).start)(arm)
+    with pytest.raises(TypeError, match="Setup"):
+        ParameterSpace(arm.sim, [])
+    with pytest.raises(TypeError, match="Free"):
+        ParameterSpace(arm, ["dt"])  # pyright: ignore[reportArgumentType]
+
+
+def test_a_fit_can_start_where_another_has_ended(arm):
+    fewer = ParameterSpace(arm, [Free("joint.damping[*]")])
+    more = ParameterSpace(arm, [Free("body.mass[*]"), Free("joint.damping[*]")])
+    found = fewer.start + 1.0
+    again = more.started_at(dict(zip(fewer.labels, found, strict=True)))
+    which = [more.labels.index(label) for label in fewer.labels]
+    np.testing.assert_array_equal(again.start[which], found)
+    others = np.delete(np.arange(more.size), which)
+    np.testing.assert_array_equal(again.start[others], more.start[others])
+    assert not np.array_equal(more.start, again.start) and again.placing == more.placing

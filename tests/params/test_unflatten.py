@@ -1,0 +1,99 @@
+"""Putting numbers in place inside of native code, and the names of such programs."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from hybridsim.native.runtime.rollout import Rollout
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.robots import pendulum
+from hybridsim.sim.cache_key import program_name
+from hybridsim.sim.guard import begun, guarded_step
+from hybridsim.sim.partition import parted, plain_values
+from hybridsim.sim.rollout import rollout
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+
+STEPS = 5
+FREES = [
+    Free("inertial[link0]"),
+    Free("joint.damping[*]", map="log"),
+    Free("joint.placement[joint0].rx"),
+    Free("joint.axis[joint0].x"),
+    Free("gravity.magnitude", map="interval", bounds=(5.0, 15.0)),
+    Free("dt"),
+]
+
+
+@pytest.fixture(scope="module")
+def setup() -> Setup:
+    sim = Simulator(pendulum(damping=0.1), backend="native")
+    return Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
+
+
+@pytest.fixture(scope="module")
+def space(setup):
+    return ParameterSpace(setup, FREES)
+
+
+class Kernel:
+    """A rollout whose step puts the numbers in place."""
+
+    def __init__(self, setup: Setup, space: ParameterSpace):
+        known, others = parted(setup.sim)
+
+        def step(known, theta, run, inputs):
+            sim = space.put(Setup(eqx.combine(known, others), setup.sensors), theta).sim
+            return guarded_step(sim, run, inputs)[0], run.state.q
+
+        self.run = begun(start(setup))
+        self.rollout = Rollout(step, known, space.start, self.run, Inputs(np.zeros(1)), varying=plain_values(known))
+        self.fixed = self.rollout.forms.fixed.pack(known)
+
+    def ends(self, theta: np.ndarray) -> np.ndarray:
+        """Last angle but one for every row of θ."""
+        row = self.rollout.forms.carry.pack(self.run)
+        given = np.tile(row, (len(theta), 1)), np.zeros((len(theta), STEPS, 1))
+        return self.rollout.forward(self.fixed, theta, *given).outputs[:, -1, 0]
+
+
+def start(setup: Setup):
+    return setup.sim.initial_state([0.5], [0.3])
+
+
+def test_theta_can_be_a_parameter_of_a_kernel_and_of_a_rollout(setup, space):
+    kernel, theta = Kernel(setup, space), space.start + 0.1
+
+    def end(theta):
+        return rollout(space.put(setup, theta).sim, start(setup), steps=STEPS).q[-2, 0]
+
+    direction = np.linspace(0.5, 1.0, space.size)
+    value, slope = jax.jvp(jax.jit(end), (theta,), (direction,))
+    np.testing.assert_allclose(value, kernel.ends(theta[None])[0], rtol=1e-14)
+    change = 1e-5 * np.eye(space.size)
+    by_differences = (kernel.ends(theta + change) - kernel.ends(theta - change)) / 2e-5
+    # a difference loses half of the digits
+    np.testing.assert_allclose(slope, by_differences @ direction, rtol=1e-6)
+    assert (np.abs(by_differences) > 1e-8).sum() > 10, "nearly all of these parameters move the pendulum"
+
+
+def test_equal_spaces_have_one_name_and_others_another(setup, space):
+
+    def name(space: ParameterSpace) -> str | None:
+        return program_name(jax.tree.structure(setup), [space.placing])
+
+    again = ParameterSpace(setup, FREES)
+    assert again.placing == space.placing and hash(again.placing) == hash(space.placing)
+    assert name(again) == name(space) is not None
+    for other in (FREES[1:], [*FREES[:1], Free("joint.damping[*]"), *FREES[2:]], FREES[::-1]):
+        assert name(ParameterSpace(setup, other)) not in (None, name(space))
+
+
+def test_bounds_and_priors_are_no_part_of_the_program(setup):
+    one = ParameterSpace(setup, [Free("joint.damping[*]", prior=(0.1, 0.5))])
+    other = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0.0, 9.0), l2=1.0)])
+    assert one.placing == other.placing

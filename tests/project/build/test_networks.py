@@ -1,0 +1,112 @@
+"""Networks of a project: scales from its recordings, limits of weights, and blueprints in files of their own."""
+
+import numpy as np
+import pytest
+
+from hybridsim.networks.mlp import MLP
+from hybridsim.project.build.blueprint_file import load_blueprint, save_blueprint
+from hybridsim.project.build.build import build
+from hybridsim.project.schema.load import load_project
+from hybridsim.project.schema.project_error import ProjectError
+from hybridsim.robots import pendulum
+from hybridsim.taps.blueprint import Blueprint, Graft
+from support.small_projects import PROJECT, problems_of, write_project
+from support.some_networks import shaken
+
+GRAFT = """
+[[graft]]
+outputs = "joint.tau[*]"
+inputs = ["joint.q", "joint.qd"]
+network = { hidden = [3]NETWORK }
+"""
+FILE = """
+[blueprint]
+file = "friction.toml"
+"""
+
+
+def problem_of(folder, text):
+    return build(load_project(write_project(folder, text))).problem
+
+
+def refused(folder, text):
+    with pytest.raises(ProjectError) as caught:
+        problem_of(folder, text)
+    return caught.value.problems
+
+
+def saved(folder, graft=None, **more):
+    """A blueprint of the pendulum in a file."""
+    graft = graft or Graft("joint.tau", "joint.qd", shaken(MLP(1, 1, hidden=(2,)), (0, 0.5)))
+    blueprint = Blueprint(graft, **more)
+    save_blueprint(blueprint, folder / "friction.toml", pendulum())
+    return blueprint
+
+
+def test_scales_are_taken_from_the_recordings(tmp_path):
+    of = problem_of(tmp_path, PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", output_scale = "data"'))
+    net = of.setup.sim.blueprint.grafts[0].net
+    t = np.arange(100) * 0.01
+    assert net.input_shift == pytest.approx([np.cos(3 * t).mean(), -3 * np.sin(3 * t).mean()], abs=0.2)
+    assert net.input_scale == pytest.approx([np.cos(3 * t).std(), 3 * np.sin(3 * t).std()], rel=0.15)
+    assert of.space.put(of.setup, of.space.start).sim.blueprint.grafts[0].net.input_scale is net.input_scale
+
+
+def test_scales_are_told_or_taken_but_not_both(tmp_path):
+    text = PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", input_shift = 1.0')
+    (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text)))
+    assert "is taken from the data, too" in str(problem)
+    (tmp_path / "b.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", ', input_scale = "data"'))
+    with pytest.raises(ProjectError, match="needs recordings, which a blueprint has not"):
+        load_blueprint(tmp_path / "b.toml", pendulum())
+
+
+def test_weights_have_a_limit(tmp_path):
+    text = PROJECT + GRAFT.replace("NETWORK", "").replace("network", "limit = 2.5\nnetwork")
+    space = problem_of(tmp_path, text).space
+    weights = space.is_weight
+    assert np.all(space.lower[weights] == -2.5) and np.all(space.upper[weights] == 2.5) and weights.sum() == 13
+    (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text.replace("limit", "fit = false\nlimit"))))
+    assert "is for weights that are fitted" in str(problem)
+
+
+def test_a_blueprint_in_a_file_comes_after_the_projects_own_networks(tmp_path):
+    blueprint = saved(tmp_path)
+    text = PROJECT + GRAFT.replace("NETWORK", "") + FILE + "limit = 9.0\n"
+    ready = build(load_project(write_project(tmp_path, text)))
+    own, other = ready.problem.setup.sim.blueprint.grafts
+    assert own.inputs == ("joint.q", "joint.qd") and other.inputs == ("joint.qd",)
+    assert np.array_equal(other.net.weights[0], blueprint.grafts[0].net.weights[0])
+    space = ready.problem.space
+    mine = [label.startswith("graft[1]") for label in space.labels]
+    assert sum(mine) == 7 and np.all(space.upper[mine] == 9.0)
+    # where it starts is where the file is
+    np.testing.assert_array_equal(space.start[mine][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
+    files = {name.rpartition("/")[2] for name, _ in ready.sources}
+    assert {"friction.toml", "friction.safetensors"} <= files
+
+
+def test_a_blueprint_may_stay_as_it_is(tmp_path):
+    saved(tmp_path)
+    of = problem_of(tmp_path, PROJECT + FILE + "fit = false\n")
+    assert of.space.labels == ("joint.damping[joint0]",) and len(of.setup.sim.blueprint.grafts) == 1
+
+
+def test_a_blueprint_that_does_not_fit_is_explained(tmp_path):
+    text = PROJECT + FILE
+    (problem,) = refused(tmp_path, text)
+    assert "friction.toml" in str(problem) and "no such file" in str(problem)
+    saved(tmp_path)
+    (tmp_path / "friction.safetensors").unlink()
+    (problem,) = refused(tmp_path, text)
+    assert "friction.safetensors: there is no such file" in str(problem)
+    assert "project.toml:20" in str(problem)
+    (tmp_path / "friction.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", "").replace("[*]", "[elbow]"))
+    (problem,) = refused(tmp_path, text)
+    assert "friction.toml:4" in str(problem) and "elbow" in str(problem)
+    graft = Graft("joint.tau", ["joint.qd", "input.wind"], MLP(2, 1, hidden=(2,)))
+    saved(tmp_path, graft, inputs={"wind": 1})
+    (problem,) = refused(tmp_path, text)
+    assert "needs the input 'wind'" in str(problem)
+    command = '[[command]]\ncolumn = "u"\ninput = "wind"\n'
+    assert len(problem_of(tmp_path, text + command).setup.sim.blueprint.grafts) == 1

@@ -1,0 +1,107 @@
+"""Checkpoints as bytes: what goes in comes out, and damage never does."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.identify.fit import Checkpoint
+from hybridsim.identify.objective import Point
+from hybridsim.identify.solvers.solver import SolverState, Verdict
+from hybridsim.project.record import checkpoint as checkpoints
+from hybridsim.project.record.checkpoint import DamagedCheckpoint, Saved, StageEnd, from_bytes, to_bytes
+
+
+class Memory(NamedTuple):
+    rate: np.ndarray
+    moments: dict
+
+
+OWN = (
+    Memory(np.array([0.1, -0.0, np.nan, np.inf, 5e-324]), {"mu": np.arange(6.0).reshape(2, 3), "count": np.int32(7)}),
+    np.array([True, False]),
+    None,
+    {},
+)
+
+
+def saved(own=OWN, stage: int = 2) -> Saved:
+    rng = np.random.default_rng(0)
+    point = Point(rng.normal(size=(1, 3)), rng.normal(size=(1, 4, 2)), rng.normal(size=(1, 4, 0)))
+    state = SolverState(point, np.array([1.0 / 3.0]), np.array([0]), np.asarray(17), own)
+    ends = {0: StageEnd(0.1 + 0.2, Verdict.SMALL_GAIN, 12), 1: StageEnd(2.0, Verdict.OUT_OF_STEPS, 100)}
+    return Saved(Checkpoint(stage, state), ends)
+
+
+def assert_same_bits(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def test_every_bit_of_a_state_comes_back():
+    given = saved()
+    found = from_bytes(to_bytes(given))
+    assert found.checkpoint.stage == 2 and found.ends == given.ends
+    state = found.checkpoint.state
+    assert isinstance(state, SolverState) and isinstance(state.point, Point)
+    for a, b in zip(given.checkpoint.state.point, state.point, strict=True):
+        assert_same_bits(a, b)
+    assert_same_bits(given.checkpoint.state.cost, state.cost)
+    assert_same_bits(17, state.steps)
+    memory, mask, nothing, empty = state.own
+    assert_same_bits(memory.rate, OWN[0].rate)
+    assert list(memory.moments) == ["mu", "count"]
+    assert_same_bits(memory.moments["mu"], OWN[0].moments["mu"])
+    assert_same_bits(memory.moments["count"], np.int32(7))
+    assert_same_bits(mask, OWN[1])
+    assert nothing is None and empty == {}
+    # what a solver gets back can be made its own class again
+    assert_same_bits(Memory(*memory).rate, OWN[0].rate)
+
+
+def test_arrays_that_are_not_in_order_in_memory_come_back():
+    own = (np.arange(12.0).reshape(3, 4).T, np.arange(10)[::2])
+    found = from_bytes(to_bytes(saved(own))).checkpoint.state.own
+    assert_same_bits(found[0], np.ascontiguousarray(own[0]))
+    assert_same_bits(found[1], own[1].copy())
+
+
+def test_every_flipped_bit_is_noticed():
+    data = to_bytes(saved())
+    for position in range(len(data)):
+        broken = bytearray(data)
+        broken[position] ^= 1 << (position % 8)
+        with pytest.raises(DamagedCheckpoint):
+            from_bytes(bytes(broken))
+
+
+def test_every_missing_end_is_noticed():
+    data = to_bytes(saved())
+    for size in range(0, len(data), 7):
+        with pytest.raises(DamagedCheckpoint):
+            from_bytes(data[:size])
+    with pytest.raises(DamagedCheckpoint):
+        from_bytes(data + b"\0")
+
+
+def test_a_safetensors_file_of_somebody_else_is_not_a_checkpoint():
+    with pytest.raises(DamagedCheckpoint, match="hash"):
+        from_bytes(safetensors.numpy.save({"x": np.zeros(3)}))
+
+
+def test_a_later_format_is_not_called_damaged(monkeypatch):
+    monkeypatch.setattr(checkpoints, "FORMAT", 2)
+    data = to_bytes(saved())
+    monkeypatch.undo()
+    with pytest.raises(HybridsimError, match=r"format 2.*reads 1") as caught:
+        from_bytes(data)
+    assert not isinstance(caught.value, DamagedCheckpoint)
+
+
+def test_what_is_no_number_is_refused():
+    with pytest.raises(TypeError, match=r"state\.own\.name"):
+        to_bytes(saved({"name": "adam"}))
+    with pytest.raises(ValueError, match="two arrays"):
+        to_bytes(saved({"a.b": np.zeros(1), "a": {"b": np.ones(1)}}))

@@ -1,0 +1,72 @@
+"""What a record holds for use elsewhere: the identified model and the weights of networks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from hybridsim.io.load import load_model
+from hybridsim.model.floor import with_floor
+from hybridsim.networks.mlp import MLP
+from hybridsim.params.free import Free
+from hybridsim.params.setup import Setup
+from hybridsim.params.space import ParameterSpace
+from hybridsim.project.build.task import Task
+from hybridsim.project.record.export_fit import write_model, write_weights
+from hybridsim.project.record.record import Record
+from hybridsim.sim.sensors import Sensors
+from hybridsim.sim.simulator import Simulator
+from hybridsim.taps.blueprint import Blueprint, Graft
+from support.fit_tasks import arm_task
+
+
+def task_with(task: Task, sim: Simulator, frees: list[Free]) -> Task:
+    setup = Setup(sim, Sensors.of(sim, {"angle": "joint.q[shoulder]"}))
+    return replace(task, problem=replace(task.problem, setup=setup, space=ParameterSpace(setup, frees)))
+
+
+def test_a_model_that_a_floor_was_put_under_is_written_without_it(tmp_path):
+    task = arm_task(tmp_path)
+    sim = Simulator(with_floor(load_model(tmp_path / "arm.urdf"), -1.0))
+    task = task_with(task, sim, [Free("body.mass[upper]"), Free("sensor.bias[angle]")])
+    written = write_model(task, task.problem.space.start * 2.0, Record(tmp_path))
+    assert written is not None and written["file"] == "identified.urdf"
+    assert [(row["parameter"], row["after"]) for row in written["changes"]] == [("mass [kg]", 3.0)]
+    assert written["doubts"] == [
+        "identified.urdf does not hold sensor.bias[angle]: no part of a model file. result.json has them."
+    ]
+    assert load_model(tmp_path / "identified.urdf").body.mass == pytest.approx([3.0])
+
+
+def test_a_model_that_cannot_be_written_does_not_cost_the_result(tmp_path):
+    task = arm_task(tmp_path)
+    theta = np.array(task.problem.space.start)
+    (tmp_path / "arm.urdf").write_text("<robot name='other'><link name='base'/></robot>")
+    written = write_model(task, theta, Record(tmp_path))
+    assert written is not None and written["file"] is None
+    assert "was not written back" in written["doubts"][0]
+
+
+def test_weights_of_networks_are_written_by_name(tmp_path):
+    task = arm_task(tmp_path)
+    blueprint = Blueprint(Graft("joint.tau[shoulder]", ["joint.qd[shoulder]"], MLP(1, 1, hidden=(3,))))
+    sim = Simulator(load_model(tmp_path / "arm.urdf"), blueprint=blueprint)
+    task = task_with(task, sim, [Free("graft[0]")])
+    record, theta = Record(tmp_path), np.random.default_rng(0).normal(size=task.problem.space.size)
+    write_weights(task, theta, record)
+    written = write_model(task, theta, record)
+    assert written is not None and written["doubts"] == [
+        "identified.urdf is without the networks on joint.tau[shoulder]; weights.safetensors has their weights."
+    ]
+    found = safetensors.numpy.load_file(record.weights_file)
+    net = task.problem.space.put(task.problem.setup, theta).sim.blueprint.grafts[0].net
+    np.testing.assert_array_equal(found["graft[0].weights[0]"], net.weights[0])
+    np.testing.assert_array_equal(found["graft[0].biases[1]"], net.biases[1])
+    assert found["graft[0].weights[1]"].any()
+
+
+def test_without_networks_there_is_no_file_of_weights(tmp_path):
+    task, record = arm_task(tmp_path), Record(tmp_path)
+    write_weights(task, np.array(task.problem.space.start), record)
+    assert not record.weights_file.exists()

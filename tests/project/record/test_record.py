@@ -1,0 +1,158 @@
+"""Run records: one writer, nothing deleted that is not theirs, and a history that survives a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.project.record.history import History, Step
+from hybridsim.project.record.lock import RecordLock
+from hybridsim.project.record.record import Record
+
+MANIFEST = {"format": 1, "name": "arm"}
+HOLDING = """
+import sys, time
+from pathlib import Path
+from hybridsim.project.record.lock import RecordLock
+with RecordLock(Path(sys.argv[1])):
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+
+
+def holder(folder) -> subprocess.Popen:
+    process = subprocess.Popen([sys.executable, "-c", HOLDING, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "locked\n"
+    return process
+
+
+def ended(process: subprocess.Popen) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_second_process_is_refused_and_told_who_is_there(tmp_path):
+    process = holder(tmp_path)
+    with pytest.raises(HybridsimError, match=f"process id {process.pid}.*--out"), RecordLock(tmp_path):
+        pass
+    ended(process)
+
+
+def test_the_lock_of_a_killed_process_holds_nobody_up(tmp_path):
+    ended(holder(tmp_path))
+    assert (tmp_path / "lock").exists()
+    with RecordLock(tmp_path):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    with RecordLock(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+    with pytest.raises(HybridsimError, match=r"cannot write to .*--out"), RecordLock(tmp_path / "missing"):
+        pass
+
+
+def test_a_run_that_is_there_is_neither_continued_nor_deleted_unasked(tmp_path):
+    record = Record(tmp_path / "run")
+    record.make_folder()
+    record.check_mode("new")
+    record.begin(MANIFEST, "# project")
+    with pytest.raises(HybridsimError, match=r"\(unfinished\).*--resume.*--fresh"):
+        record.check_mode("new")
+    record.result_file.write_text("{}")
+    with pytest.raises(HybridsimError, match=r"\(finished\)"):
+        record.check_mode("new")
+    record.check_mode("resume")
+    record.check_mode("fresh")
+
+
+def test_a_folder_with_other_things_is_not_taken(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(HybridsimError, match=r"thesis\.tex.*--out"):
+        Record(tmp_path).make_folder()
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(HybridsimError, match="cannot make the folder"):
+        Record(file).make_folder()
+
+
+def test_a_record_whose_making_was_killed_can_be_begun(tmp_path):
+    record = Record(tmp_path)
+    (tmp_path / "lock").write_text("1")
+    (tmp_path / ".manifest.json.0af.part").write_text("{")
+    record.project_file.write_text("# project")
+    record.make_folder()
+    record.tidy()
+    record.begin(MANIFEST, "# project")
+    assert record.manifest() == MANIFEST
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_starting_afresh_deletes_only_what_records_consist_of(tmp_path):
+    record = Record(tmp_path)
+    record.begin(MANIFEST, "# old")
+    record.plots.mkdir()
+    for name in (
+        "checkpoint-000001.safetensors",
+        "history.jsonl",
+        "result.json",
+        "plots/course.png",
+        "identified.urdf",
+    ):
+        (tmp_path / name).write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    record.begin(MANIFEST, "# new")
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["manifest.json", "notes.txt", "project.toml"]
+    assert record.project_file.read_text() == "# new"
+
+
+def test_what_is_no_record_is_said_to_be_none(tmp_path):
+    record = Record(tmp_path)
+    with pytest.raises(HybridsimError, match=r"no record of a run"):
+        record.manifest()
+    with pytest.raises(HybridsimError, match="no result yet"):
+        record.result()
+    record.manifest_file.write_text("{ torn")
+    with pytest.raises(HybridsimError, match="cannot read"):
+        record.manifest()
+    record.manifest_file.write_text(json.dumps({"format": 99}))
+    with pytest.raises(HybridsimError, match="not of the format 1"):
+        record.manifest()
+
+
+def test_a_torn_last_line_of_the_history_is_left_out(tmp_path):
+    history = History(tmp_path / "history.jsonl")
+    for step in range(1, 4):
+        history.add(Step(0, step, cost=1.0 / step, rms=2.0))
+    with history.path.open("a") as file:
+        file.write('{"stage": 0, "step": 4, "co')
+    assert [step.step for step in history.read()] == [1, 2, 3]
+    # what comes next begins a line of its own
+    history.cut(Step(0, 3, cost=1.0 / 3))
+    history.add(Step(0, 4, cost=float("inf")))
+    assert [(step.step, step.cost) for step in history.read()][-1] == (4, None)
+
+
+def test_the_history_goes_back_to_where_the_fit_goes_on(tmp_path):
+    history = History(tmp_path / "history.jsonl")
+    for stage, step in ((0, 1), (0, 2), (1, 1), (1, 2), (1, 3)):
+        history.add(Step(stage, step, cost=1.0))
+    history.cut(Step(1, 2, cost=1.0))
+    assert [(step.stage, step.step) for step in history.read()] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    # killed between the checkpoint and its line
+    history.cut(Step(1, 3, cost=0.5))
+    assert history.read()[-1] == Step(1, 3, cost=0.5)
+
+
+def test_a_history_on_a_full_disk_says_so():
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("there is no /dev/full here")
+    from pathlib import Path
+
+    with pytest.raises(HybridsimError, match=r"/dev/full.*No space left.*--resume"):
+        History(Path("/dev/full")).add(Step(0, 1, cost=1.0))

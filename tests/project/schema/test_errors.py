@@ -1,0 +1,177 @@
+"""Malformed projects: each error is told at its line, in words that help, and never as a traceback."""
+
+import json
+
+import pytest
+
+from hybridsim.cli import main
+from hybridsim.project.build.build import build
+from hybridsim.project.schema.load import load_project
+from support.small_projects import PROJECT, problems_of, write_project
+
+MODEL, DATA, CHANNEL, FREE = "dt = 0.01\n", "validation = 0.0\n", "noise = 0.001\n", "bounds = [0.0, 1.0]\n"
+"""Ends of the sections, on lines 3, 7, 13 and 17."""
+
+
+def after(end: str, text: str) -> str:
+    """The project with lines after the end of a section."""
+    return PROJECT.replace(end, f"{end}{text}\n")
+
+
+def instead(line: str, text: str) -> str:
+    """The project with other text in the place of a line."""
+    assert line in PROJECT
+    return PROJECT.replace(line, text)
+
+
+MALFORMED = {
+    # what TOML itself does not allow
+    "no quotes": (instead('"pendulum"', "pendulum"), 2,
+        "this is not TOML", 'put text in quotes: built_in = "pendulum"'),
+    "colon": (after(FREE, "map: log"), 18, "this is not TOML", "with an equals sign"),
+    "python words": (after(DATA, "several = True"), 8, "this is not TOML", "write true or false"),
+    "open list": (after(FREE, "prior = [1.0,"), 18, "this is not TOML", "a pair is key = 1.0"),
+    "section twice": (PROJECT + "[model]\n", 18, "cannot declare", "a section begins with"),
+    "deep": ("x = " + "[" * 9999, 1, "nested too deeply", "sections and keys"),
+    # sections and keys
+    "unknown section": (instead("[data]", "[dat]"), 5, "there is no section 'dat'", "did you mean 'data'"),
+    "missing section": (PROJECT[PROJECT.index("[data]") :], 1, "there is no section [model]", "add it: The mechanism"),
+    "one bracket": (instead("[[free]]", "[free]"), 15, "section 'free' is written as a single table", "write [[free]]"),
+    "two brackets": (instead("[data]", "[[data]]"), 5, "section 'data' is written as", "write [data]"),
+    "unknown key": (after(MODEL, "integrater = 'rk4'"), 4,
+        "[model] has no key 'integrater'", "did you mean 'integrator'?"),
+    "key of another": (after(FREE, "unit = 'deg'"), 18,
+        "[[free]] 1 ('joint.damping[*]') has no key 'unit'", "there are"),
+    "missing key": (instead('measures = "joint.q[joint0]"\n', ""), 9,
+        "[[channel]] 1 ('angle') has no 'measures'", "add it"),
+    # types and ranges
+    "text for number": (instead("dt = 0.01", 'dt = "0.01"'), 3,
+        "dt of [model] is '0.01' and must be a number", "Time step"),
+    "no time": (instead("dt = 0.01", "dt = 0"), 3, "dt of [model] is 0 and must be more than 0", "Time step"),
+    "infinite": (instead("dt = 0.01", "dt = inf"), 3, "must be finite", "Time step"),
+    "truth for number": (instead("noise = 0.001", "noise = true"), 13, "noise of [[channel]] 1", "Standard deviation"),
+    "negative noise": (instead("noise = 0.001", "noise = -1"), 13,
+        "must be more than 0 or 'estimate'", "Standard deviation"),
+    "share of one": (instead("validation = 0.0", "validation = 1.0"), 7,
+        "must be less than 1 or a list", "Part of the runs"),
+    "number in names": (instead('["run.csv"]', '["run.csv", 3]'), 6, "files[1] of [data] is 3", "Recorded files"),
+    "empty list": (instead('["run.csv"]', "[]"), 6, "must be a list that is not empty", "Recorded files"),
+    "no bounds": (instead("[0.0, 1.0]", "[]"), 17, "bounds of [[free]] 1 ('joint.damping[*]') has 0 entries", "Least"),
+    "entries that are none": ("free = [3]\n" + PROJECT[: PROJECT.index("[[free]]")], 1,
+        "section 'free' is written as 3", "write [[free]]"),
+    "one bound": (instead("[0.0, 1.0]", "[0.0]"), 17, "has 1 entry", "Least and largest value"),
+    "three bounds": (instead("[0.0, 1.0]", "[0.0, 1.0, 2.0]"), 17, "has 3 entries", "Least and largest value"),
+    "bound is no number": (instead("[0.0, 1.0]", "[0.0, nan]"), 17, "is not a number", "write inf or -inf"),
+    "date": (instead('column = "q"', "column = 1979-05-27"), 12, "column of [[channel]] 1", "Column of the files"),
+    "choice": (after(FREE, 'map = "logarithm"'), 18, "map of [[free]] 1", "it is one of identity, log, interval"),
+    "half a step": (PROJECT + "[[stage]]\nsolver = { most_steps = 1.5 }\n", 19, "must be a whole number", "gives up"),
+    "seed": (PROJECT + "[run]\nseed = -1\n", 19, "seed of [run] is -1 and must be at least 0", "at random"),
+    "no units": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n[graft.network]\nhidden = [8,\n0]\n", 23,
+        "hidden[1] of network of [[graft]] 1 ('joint.tau') is 0", "Units of the hidden layers"),
+    "network of no kind": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n"
+        "[graft.network]\nkind = 'disipative'\n", 22, "kind of network of [[graft]] 1", "did you mean 'dissipative'?"),
+    "key of another network": (f"{PROJECT}[[graft]]\noutputs = 'joint.tau'\ninputs = 'q'\n"
+        "[graft.network]\nkind = 'conservative'\ndamping_scale = 1.0\n", 23, "has no key 'damping_scale'",
+        "did you mean 'input_scale'?"),
+    # keys that do not go together
+    "two mechanisms": (after(MODEL, 'file = "a.urdf"'), 1, "[model] names two mechanisms", "give file"),
+    "option of files": (after(MODEL, 'base = "free"'), 4, "base of [model] says how to read a file", "leave it out"),
+    "solver": (PROJECT + "[[stage]]\nsolver = 'lmm'\n", 19, "solver of [[stage]] 1 is 'lmm'", "did you mean 'lm'?"),
+    "setting of another solver": (PROJECT + "[[stage]]\nsolver = { name = 'adam', first_damping = 1.0 }\n", 19,
+        "solver of [[stage]] 1 has no key 'first_damping'", "there are"),
+    "ties of measured starts": (PROJECT + "[[stage]]\nstarts = 'measured'\nties = [0.1, 0.1]\n", 20, "ties", "near"),
+    "contact": (after(MODEL, 'contact = "impulsive"'), 4,
+        "contact of [model] is 'impulsive'", "did you mean 'impulse'?"),
+    "setting of another contact": (PROJECT + "[model.contact]\nkind = 'impulse'\nstiffness = 1.0\n", 20,
+        "stiffness of [model.contact]", "leave it out"),
+    "integrator of contact": (after(MODEL, 'integrator = "rk4"\ncontact = "impulse"'), 4, "must be euler", "compliant"),
+    "no drive": (PROJECT + "[[command]]\ncolumn = 'u'\n", 18,
+        "must name one thing that it drives", "actuator, joint or input"),
+    "column and estimate": (after(CHANNEL, "velocity_of = 'angle'"), 9,
+        "both a column and velocity_of", "name the column"),
+    "files of several runs": (instead('["run.csv"]', '[["run.csv"]]\nseveral = true'), 6, "a run of files", "leave"),
+    "time twice": (after(DATA, "time = 't'\nstep = 0.1"), 9, "step of [data] is for files without", "leave one"),
+    # names and places
+    "unit": (after(CHANNEL, "unit = 'degree'"), 14, "unit 'degree' of 'angle' is unknown", "did you mean 'deg'"),
+    "unwrapped length": (after(CHANNEL, "unit = 'mm'\nunwrap = true"), 15, "is to be unwrapped", "rad"),
+    "time unit": (after(DATA, "time_unit = 'kg'"), 8, "unit 'kg' of 'time' is unknown", "units are"),
+    "name twice": (PROJECT + "[[channel]]\nname = 'angle'\nmeasures = 'joint.qd[joint0]'\ncolumn = 'u'\n", 18,
+        "2 channels are named 'angle'", "give each a name"),
+    "no file": (instead('["run.csv"]', '["ran*.csv"]'), 6, "no file matches 'ran*.csv'", "did you mean 'run.csv'?"),
+    "long name": (instead("run.csv", "x" * 9999), 6, "cannot be looked for", "write names"),
+    "zero": (instead("run.csv", "run\\u0000.csv"), 6, "files[0] of [data] holds the sign zero", "take"),
+    "out elsewhere": (PROJECT + "[run]\nout = '../elsewhere'\n", 19, "leads out of the project's folder", "inside"),
+    "name with slash": (PROJECT + "[run]\nname = 'a/b'\n", 19, "no name of a folder", "slashes"),
+    # what the model or the recordings do not have
+    "mechanism": (instead('"pendulum"', '"pendulun"'), 2,
+        "no built-in mechanism 'pendulun'", "did you mean 'pendulum'"),
+    "model file": (instead('built_in = "pendulum"', 'file = "a.urdf"'), 2, "file of [model]", ""),
+    "joint": (instead("joint.q[joint0]", "joint.q[joint1]"), 11,
+        "nothing is named 'joint1'; did you mean 'joint0'", "taps"),
+    "quantity": (instead("joint.q[joint0]", "joint.p[joint0]"), 11, "there is no quantity 'joint.p'", "taps"),
+    "column": (instead('column = "q"', 'column = "qq"'), 12,
+        "there is no column 'qq' of channel 'angle'", "did you mean 'q'?"),
+    "time column": (after(DATA, 'time = "stamp"'), 8, "there is no time column 'stamp'", "step = 0.001"),
+    "data file": (instead('["run.csv"]', '["ran.csv"]'), 6, "there is no such file", "did you mean 'run.csv'?"),
+    "run": (instead("validation = 0.0", "validation = ['rum']"), 7, "there is no run 'rum'", "did you mean 'run'?"),
+    "parameter": (instead("joint.damping[*]", "joint.dampening[*]"), 15,
+        "no parameter 'joint.dampening'", "joint.damping"),
+    "free twice": (PROJECT + "[[free]]\nname = 'joint.damping[joint0]'\n", 18, "is free twice", "name it once"),
+    "start out of bounds": (after(FREE, "start = 3.0"), 15,
+        "would start at 3, outside of its bounds", "give start or other bounds"),
+    "nothing free": (PROJECT[: PROJECT.index("[[free]]")], 1, "nothing is free", "joint.damping"),
+    "actuator": (PROJECT + "[[command]]\nactuator = 'motor'\ncolumn = 'u'\n", 19,
+        "no actuator is named 'motor'", "joint0"),
+    "driven joint": (PROJECT + "[[command]]\njoint = 'elbow'\ncolumn = 'u'\n", 19,
+        "no joint that can be driven", "joint0"),
+    "tap": (PROJECT + "[[graft]]\noutputs = 'joint.taw'\ninputs = 'joint.q'\n", 19, "no quantity 'joint.taw'", "taps"),
+    "input of tap": (PROJECT + "[[graft]]\noutputs = 'joint.tau'\ninputs = ['joint.q',\n'input.wind']\n", 21,
+        "'wind'", "taps"),
+    "order of taps": (PROJECT + "[[graft]]\noutputs = 'joint.tau'\ninputs = 'joint.qdd'\n", 19,
+        "not yet computed", "taps"),
+    "pair": (instead('"pendulum"', '"cube"') + "[model.contact]\nkind = 'impulse'\nfriction = { foot = 0.5 }\n", 20,
+        "no pair of shapes matches 'foot' of friction", "contact.md"),
+}  # fmt: skip
+"""Text, line, and what message and advice must contain."""
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_project_is_explained(name, tmp_path, monkeypatch, capsys):
+    text, line, message, fix = MALFORMED[name]
+    path = write_project(tmp_path, text)
+    # whatever command reads a project
+    monkeypatch.setattr(main, "_dispatch", lambda arguments: bool(build(load_project(arguments[0]))))
+    assert main.run([str(path), "--json"]) == 1
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert problems and all(problem["code"] and problem["fix"] for problem in problems), problems
+    fitting = [problem for problem in problems if message in problem["message"] and fix in problem["fix"]]
+    assert [(problem["file"], problem["line"]) for problem in fitting] == [(str(path), line)], problems
+
+
+def test_every_error_is_told_at_once_and_in_order(tmp_path):
+    text = PROJECT.replace("dt = 0.01", "dt = -1\ncolour = 'red'").replace('column = "q"', "column = 3")
+    text = text.replace("[0.0, 1.0]", '["a", "b"]') + "[[stage]]\nlosss = 'huber'\n"
+    problems = problems_of(load_project, write_project(tmp_path, text))
+    assert [problem.line for problem in problems] == [3, 4, 13, 18, 20]
+
+
+def test_errors_against_model_and_data_are_told_at_once(tmp_path):
+    text = PROJECT.replace("joint.q[joint0]", "joint.q[elbow]").replace('column = "q"', 'column = "qq"')
+    text = text.replace("joint.damping", "joint.damp")
+    text += "[[command]]\njoint = 'elbow'\ncolumn = 'u'\n[[graft]]\noutputs = 'joint.taw'\ninputs = 'joint.q'\n"
+    problems = problems_of(build, load_project(write_project(tmp_path, text)))
+    assert [problem.line for problem in problems] == [11, 12, 15, 19, 22]
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe[model]", b"[model]\n# caf\xe9\n", b"x" * 2**21])
+def test_a_file_that_is_no_text_is_refused(raw, tmp_path):
+    path = tmp_path / "project.toml"
+    path.write_bytes(raw)
+    assert [problem.code for problem in problems_of(load_project, path)] == ["project.syntax"]
+
+
+def test_files_that_cannot_be_opened_are_named(tmp_path):
+    write_project(tmp_path)
+    (missing,) = problems_of(load_project, tmp_path / "projekt.toml")
+    assert missing.code == "file.missing" and "project.toml" in missing.fix
+    assert problems_of(load_project, tmp_path)[0].code == "file.directory"
