@@ -1,6 +1,6 @@
-"""One checkout's part of `benchmarks.compare_checkouts`: runs a task with the hybridsim on `PYTHONPATH`, prints JSON.
+"""One checkout's part of `benchmarks.compare_checkouts`: run a task with the hybridsim on `PYTHONPATH` and print JSON.
 
-The task is written once and must run in both checkouts, so names that differ between them are looked up under both.
+Every task is written once and runs in both checkouts, so names that differ between them are looked up under both.
 """
 
 import hashlib
@@ -19,21 +19,27 @@ from typing import Any
 import jax
 import numpy as np
 
-jax.config.update("jax_enable_x64", True)
+CHECKOUT = Path(os.environ.get("HYBRIDSIM_CHECKOUT", "."))
+SECONDS = 1.0
+"""Time over which a timed function is repeated; the fastest call counts."""
 
-CHECKOUT = Path(os.environ["HYBRIDSIM_CHECKOUT"])
+Bits = dict[str, str]
+Run = Callable[[], Any]
 
 
-def first(*names: str) -> Any:
-    """The first of several `module:attribute` names that exists."""
+def lookup(*names: str) -> Any:
+    """The first of several `module:attribute` names that this checkout has."""
     for name in names:
         module, _, attribute = name.partition(":")
         try:
-            found = importlib.import_module(f"hybridsim.{module}" if module else "hybridsim")
-            return getattr(found, attribute)
+            return getattr(importlib.import_module(f"hybridsim.{module}".rstrip(".")), attribute)
         except (ImportError, AttributeError):
             continue
-    raise ImportError(f"none of {', '.join(names)}")
+    raise ImportError(f"this checkout has none of {', '.join(names)}")
+
+
+def robot(name: str) -> Any:
+    return lookup(f"robots:{name}", f"models:{name}")
 
 
 def digest(tree: Any) -> str:
@@ -45,142 +51,147 @@ def digest(tree: Any) -> str:
     return total.hexdigest()
 
 
-def robot(name: str) -> Any:
-    return first(f"robots:{name}", f"models:{name}")
-
-
-def spheres_on_links(links: int) -> Any:
+def five_links() -> Any:
     """A chain of rods with a sphere on each, swinging onto a floor."""
     import hybridsim as hs
 
-    model = robot("n_link_pendulum")(links)
-    builder = hs.ModelBuilder("spheres on links")
-    parent = "world"
-    for k in range(links):
-        at = (0.0, 0.0, 2.0) if k == 0 else (0.0, 0.0, -1.0)
-        com, inertia = model.body.com[k], model.body.inertia[k]
+    builder, parent = hs.ModelBuilder("five links"), "world"
+    for k in range(5):
+        at = (0.0, 0.0, 2.0 if k == 0 else -1.0)
+        joint = {"joint": f"joint{k}", "kind": "revolute", "axis": (0, 1, 0), "at": at}
         builder.add_body(
-            f"link{k}", parent, f"joint{k}", "revolute", at=at, axis=(0, 1, 0), mass=1.0, com=com, inertia=inertia
+            f"link{k}", parent=parent, mass=1.0, com=(0.0, 0.0, -0.5), inertia=(0.08, 0.08, 0.002), **joint
         )
         builder.add_geom(f"link{k}", "sphere", (0.15,), at=(0.0, 0.0, -0.5))
         parent = f"link{k}"
     return hs.with_floor(builder.build())
 
 
-def simulator(name: str) -> tuple[Any, Any, int]:
-    """Simulator, initial state and number of steps of a task."""
+def simulation(name: str) -> tuple[Any, Any, int]:
+    """Simulator, initial state and number of steps."""
     import hybridsim as hs
 
     if name == "double pendulum":
         sim = hs.Simulator(robot("double_pendulum")(damping=0.02), dt=0.005)
-        return sim, sim.initial_state([1.0, 0.5]), 500
+        return sim, sim.initial_state([1.0, 0.5]), 1000
     if name.startswith("five links"):
-        contact = name.rpartition(" ")[2]
-        sim = hs.Simulator(spheres_on_links(5), dt=0.002, contact=contact)
-        return sim, sim.initial_state(np.linspace(0.6, -0.3, 5)), 300
-    contact = "impulse" if name == "quadruped on its feet" else "none"
-    model = robot("quadruped")()
-    sim = hs.Simulator(hs.with_floor(model) if contact == "impulse" else model, dt=0.002, contact=contact)
+        sim = hs.Simulator(five_links(), dt=0.002, contact=name.rpartition(" ")[2])
+        return sim, sim.initial_state(np.linspace(0.6, -0.3, 5)), 400
+    if name == "quadruped with contact":
+        sim = hs.Simulator(hs.with_floor(robot("quadruped")()), dt=0.002, contact="impulse")
+    else:
+        sim = hs.Simulator(robot("quadruped")(), dt=0.002)
     return sim, sim.initial_state(), 100
 
 
-def rollouts(name: str) -> Callable[[], dict[str, str]]:
-    """Trajectory and reverse-mode gradient with respect to every parameter and the initial state."""
+def rollout_gradient(name: str) -> Run:
+    """Gradient of a cost of the final state with respect to every parameter and the initial state, under `jit`."""
     import equinox as eqx
 
     import hybridsim as hs
 
-    sim, state, steps = simulator(name)
+    sim, state, steps = simulation(name)
 
-    def objective(arguments):
+    def cost(arguments):
         sim, q, qd = arguments
         final = hs.rollout(sim, eqx.tree_at(lambda s: (s.q, s.qd), state, (q, qd)), steps=steps).final
-        return (final.q @ final.q) + 0.1 * (final.qd @ final.qd)
+        return final.q @ final.q + 0.1 * (final.qd @ final.qd)
 
-    gradient = eqx.filter_grad(objective)
-
-    def run():
-        trajectory = hs.simulate(sim, state, steps=steps)
-        return {
-            "trajectory": digest((trajectory.q, trajectory.qd, trajectory.t)),
-            "gradient": digest(gradient((sim, np.asarray(state.q), np.asarray(state.qd)))),
-        }
-
-    return run
+    gradient = eqx.filter_jit(eqx.filter_grad(cost))
+    return lambda: jax.block_until_ready(gradient((sim, np.asarray(state.q), np.asarray(state.qd))))
 
 
-def demo_fit(name: str) -> Callable[[], dict[str, str]]:
-    """θ after a fit of one of the demonstration's projects."""
-    build = first("project.build.build:build", "project.build:build")
-    load_project = first("project.schema.load:load_project", "project.load:load_project")
-    fit = first(":fit")
-    source = CHECKOUT / "src/hybridsim/demo"
-    folder = Path(tempfile.mkdtemp(prefix="hybridsim-demo-"))
-    for path in source.iterdir():
-        if path.suffix in (".csv", ".toml", ".xml"):
-            shutil.copyfile(path, folder / path.name)
-    built = build(load_project(folder / f"{name}.toml"))
-    shutil.rmtree(folder)
+def rollout_bits(name: str) -> Bits:
+    """Trajectory and gradient of a rollout."""
+    import hybridsim as hs
 
-    def run():
-        result = fit(built.problem, built.stages)
-        return {"theta": digest(result.theta), "costs": digest(list(result.costs))}
-
-    return run
+    sim, state, steps = simulation(name)
+    trajectory = hs.simulate(sim, state, steps=steps)
+    return {
+        "trajectory": digest((trajectory.q, trajectory.qd, trajectory.t)),
+        "gradient": digest(rollout_gradient(name)()),
+    }
 
 
-def discovery() -> Callable[[], dict[str, str]]:
-    """Inputs and θ that discovery ends with, for a double pendulum with unmodelled damping."""
+def demo_fit(name: str) -> Run:
+    """A fit of one of the demonstration's projects, ready to run."""
+    build = lookup("project.build.build:build", "project.build:build")
+    load_project = lookup("project.schema.load:load_project", "project.load:load_project")
+    fit, folder = lookup(":fit"), Path(tempfile.mkdtemp(prefix="hybridsim-demo-"))
+    try:
+        for path in (CHECKOUT / "src/hybridsim/demo").iterdir():
+            if path.suffix in (".csv", ".toml", ".xml"):
+                shutil.copyfile(path, folder / path.name)
+        built = build(load_project(folder / f"{name}.toml"))
+    finally:
+        shutil.rmtree(folder)
+    return lambda: fit(built.problem, built.stages)
+
+
+def fit_bits(name: str) -> Bits:
+    """Estimate and costs of a fit."""
+    result = demo_fit(name)()
+    return {"theta": digest(result.theta), "costs": digest(list(result.costs))}
+
+
+def discovery_bits() -> Bits:
+    """Estimate that discovery ends with, for a double pendulum with unmodelled damping."""
     paths = (CHECKOUT / "tests/support/discovery_cases.py", CHECKOUT / "benchmarks/discovery_cases.py")
     spec = importlib.util.spec_from_file_location("discovery_cases", next(path for path in paths if path.exists()))
     assert spec is not None and spec.loader is not None
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)
-    case, discover = cases.CASES["damping of both joints"], first(":discover")
-
-    def run():
-        result = discover(case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up)
-        best = result.seeds[0].best
-        return {"support": digest([(c[0], c[1]) for c in sorted(_pairs(best.support))]), "theta": digest(best.theta)}
-
-    return run
+    case = cases.CASES["damping of both joints"]
+    result = lookup(":discover")(case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up)
+    best = result.seeds[0].best
+    return {"inputs": str(len(best.support)), "theta": digest(best.theta)}
 
 
-def _pairs(support: Any) -> list[tuple[int, int]]:
-    """Graft and input of every chosen input, whatever the fields are called."""
-    values = [[v for v in vars(one).values() if isinstance(v, int)] for one in support]
-    return [(first, second) for first, second, *_ in values]
-
-
-ROLLOUTS = (
-    "double pendulum",
-    "five links impulse",
-    "five links compliant",
-    "quadruped in the air",
-    "quadruped on its feet",
-)
-TASKS: dict[str, Callable[[], Callable[[], dict[str, str]]]] = {
-    **{name: (lambda name=name: rollouts(name)) for name in ROLLOUTS},
-    "demo parameters": lambda: demo_fit("parameters"),
-    "demo networks": lambda: demo_fit("networks"),
-    "discovery": discovery,
+ROLLOUTS = ("double pendulum", "five links impulse", "five links compliant", "quadruped", "quadruped with contact")
+BITS: dict[str, Callable[[], Bits]] = {
+    **{name: (lambda name=name: rollout_bits(name)) for name in ROLLOUTS},
+    "demo parameters": lambda: fit_bits("parameters"),
+    "demo networks": lambda: fit_bits("networks"),
+    "discovery": discovery_bits,
 }
+TIMES: dict[str, Callable[[], Run]] = {
+    "double pendulum": lambda: rollout_gradient("double pendulum"),
+    "quadruped with contact": lambda: rollout_gradient("quadruped with contact"),
+    "demo parameters": lambda: demo_fit("parameters"),
+}
+COMPILE = "compile time"
+"""Processor time from a simulator to the first gradient of the quadruped with contact, with an empty cache."""
 
 
-def main(task: str) -> None:
-    begin, begin_cpu = perf_counter(), process_time()
-    run = TASKS[task]()
-    bits = run()
-    cold, cold_cpu = perf_counter() - begin, process_time() - begin_cpu
-    times = []
-    if task != "discovery":
-        deadline = perf_counter() + 2.0
-        while len(times) < 5 or (perf_counter() < deadline and len(times) < 200):
-            start = perf_counter()
-            run()
-            times.append(perf_counter() - start)
-    print(json.dumps({"bits": bits, "cold_s": cold, "cold_cpu_s": cold_cpu, "warm_s": min(times, default=cold)}))
+def seconds(run: Run) -> float:
+    """Time of the fastest call."""
+    run()
+    times, end = [], perf_counter() + SECONDS
+    while len(times) < 3 or perf_counter() < end:
+        begin = perf_counter()
+        run()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+def compile_seconds() -> float:
+    import hybridsim as hs
+
+    with tempfile.TemporaryDirectory(prefix="hybridsim-cache-") as folder:
+        os.environ["HYBRIDSIM_CACHE"] = folder
+        hs.simulate(*simulation("double pendulum")[:2], steps=1)  # imports and the compiler's own start
+        begin = process_time()
+        rollout_gradient("quadruped with contact")()
+        return process_time() - begin
+
+
+def main(what: str, task: str) -> None:
+    jax.config.update("jax_enable_x64", True)
+    if what == "bits":
+        print(json.dumps(BITS[task]()))
+    else:
+        print(json.dumps(compile_seconds() if task == COMPILE else seconds(TIMES[task]())))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

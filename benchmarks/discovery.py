@@ -19,13 +19,13 @@ from tests.support.discovery_cases import CASES, NOISE
 
 from benchmarks.report import console
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import advice
+from hybridsim.core.messages import name_hint
 from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.support_search import fresh_networks
+from hybridsim.identify.support_search import theta_with_fresh_networks
 from hybridsim.viz.weights_picture import weights_picture
 
 PAPERS_STEPS = 15
@@ -59,9 +59,9 @@ def figure(file: Path) -> None:
     """Draw the weights of the damped double pendulum's networks."""
     made = CASES["damping of both joints"]
     of = made.problem(NOISE)
-    start = fresh_networks(of, 0)
-    stage = Stage(window=made.window, solver=LevenbergMarquardt(most_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
-    sparse = fit(of.with_space(of.space.started(start)), [stage]).theta
+    start = theta_with_fresh_networks(of, 0)
+    stage = Stage(window=made.window, solver=LevenbergMarquardt(max_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
+    sparse = fit(of.with_space(of.space.with_initial(start)), [stage]).theta
     found: Discovery = discover(of, made.stage, seeds=[0], warm_up=made.warm_up, tell=said)
     panels = [
         (title, of.space.put(of.setup, theta).sim.bound_blueprint())
@@ -81,7 +81,7 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.cases:
         if name not in CASES:
-            raise HybridsimError(f"there is no case {name!r}; {advice(name, CASES)}")
+            raise HybridsimError(f"there is no case {name!r}; {name_hint(name, CASES)}")
     if options.figure:
         figure(options.figure)
         return

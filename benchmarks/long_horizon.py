@@ -24,9 +24,9 @@ from tests.support.discovery_cases import Spring, between
 from benchmarks.report import console
 from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.windows import Measurements
 from hybridsim.model.model import Model
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative
@@ -41,7 +41,7 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 
 DT, TRAINED, TIMES, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
 """Time step [s], steps of a run, how often that is predicted, noise [rad], runs, and starts to predict from."""
-FAST = LevenbergMarquardt(most_steps=60)
+FAST = LevenbergMarquardt(max_steps=60)
 STAGES = (Stage(window=0.25, solver=FAST), Stage(window=1.0, solver=FAST))
 STATE = ["joint.q", "joint.qd"]
 
@@ -132,7 +132,7 @@ def measured(name: str, seeds: int) -> dict:
         sim = Simulator(model, dt=DT, blueprint=Blueprint(graft))
         setup = Setup(sim, Sensors.of(sim, channels))
         space = ParameterSpace(setup, [Free("graft[*]")])
-        problem = Problem(setup, space, Measured(dict.fromkeys(channels, NOISE)), tuple(runs))
+        problem = FitProblem(setup, space, Measurements(dict.fromkeys(channels, NOISE)), tuple(runs))
         return space.put(setup, fit(problem, STAGES).theta).sim
 
     errors = {"without a network": [motions(Simulator(model, dt=DT), draws[RUNS:]) - truth]}

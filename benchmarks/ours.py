@@ -147,7 +147,7 @@ def checked(w: Workload, steps: int, method: str, result) -> str:
     loss = result.outputs[0].sum()
     if not method:
         return check_motion(w, steps, loss=loss)
-    q0, qd0 = np.split(result.start[0], [w.nq])  # without contact a step remembers nothing else
+    q0, qd0 = np.split(result.initial[0], [w.nq])  # without contact a step remembers nothing else
     if w.is_free:  # angular velocity first
         qd0 = np.concatenate([qd0[3:6], qd0[:3], qd0[6:]])
     return check_motion(w, steps, loss=loss, parameters=result.free[0], q0=q0, qd0=qd0)

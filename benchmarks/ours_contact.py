@@ -40,7 +40,7 @@ def error(w: Workload, contact) -> float:
     velocities = slice(w.nq, w.nq + w.nv)
     motion.start[:, velocities] = np.random.default_rng(0).normal(0.0, 0.3, w.nv)
     rollout = motion.rollout()
-    found = motion.reverse(rollout)().start[0, velocities]
+    found = motion.reverse(rollout)().initial[0, velocities]
     motion.start = np.repeat(motion.start, 2 * w.nv, axis=0)
     motion.start[:, velocities] += SMALL * np.concatenate([np.eye(w.nv), -np.eye(w.nv)])
     plus, minus = np.split(motion.forward(rollout)().outputs.sum(axis=(1, 2)), 2)
@@ -62,7 +62,7 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
                 call, compile_s, cached_s = prepared(motion.rollout, bind)
                 result = call()
                 note = check_end(w, result.end[0, : w.nq]) if what == "forward" else wanted(w) + off
-                if what == "gradient" and not all(np.isfinite(x).all() for x in (result.start, result.inputs)):
+                if what == "gradient" and not all(np.isfinite(x).all() for x in (result.initial, result.inputs)):
                     raise ValueError(f"{w.title}, {method}: the gradient is not finite")
                 about = {"batch": batch, "steps": steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}
                 rows.append(row(PEER, version, w.name, what, best(call), method=method, **about))

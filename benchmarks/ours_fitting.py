@@ -24,9 +24,9 @@ def problem(given: FitProblem):
     import numpy as np
 
     from hybridsim.data.recording import Recording
-    from hybridsim.identify.problem import Problem, Stage
+    from hybridsim.identify.problem import FitProblem, Stage
     from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-    from hybridsim.identify.windows import Measured
+    from hybridsim.identify.windows import Measurements
     from hybridsim.model.builder import ModelBuilder
     from hybridsim.params.free import Free
     from hybridsim.params.setup import Setup
@@ -56,20 +56,20 @@ def problem(given: FitProblem):
         Recording.from_arrays(f"segment {k}", times, dict(zip(CHANNELS, segment.T, strict=True)))
         for k, segment in enumerate(given.angles)
     )
-    measured = Measured(dict.fromkeys(CHANNELS, NOISE), {}, {})
+    measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
     stage = Stage(
         window=given.length,
         starts="free" if given.task.free_starts else "measured",
         solver=LevenbergMarquardt(),
     )
-    return Problem(setup, ParameterSpace(setup, frees), measured, runs), stage
+    return FitProblem(setup, ParameterSpace(setup, frees), measured, runs), stage
 
 
 def residuals(given: FitProblem):
     """Residuals at the published parameters, in the order of `FitProblem.residuals`."""
     ours, stage = problem(given)
     objective, _ = ours.objective(stage)
-    samples, _ = objective.samples(objective.point(ours.space.start))
+    samples, _ = objective.samples(objective.point(ours.space.initial))
     w = objective.windows
     return ((samples[0] - w.value) * w.weight).ravel()
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from hybridsim.contact.compliant.friction_laws import Coulomb as Coulomb
     from hybridsim.contact.compliant.friction_laws import Hollars as Hollars
     from hybridsim.contact.impulse.impulse_contact import ImpulseContact as ImpulseContact
+    from hybridsim.contact.impulse.stabilisation import ERP as ERP
     from hybridsim.contact.impulse.stabilisation import Baumgarte as Baumgarte
-    from hybridsim.contact.impulse.stabilisation import Erp as Erp
     from hybridsim.contact.impulse.stabilisation import Recovery as Recovery
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from hybridsim.dynamics.rnea import inverse_dynamics as inverse_dynamics
     from hybridsim.identify.discover import discover as discover
     from hybridsim.identify.fit import fit as fit
-    from hybridsim.identify.linear_start import linear_start as linear_start
-    from hybridsim.identify.network_scales import scaled_to_data as scaled_to_data
+    from hybridsim.identify.inverse_dynamics_fit import fit_inverse_dynamics as fit_inverse_dynamics
+    from hybridsim.identify.network_scales import scale_to_data as scale_to_data
     from hybridsim.identify.penalty import Sparsity as Sparsity
-    from hybridsim.identify.problem import Problem as Problem
+    from hybridsim.identify.problem import FitProblem as FitProblem
     from hybridsim.identify.problem import Stage as Stage
-    from hybridsim.identify.score import explained as explained
-    from hybridsim.identify.score import predicted as predicted
+    from hybridsim.identify.score import score_predictions as score_predictions
+    from hybridsim.identify.score import score_windows as score_windows
     from hybridsim.identify.solvers.adam import Adam as Adam
     from hybridsim.identify.solvers.lbfgs import LBFGS as LBFGS
     from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
-    from hybridsim.identify.windows import Drive as Drive
-    from hybridsim.identify.windows import Measured as Measured
+    from hybridsim.identify.windows import InputSignal as InputSignal
+    from hybridsim.identify.windows import Measurements as Measurements
     from hybridsim.io.convert import convert as convert
     from hybridsim.io.export import export as export
     from hybridsim.io.hulls import with_hulls as with_hulls
@@ -111,7 +111,7 @@ _HOME = {
     "ImpulseContact": "contact.impulse.impulse_contact",
     "CompliantContact": "contact.compliant.compliant_contact",
     "Recovery": "contact.impulse.stabilisation",
-    "Erp": "contact.impulse.stabilisation",
+    "ERP": "contact.impulse.stabilisation",
     "Baumgarte": "contact.impulse.stabilisation",
     "Coulomb": "contact.compliant.friction_laws",
     "Andersson": "contact.compliant.friction_laws",
@@ -135,17 +135,17 @@ _HOME = {
     "ParameterSpace": "params.space",
     "Setup": "params.setup",
     "Sensors": "sim.sensors",
-    "Problem": "identify.problem",
+    "FitProblem": "identify.problem",
     "Stage": "identify.problem",
-    "Measured": "identify.windows",
-    "Drive": "identify.windows",
+    "Measurements": "identify.windows",
+    "InputSignal": "identify.windows",
     "LevenbergMarquardt": "identify.solvers.levenberg_marquardt",
     "LBFGS": "identify.solvers.lbfgs",
     "Adam": "identify.solvers.adam",
     "fit": "identify.fit",
-    "explained": "identify.score",
-    "predicted": "identify.score",
-    "linear_start": "identify.linear_start",
+    "score_windows": "identify.score",
+    "score_predictions": "identify.score",
+    "fit_inverse_dynamics": "identify.inverse_dynamics_fit",
     "Conservative": "networks.passive",
     "Dissipative": "networks.passive",
     "PortHamiltonian": "networks.passive",
@@ -154,7 +154,7 @@ _HOME = {
     "ConeFriction": "networks.friction",
     "InternalForce": "networks.internal_force",
     "discover": "identify.discover",
-    "scaled_to_data": "identify.network_scales",
+    "scale_to_data": "identify.network_scales",
     "Sparsity": "identify.penalty",
     "audit": "sim.audit",
     "load_blueprint": "project.build.blueprint_file",
@@ -162,6 +162,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ERP",
     "LBFGS",
     "MLP",
     "Actuation",
@@ -176,19 +177,19 @@ __all__ = [
     "Conservative",
     "Coulomb",
     "Dissipative",
-    "Drive",
-    "Erp",
+    "FitProblem",
     "Free",
     "Graft",
     "Hollars",
     "HybridsimError",
     "ImpulseContact",
+    "InputSignal",
     "Inputs",
     "InternalForce",
     "JointFriction",
     "Lagrangian",
     "LevenbergMarquardt",
-    "Measured",
+    "Measurements",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -196,7 +197,6 @@ __all__ = [
     "ParameterSpace",
     "PortHamiltonian",
     "PrecisionError",
-    "Problem",
     "Recording",
     "Recovery",
     "RodDrag",
@@ -214,25 +214,25 @@ __all__ = [
     "contact_grid",
     "convert",
     "discover",
-    "explained",
     "export",
     "export_c",
     "export_network_c",
     "fit",
+    "fit_inverse_dynamics",
     "forward_dynamics",
     "inverse_dynamics",
     "inverse_kinematics",
     "kinematics",
-    "linear_start",
     "load_blueprint",
     "load_model",
     "load_recording",
     "mass_matrix",
     "observe",
-    "predicted",
     "rollout",
     "save_blueprint",
-    "scaled_to_data",
+    "scale_to_data",
+    "score_predictions",
+    "score_windows",
     "simulate",
     "step",
     "with_floor",

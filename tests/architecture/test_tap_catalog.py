@@ -38,7 +38,7 @@ def test_catalogue_has_the_order_and_shapes_of_the_program(contact):
     seen: dict = {}
     # shapes are enough: nothing is compiled
     jax.eval_shape(lambda state: seen.update(observe(sim, state)), sim.initial_state())
-    left_out = "step.q" if sim.contact.watched.nc else ("step.q", "contact")
+    left_out = "step.q" if sim.contact.candidates.nc else ("step.q", "contact")
     expected = [quantity for quantity in CATALOG if not quantity.name.startswith(left_out)]
     assert list(seen) == [quantity.name for quantity in expected]
     rows = {
@@ -46,7 +46,7 @@ def test_catalogue_has_the_order_and_shapes_of_the_program(contact):
         "dof": (model.nv,),
         "body": (model.nb,),
         "actuator": (model.nu,),
-        "contact": (sim.contact.watched.nc,),
+        "contact": (sim.contact.candidates.nc,),
         "-": (),
     }
     for quantity in expected:

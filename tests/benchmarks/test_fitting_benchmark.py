@@ -118,7 +118,7 @@ def test_hybridsim_starts_where_the_others_do(recorded):
     np.testing.assert_allclose(guess.q, recorded.q0, atol=1e-12)
     np.testing.assert_allclose(guess.qd, recorded.qd0, atol=1e-9)
     start, lower, upper, _ = scaled(recorded.published.free())
-    for mine, theirs in ((ours.space.start, start), (ours.space.lower, lower), (ours.space.upper, upper)):
+    for mine, theirs in ((ours.space.initial, start), (ours.space.lower, lower), (ours.space.upper, upper)):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 

@@ -85,7 +85,7 @@ hidden = [3]
 input_scale = [1.0, 1.0, 4.0, 4.0]
 [[stage]]
 window = 0.5
-solver = { most_steps = 20 }
+solver = { max_steps = 20 }
 """
 
 

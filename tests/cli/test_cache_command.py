@@ -17,7 +17,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_info_and_clear(folder, capsys):
     for name in ("one", "two"):
-        cache.store(name, cache.Entry("forward", 1, 1, 1, 0, 0, bytes(2**20)))
+        cache.store(name, cache.CachedKernel("forward", 1, 1, 1, 0, 0, bytes(2**20)))
     assert run(["cache", "info"]) == 0
     assert capsys.readouterr().out == f"2 kernels, 2.0 MB of at most 500 MB, in {folder}\n"
     assert run(["cache", "clear"]) == 0

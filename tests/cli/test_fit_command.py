@@ -17,7 +17,9 @@ from support.fit_tasks import PROJECT, write_project
 
 LONG = PROJECT + 500 * "\n[[stage]]\nwindow = 0.25\n"
 """A fit that takes a minute."""
-EXACT = "solver = { name = 'lm', most_steps = 25, cost_tolerance = 0.0, step_tolerance = 0.0, slope_tolerance = 0.0 }\n"
+EXACT = (
+    "solver = { name = 'lm', max_steps = 25, cost_tolerance = 0.0, step_tolerance = 0.0, gradient_tolerance = 0.0 }\n"
+)
 """What makes the last stage of a project take as many steps as it may."""
 
 
@@ -104,7 +106,7 @@ def test_check_tells_what_would_be_fitted_and_writes_nothing(tmp_path, capsys):
 
 
 def test_a_fit_that_runs_out_of_steps_has_a_result_and_its_own_code(tmp_path, capsys):
-    project = write_project(tmp_path, PROJECT + "solver = { name = 'lm', most_steps = 1 }\n")
+    project = write_project(tmp_path, PROJECT + "solver = { name = 'lm', max_steps = 1 }\n")
     assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--quiet"]) == 4
     assert "out of steps" in capsys.readouterr().out
     assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--resume"]) == 4
@@ -114,7 +116,7 @@ def test_a_fit_that_runs_out_of_steps_has_a_result_and_its_own_code(tmp_path, ca
 
 
 def test_a_simulation_that_diverges_at_the_start_has_its_own_code(tmp_path, capsys):
-    stiff = "\n[[free]]\nname = 'joint.stiffness[*]'\nstart = 1e9\nbounds = [0.0, 1e10]\n"
+    stiff = "\n[[free]]\nname = 'joint.stiffness[*]'\ninitial = 1e9\nbounds = [0.0, 1e10]\n"
     project = write_project(tmp_path, PROJECT.replace("\n[[stage]]", stiff + "\n[[stage]]", 1))
     assert run(["fit", str(project)]) == 3
     assert "diverges at the starting values" in capsys.readouterr().err

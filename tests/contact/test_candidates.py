@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hybridsim.contact.candidates import Candidates, candidates
+from hybridsim.contact.candidates import Candidates, find_candidates
 from hybridsim.core.errors import ModelWarning
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import Shape
@@ -33,7 +33,7 @@ def _names(found: Candidates) -> set[str]:
 
 
 def test_all_that_may_touch():
-    found = candidates(_legs().build())
+    found = find_candidates(_legs().build())
     assert _names(found) == {
         *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
         *("foot|chest", "ball|chest", "ball|upper", "foot|ball"),
@@ -43,7 +43,7 @@ def test_all_that_may_touch():
 
 
 def test_parts_of_a_tree_can_be_told_not_to_touch_each_other():
-    found = candidates(_legs().build(), self_collision=False)
+    found = find_candidates(_legs().build(), self_collision=False)
     assert _names(found) == {
         *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
         *("ball|chest", "ball|upper", "foot|ball"),
@@ -56,7 +56,7 @@ def test_shapes_of_one_body_never_touch():
     for k in range(2):
         model.add_geom("body", "sphere", (0.1,), name=f"s{k}")
         model.add_geom("world", "plane", (), name=f"p{k}")
-    assert _names(candidates(model.build())) == {f"s{j}|p{k}" for j in range(2) for k in range(2)}
+    assert _names(find_candidates(model.build())) == {f"s{j}|p{k}" for j in range(2) for k in range(2)}
 
 
 @pytest.mark.parametrize("kind", ["universal", "planar"])
@@ -69,7 +69,7 @@ def test_a_compound_joint_joins_a_body_and_its_carrier(kind):
     model.add_geom("hand", "sphere", (0.1,), name="hand")
     model.add_body("finger", parent="hand", axis=(0, 1, 0), **ROUND)
     model.add_geom("finger", "sphere", (0.1,), name="finger")
-    assert _names(candidates(model.build())) == {"arm|finger"}
+    assert _names(find_candidates(model.build())) == {"arm|finger"}
 
 
 def test_a_merged_link_is_part_of_its_carrier():
@@ -80,10 +80,10 @@ def test_a_merged_link_is_part_of_its_carrier():
     model.add_geom("tool", "sphere", (0.1,), name="t")
     model.add_geom("world", "plane", (), name="floor")
     model = model.build()
-    assert _names(candidates(model)) == {"a|floor", "t|floor"}
+    assert _names(find_candidates(model)) == {"a|floor", "t|floor"}
     # both the link's name and that of the body that carries it will do
-    assert _names(candidates(model, only=["tool|world"])) == {"t|floor"}
-    assert _names(candidates(model, only=["arm|world"])) == {"a|floor", "t|floor"}
+    assert _names(find_candidates(model, only=["tool|world"])) == {"t|floor"}
+    assert _names(find_candidates(model, only=["arm|world"])) == {"a|floor", "t|floor"}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_groups_and_masks(one, other, touch):
     for name, (group, mask) in (("a", one), ("b", other)):
         model.add_body(name, kind="free", **ROUND)
         model.add_geom(name, "sphere", (0.1,), name=name, group=group, mask=mask)
-    assert _names(candidates(model.build())) == ({"a|b"} if touch else set())
+    assert _names(find_candidates(model.build())) == ({"a|b"} if touch else set())
 
 
 def test_excluded_and_explicit_pairs():
@@ -110,34 +110,42 @@ def test_excluded_and_explicit_pairs():
     # named pairs of shapes touch whatever else is said, carriers included
     legs.spec.explicit_pairs += [("chest", "upper"), ("floor", "upper")]
     legs.spec.geoms[-1].group = legs.spec.geoms[-1].mask = 0
-    found = candidates(legs.build())
+    found = find_candidates(legs.build())
     assert _names(found) == {"upper|chest", "upper|floor", "foot|chest", "ball|upper", "foot|ball"}
 
 
 def test_only_and_exclude():
     model = _legs().build()
-    assert _names(candidates(model, only=["foot|floor"])) == {"foot|floor"}
-    assert _names(candidates(model, only=["floor|foot"])) == {"foot|floor"}
-    assert _names(candidates(model, only=["sh*|world"])) == {"foot|floor"}
-    assert _names(candidates(model, only=["ball"])) == {"ball|floor", "ball|chest", "ball|upper", "foot|ball"}
-    assert _names(candidates(model, only=["*|floor"], exclude=["ball"])) == {"chest|floor", "upper|floor", "foot|floor"}
-    assert _names(candidates(model, exclude=["*|floor", "foot|chest"])) == {"ball|chest", "ball|upper", "foot|ball"}
+    assert _names(find_candidates(model, only=["foot|floor"])) == {"foot|floor"}
+    assert _names(find_candidates(model, only=["floor|foot"])) == {"foot|floor"}
+    assert _names(find_candidates(model, only=["sh*|world"])) == {"foot|floor"}
+    assert _names(find_candidates(model, only=["ball"])) == {"ball|floor", "ball|chest", "ball|upper", "foot|ball"}
+    assert _names(find_candidates(model, only=["*|floor"], exclude=["ball"])) == {
+        "chest|floor",
+        "upper|floor",
+        "foot|floor",
+    }
+    assert _names(find_candidates(model, exclude=["*|floor", "foot|chest"])) == {
+        "ball|chest",
+        "ball|upper",
+        "foot|ball",
+    }
 
 
 def test_a_pattern_without_a_pair_is_an_error():
     with pytest.raises(ValueError, match=r"no two shapes of model 'legs' that may touch match 'knee', 'upper\|chest'"):
-        candidates(_legs().build(), only=["foot", "knee"], exclude=["upper|chest"])
+        find_candidates(_legs().build(), only=["foot", "knee"], exclude=["upper|chest"])
 
 
 def test_names_order_and_bodies():
-    found = candidates(_legs().build(), only=["*|floor", "foot|ball"])
+    found = find_candidates(_legs().build(), only=["*|floor", "foot|ball"])
     # kinds stand together, in the order in which they first appear
     assert [p.name for p in found.pairs] == ["chest|floor", "upper|floor", "foot|ball", "foot|floor", "ball|floor"]
     several = tuple(f"{pair}.{k}" for pair, n in (("chest|floor", 4), ("upper|floor", 2)) for k in range(n))
     assert found.names == (*several, "foot|ball", "foot|floor", "ball|floor")
-    assert found.nc == 9 and found.pair_of == (0, 0, 0, 0, 1, 1, 2, 3, 4)
+    assert found.nc == 9 and found.pair_indices == (0, 0, 0, 0, 1, 1, 2, 3, 4)
     assert found.bodies == ((0, -1),) * 4 + ((1, -1),) * 2 + ((2, 3), (2, -1), (3, -1))
-    assert [("|".join(kinds), members) for kinds, members in found.kinds] == [
+    assert [("|".join(kinds), members) for kinds, members in found.shape_groups] == [
         ("box|plane", (0,)),
         ("capsule|plane", (1,)),
         ("sphere|sphere", (2,)),
@@ -154,12 +162,12 @@ def test_pairs_without_a_routine_are_told():
         r"model 'odd', for want of a routine: cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
     )
     with pytest.warns(ModelWarning, match=message):
-        found = candidates(model.build())
+        found = find_candidates(model.build())
     assert not found.pairs and found.nc == 0 and found.bodies == ()
     # what is excluded is not missed
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        candidates(model.build(), exclude=["g*"])
+        find_candidates(model.build(), exclude=["g*"])
 
 
 def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
@@ -172,11 +180,11 @@ def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
 
 def test_a_mesh_needs_a_hull():
     with pytest.raises(ValueError, match=r"mesh of shape 'shape' has not been read.*with_hulls\(model\)"):
-        candidates(_with("mesh", mesh_file="some.stl").build())
+        find_candidates(_with("mesh", mesh_file="some.stl").build())
     corners = np.eye(3)
-    assert candidates(_with("mesh", data=corners).build()).nc == 4
+    assert find_candidates(_with("mesh", data=corners).build()).nc == 4
     with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, and 'other' needs them"):
-        candidates(_with("mesh", "box", data=corners).build())
+        find_candidates(_with("mesh", "box", data=corners).build())
 
 
 @pytest.mark.parametrize(
@@ -189,11 +197,11 @@ def test_a_mesh_needs_a_hull():
 )
 def test_shapes_need_their_data(shape, other, what):
     with pytest.raises(ValueError, match=what):
-        candidates(_with(shape, other).build())
+        find_candidates(_with(shape, other).build())
 
 
 def test_as_many_contacts_as_points():
-    found = candidates(_with("points", data=np.zeros((7, 3))).build())
+    found = find_candidates(_with("points", data=np.zeros((7, 3))).build())
     assert found.nc == 7 and found.names[-1] == "shape|other.6"
     assert found.pairs[0].data_shapes == ((7, 3), ())
     assert found.infos[0].shape is Shape.POINTS
@@ -206,5 +214,5 @@ def test_heaps_are_reported_with_their_number_of_contacts():
         heap.add_geom(f"box{k}", "box", (0.1, 0.1, 0.1))
     model = heap.add_geom("world", "plane", (), name="floor").build()
     with pytest.warns(ModelWarning, match=r"312 contacts of model 'heap'.*only, exclude or self_collision"):
-        candidates(model)
-    assert candidates(model, only=("*|floor",)).nc == 48
+        find_candidates(model)
+    assert find_candidates(model, only=("*|floor",)).nc == 48

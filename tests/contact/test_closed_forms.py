@@ -11,7 +11,7 @@ from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.sim.rollout import Trajectory, failure, simulate
+from hybridsim.sim.rollout import Trajectory, failure_message, simulate
 from hybridsim.sim.simulator import Simulator
 from support.contact_scenes import GRAVITY, inertia_of, on_plane, stack
 from support.rotations import rotations, world_velocities
@@ -25,7 +25,7 @@ DT = 1e-3
 def run(model, contact, time: float, qd=None) -> Trajectory:
     sim = Simulator(model, contact=contact, dt=DT)
     motion = simulate(sim, sim.initial_state(qd=qd), steps=round(time / DT))
-    assert not failure(sim, motion)
+    assert not failure_message(sim, motion)
     return motion
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.candidates import candidates
+from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
@@ -202,7 +202,7 @@ def test_steps_and_gradients_of_random_states_are_finite(scene, contact):
 
 
 def test_every_routine_has_a_scene():
-    assert {kinds for make in SCENES.values() for kinds, _ in candidates(make()).kinds} == set(ROUTINES)
+    assert {kinds for make in SCENES.values() for kinds, _ in find_candidates(make()).shape_groups} == set(ROUTINES)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import hybridsim
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson, Brown, Coulomb, Hollars
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
@@ -39,7 +39,7 @@ def test_an_arm_does_not_collide_with_the_base_that_carries_it(tmp_path):
     path.write_text(BASE_AND_LINK)
     with pytest.warns(ModelWarning, match="with_floor"):
         sim = Simulator(load_model(path), contact="impulse")
-    assert sim.contact.watched.names == ()
+    assert sim.contact.candidates.names == ()
     motion = simulate(sim, sim.initial_state(q=[0.5]), steps=100)
     assert abs(motion.qd[-1, 0]) > 0.1
 
@@ -50,7 +50,7 @@ def test_a_model_without_a_floor_is_given_one():
     ball.add_geom("ball", "sphere", (0.1,), name="ball", group=4, mask=4)
     model = with_floor(ball.build(), 0.5, friction=0.3, restitution=0.2)
     sim = Simulator(model, contact="impulse")
-    assert sim.contact.watched.names == ("ball|floor",)
+    assert sim.contact.candidates.names == ("ball|floor",)
     assert simulate(sim, steps=2000).q[-1, 2] == pytest.approx(0.6, abs=1e-4)
     assert model.geometry.friction[-1] == 0.3 and model.geometry.restitution[-1] == 0.2
     with pytest.raises(ValueError, match="already has"):
@@ -60,7 +60,7 @@ def test_a_model_without_a_floor_is_given_one():
 
 
 @pytest.mark.parametrize("dt", [1e-3, 1e-2])
-@pytest.mark.parametrize("stabilisation", [Erp(), Baumgarte()], ids=["erp", "baumgarte"])
+@pytest.mark.parametrize("stabilisation", [ERP(), Baumgarte()], ids=["erp", "baumgarte"])
 def test_defaults_of_stabilisations_fit_every_time_step(stabilisation, dt):
     model = on_plane("box", (0.05, 0.05, 0.05), height=0.1)
     sim = Simulator(model, contact=ImpulseContact(stabilisation=stabilisation), dt=dt)
@@ -134,7 +134,7 @@ def test_a_file_that_switches_contact_off_is_named(tmp_path):
     )
     with pytest.warns(ModelWarning, match='<flag contact="disable"/>'):
         sim = Simulator(load_model(path), contact="impulse")
-    assert sim.contact.watched.names == ()
+    assert sim.contact.candidates.names == ()
 
 
 def test_compliant_contact_does_not_pass_over_restitution():
@@ -143,7 +143,7 @@ def test_compliant_contact_does_not_pass_over_restitution():
 
 
 def test_settings_of_contact_are_public():
-    for made in (Baumgarte, Erp, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
+    for made in (Baumgarte, ERP, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
         assert getattr(hybridsim, made.__name__) is made
 
 
@@ -179,7 +179,7 @@ WRONG = {
     "infinite by name": (lambda: ImpulseContact(friction={"*": np.inf}), "finite and not negative"),
     "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and not negative"),
     "too bouncy": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
-    "more than the whole penetration": (lambda: ImpulseContact(stabilisation=Erp(3.0)), "between 0 and 1"),
+    "more than the whole penetration": (lambda: ImpulseContact(stabilisation=ERP(3.0)), "between 0 and 1"),
     "no exponent": (lambda: CompliantContact(exponent=0.0), "exponent must be positive"),
     "reach": (lambda: ImpulseContact(reach=float("nan")), "must not be negative"),
 }

@@ -5,11 +5,11 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.candidates import candidates
+from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.impulse.stabilisation import Recovery
-from hybridsim.contact.pair_parameters import friction_of, per_pair
+from hybridsim.contact.pair_parameters import pair_friction, per_pair
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import with_hulls
 from hybridsim.model.builder import ModelBuilder
@@ -43,9 +43,9 @@ def sliding(own: float = 0.2) -> Model:
 
 
 def of_pairs(model: Model) -> dict[str, float]:
-    watched = candidates(model)
+    watched = find_candidates(model)
     with jax.enable_x64(True):
-        return dict(zip([p.name for p in watched.pairs], friction_of(model.geometry, watched).tolist(), strict=True))
+        return dict(zip([p.name for p in watched.pairs], pair_friction(model.geometry, watched).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -190,19 +190,19 @@ NAMES = ["ball0|ball1", "ball0|floor", "ball1|floor"]
 def test_names_mean_what_they_mean_for_only_and_exclude(given, expected):
     """Of several that match the last one given counts."""
     model = two_balls().build()
-    watched = candidates(model)
+    watched = find_candidates(model)
     assert [pair.name for pair in watched.pairs] == NAMES
     np.testing.assert_array_equal(per_pair("friction", given, watched), expected)
     if isinstance(given, dict):
         for pattern in given:
-            chosen = {pair.name for pair in candidates(model, only=(pattern,)).pairs}
-            assert {NAMES[k] for k in watched.matching(pattern)} == chosen
+            chosen = {pair.name for pair in find_candidates(model, only=(pattern,)).pairs}
+            assert {NAMES[k] for k in watched.match(pattern)} == chosen
 
 
 def test_links_that_were_merged_are_names_too():
     scene = two_balls()
     scene.add_body("foot", parent="body0", kind="fixed").add_geom("foot", "sphere", (0.1,), name="sole")
-    watched = candidates(scene.build())
+    watched = find_candidates(scene.build())
     given = per_pair("friction", {"*": 0.1, "foot|floor": 0.2}, watched)
     assert [pair.name for k, pair in enumerate(watched.pairs) if given[k] == 0.2] == ["sole|floor"]
 
@@ -220,7 +220,7 @@ def test_links_that_were_merged_are_names_too():
 )
 def test_numbers_that_do_not_fit_are_refused(given, part):
     with pytest.raises(ValueError, match=part):
-        per_pair("friction", given, candidates(two_balls().build()))
+        per_pair("friction", given, find_candidates(two_balls().build()))
 
 
 @pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])

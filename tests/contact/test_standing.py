@@ -7,7 +7,7 @@ from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.dynamics.actuation import Actuation, PDServo
 from hybridsim.robots.quadruped import STANDING, quadruped
-from hybridsim.sim.rollout import failure, simulate
+from hybridsim.sim.rollout import failure_message, simulate
 from hybridsim.sim.simulator import Simulator
 from support.slow import slow
 
@@ -37,7 +37,7 @@ def test_a_dropped_quadruped_stands_still(contact):
     start[2] = STANDS + 0.05
     commands = np.tile(np.tile(STANDING, 4), (10_000, 1))
     motion = simulate(sim, sim.initial_state(q=start), commands)
-    assert not failure(sim, motion)
+    assert not failure_message(sim, motion)
 
     q, qd = motion.q, motion.qd
     before = round(np.sqrt(2.0 * 0.05 / 9.81) / DT) - 2
@@ -59,9 +59,9 @@ def test_a_dropped_quadruped_stands_still(contact):
 def test_all_of_a_quadruped_may_touch_the_ground_in_native_code():
     """56 contacts: more than can be written out turn by turn."""
     sim = Simulator(quadruped(), contact="impulse", dt=DT, backend="native", actuation=Actuation(PDServo(100.0, 2.0)))
-    assert sim.contact.watched.nc == 56
+    assert sim.contact.candidates.nc == 56
     motion = simulate(sim, inputs=np.tile(np.tile(STANDING, 4), (300, 1)))
-    assert not failure(sim, motion)
+    assert not failure_message(sim, motion)
     # tests of standing with the feet alone: nothing else touches
     few = Simulator(sim.model, contact=ImpulseContact(only=FEET), dt=DT, actuation=sim.actuation)
     np.testing.assert_allclose(motion.q, simulate(few, inputs=np.tile(np.tile(STANDING, 4), (300, 1))).q, atol=1e-9)

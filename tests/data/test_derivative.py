@@ -44,7 +44,7 @@ def test_fits_agree_with_least_squares(seed, samples, degree):
 def test_long_series_are_worked_on_in_blocks(monkeypatch):
     series = Series("q", UNEVEN, np.sin(UNEVEN))
     whole = derivative(series, window=0.1).values
-    monkeypatch.setattr("hybridsim.data.local_polynomial.BLOCK", 100)
+    monkeypatch.setattr("hybridsim.data.local_polynomial.BLOCK_ELEMENTS", 100)
     assert derivative(series, window=0.1).values == pytest.approx(whole, abs=1e-12)
 
 

@@ -41,8 +41,8 @@ def test_the_unnamed_index_of_a_spreadsheet_is_a_column(text):
 
 def test_rows_are_counted_as_an_editor_counts_lines(text):
     table = read_table(text("# a comment\nt,q\n\n0,1\n1,2\n# another\n\n2,3\n3,4\n"))
-    assert [table.row(k) for k in range(4)] == [4, 5, 8, 9]
-    assert table.place(2) == "line 8"
+    assert [table.row_number(k) for k in range(4)] == [4, 5, 8, 9]
+    assert table.row_label(2) == "line 8"
 
 
 def test_lines_are_counted_beyond_the_first_block(text, problems):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hybridsim.data.resample import resampled
+from hybridsim.data.resample import resample
 from hybridsim.data.series import Series
 
 T = np.array([0.0, 0.5, 0.7, 1.5, 2.0])
@@ -10,30 +10,30 @@ T = np.array([0.0, 0.5, 0.7, 1.5, 2.0])
 def test_the_three_ways_from_sample_to_sample():
     series = Series("q", T, np.array([0.0, 1.0, 3.0, 3.0, 5.0]))
     times = [0.25, 0.5, 0.6, 1.9999]
-    assert resampled(series, times) == pytest.approx([0.5, 1.0, 2.0, 4.9996])
-    assert resampled(series, times, "hold").tolist() == [0.0, 1.0, 1.0, 3.0]
+    assert resample(series, times) == pytest.approx([0.5, 1.0, 2.0, 4.9996])
+    assert resample(series, times, "hold").tolist() == [0.0, 1.0, 1.0, 3.0]
     cubic = Series("q", T, 2 * T**3 - T)
     x = np.linspace(0.0, 2.0, 50)
-    assert resampled(cubic, x, "cubic") == pytest.approx(2 * x**3 - x, abs=1e-13)
+    assert resample(cubic, x, "cubic") == pytest.approx(2 * x**3 - x, abs=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
 def test_samples_stay_what_they_are(kind):
     series = Series("q", T, np.random.default_rng(8).normal(size=5))
-    assert resampled(series, T, kind) == pytest.approx(series.values, abs=1e-14)
+    assert resample(series, T, kind) == pytest.approx(series.values, abs=1e-14)
 
 
 @pytest.mark.parametrize("time", [-0.01, 2.01, np.nan, np.inf])
 def test_nothing_is_made_up_outside(problems, time):
-    (problem,) = problems(lambda: resampled(Series("elbow", T, T**2), [1.0, time]))
+    (problem,) = problems(lambda: resample(Series("elbow", T, T**2), [1.0, time]))
     assert problem.code == "data.range" and problem.element == "elbow" and "from 0 to 2 s" in problem.message
 
 
 def test_sums_of_steps_may_end_beside_the_last_sample():
     series = Series("q", np.array([0.0, 0.1, 0.3]), np.array([0.0, 1.0, 3.0]))
-    assert resampled(series, [0.1 + 0.2, 3 * 0.1], "hold").tolist() == [3.0, 3.0]
+    assert resample(series, [0.1 + 0.2, 3 * 0.1], "hold").tolist() == [3.0, 3.0]
 
 
 def test_unknown_kinds_are_refused():
     with pytest.raises(ValueError, match="linear, hold, cubic"):
-        resampled(Series("q", T, T), [1.0], "spline")  # type: ignore[arg-type]
+        resample(Series("q", T, T), [1.0], "spline")  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_no_part_has_a_gap_and_no_sample_occurs_twice(steps):
 
 def test_a_part_by_time(problems):
     whole = recording(q=[0.0, 1.0, 2.0, 3.0], f=[0.5, 1.5, 2.5])
-    part = whole.between(1.0, 2.5)
+    part = whole.slice(1.0, 2.5)
     assert part.series["q"].t.tolist() == [1.0, 2.0] and part.series["f"].t.tolist() == [1.5, 2.5]
-    (problem,) = problems(lambda: whole.between(1.0, 2.0))
+    (problem,) = problems(lambda: whole.slice(1.0, 2.0))
     assert problem.element == "f" and "from 0.5 to 2.5 s" in problem.fix

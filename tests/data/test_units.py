@@ -70,7 +70,7 @@ def test_a_time_unit_must_be_one_of_time(text, problems):
 @given(rate=st.floats(-9.0, 9.0), start=st.floats(-20.0, 20.0))
 def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
     angle = start + rate * np.sin(np.arange(0.0, 12.0, 0.1))
-    turn = UNITS[unit].turn
+    turn = UNITS[unit].period
     wrapped = np.mod(angle / (2 * math.pi) + 0.5, 1.0) * turn - turn / 2
     recording = recorded(text, wrapped.tolist(), unit=unit, unwrap=True)
     values = recording.series["q"].values

@@ -35,7 +35,7 @@ def _driven(**actuator):
 
 def _torque(model, u, q=0.0, qd=0.0, actuation=None):
     actuation = actuation or Actuation()
-    memory = actuation.initial(model, np.array([q]), np.array([qd]))
+    memory = actuation.initial_state(model, np.array([q]), np.array([qd]))
     return float(actuation.torques(model, np.array([q]), np.array([qd]), np.array([u]), memory, np.asarray(0.01))[0])
 
 
@@ -79,7 +79,7 @@ def test_lag_follows_the_exact_exponential():
 @pytest.mark.parametrize(("delay", "expected"), [(0.0, 5.0), (0.01, 4.0), (0.025, 2.5), (0.03, 2.0), (1.0, 1.0)])
 def test_delay_interpolates_between_samples(delay, expected):
     stage = TransportDelay(delay, samples=4)
-    memory = stage.initial(REST)
+    memory = stage.initial_state(REST)
     for value in (1.0, 2.0, 3.0, 4.0):
         memory = stage.advance(MODEL, jnp.array([value]), REST, memory, 0.01)
     assert float(stage.output(MODEL, jnp.array([5.0]), REST, memory, 0.01)[0]) == pytest.approx(expected)

@@ -30,11 +30,11 @@ def factors_of(model) -> tuple[MassFactors, jax.Array, np.ndarray]:
 def test_factors_give_the_mass_matrix_and_its_inverse(spec):
     factors, M, torque = factors_of(random_model(**spec))
     unit = factors.L + jnp.eye(len(M))
-    assert_relative(unit.T @ jnp.diag(1.0 / factors.inverse) @ unit, M, 1e-12)
-    assert_relative(M @ factors.divided(torque), torque, 1e-9)
-    (u, k), (_, other) = factors.halves(torque), factors.halves(M[0])
+    assert_relative(unit.T @ jnp.diag(1.0 / factors.D_inv) @ unit, M, 1e-12)
+    assert_relative(M @ factors.apply_mass_inverse(torque), torque, 1e-9)
+    (u, k), (_, other) = factors.half_solve(torque), factors.half_solve(M[0])
     assert_relative(u @ other, torque[0], 1e-9)
-    assert_relative(factors.finished(k), factors.divided(torque), 1e-15)
+    assert_relative(factors.finish_solve(k), factors.apply_mass_inverse(torque), 1e-15)
 
 
 def test_joints_on_different_branches_have_nothing_to_do_with_each_other():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from hybridsim.dynamics.tree import _segments, ancestor_mask, leaves_to_root, per_joint_type, root_to_leaves, roots
+from hybridsim.dynamics.tree import _segments, ancestor_mask, leaves_to_root, map_joint_types, root_to_leaves, roots
 from hybridsim.model.joints import JointType
 from hybridsim.model.topology import Topology
 
@@ -90,7 +90,7 @@ def test_leaves_to_root(name):
         if tree.parents[i] >= 0:
             totals[tree.parents[i]] += 0.5 * totals[i] + bodies[i, 1]
     np.testing.assert_allclose(result, totals * bodies[:, :1], rtol=1e-12)
-    np.testing.assert_allclose(dof_result, dofs * totals[np.array(tree.dof_owners), :1], rtol=1e-12)
+    np.testing.assert_allclose(dof_result, dofs * totals[np.array(tree.dof_bodies), :1], rtol=1e-12)
     check_grads(passed, (own_values, bodies, dofs), order=1, modes=["fwd", "rev"])
 
 
@@ -102,10 +102,10 @@ def test_per_joint_type_hands_each_body_its_own_coordinates():
     def function(kind, weight, own):
         return weight * jnp.sum(own), jnp.full((kind.nv, 1), weight)
 
-    result, dof_result = per_joint_type(tree, function, weights, q)
+    result, dof_result = map_joint_types(tree, function, weights, q)
     expected = [w * q[slice(*tree.tree_q_slices[i])].sum() for i, w in enumerate(weights)]
     np.testing.assert_allclose(result, expected)
-    np.testing.assert_allclose(dof_result[:, 0], weights[np.array(tree.dof_owners)])
+    np.testing.assert_allclose(dof_result[:, 0], weights[np.array(tree.dof_bodies)])
 
 
 def test_ancestors_and_roots():
@@ -113,5 +113,5 @@ def test_ancestors_and_roots():
     assert roots(tree) == [0, 1]
     mask = np.asarray(ancestor_mask(tree))
     assert mask.shape == (5, tree.mv)
-    moved_by = {i: {tree.dof_owners[d] for d in np.flatnonzero(mask[i])} for i in range(5)}
+    moved_by = {i: {tree.dof_bodies[d] for d in np.flatnonzero(mask[i])} for i in range(5)}
     assert moved_by == {0: {0}, 1: {1}, 2: {0, 2}, 3: {1, 3}, 4: {1}}

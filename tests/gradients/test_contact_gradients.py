@@ -10,8 +10,8 @@ import pytest
 
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import LAWS
-from hybridsim.contact.impulse.impulse_contact import ImpulseContact, ImpulseMemory
-from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
+from hybridsim.contact.impulse.impulse_contact import ImpulseContact, ImpulseState
+from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract
@@ -79,7 +79,7 @@ def check(sim: Simulator, where: dict):
         if "contact" in start.aux:
             # of both contacts, and of all impulses that the sweeps begin with
             met = approach * (1.0 + p["approach"])
-            start = eqx.tree_at(lambda s: s.aux["contact"], start, ImpulseMemory(p["delta impulse"], met))
+            start = eqx.tree_at(lambda s: s.aux["contact"], start, ImpulseState(p["delta impulse"], met))
         new = rollout(changed, start, (u + p["delta u"])[None]).final
         return new.q, new.qd, new.aux
 
@@ -129,7 +129,7 @@ def test_impulse_contact(hopper, cone, gradient, backend):
     ("stabilisation", "where"),
     [
         slow(Recovery(0.03), {"time": lambda s: s.contact.stabilisation.time}),
-        slow(Erp(0.1), {"erp": lambda s: s.contact.stabilisation.erp}),
+        slow(ERP(0.1), {"erp": lambda s: s.contact.stabilisation.erp}),
         slow(
             Baumgarte(300.0, 200.0),
             {"alpha": lambda s: s.contact.stabilisation.alpha, "beta": lambda s: s.contact.stabilisation.beta},

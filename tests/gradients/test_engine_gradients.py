@@ -25,10 +25,10 @@ from hybridsim.dynamics.regressor import inertial_regressor
 from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import difference, retract
-from hybridsim.model.stretch import stretched
+from hybridsim.model.stretch import stretch_links
 from hybridsim.robots import double_pendulum, pendulum
 from hybridsim.sim.rollout import rollout
-from hybridsim.sim.rollout_xla import CHAIN
+from hybridsim.sim.rollout_xla import MAX_STORED_STEPS
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.spatial.rotation import matrix_exp
@@ -124,7 +124,7 @@ def _at(model, parameters):
     """The model and state at these parameters; `q` is a step in the tangent space, `orientation` one of the joints."""
     where = MODEL_PARAMETERS | PASSIVE_PARAMETERS
     q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(2))), parameters["q"])
-    changed = stretched(model, parameters["lengths"])
+    changed = stretch_links(model, parameters["lengths"])
     for name, value in parameters.items():
         if name in ("com", "position", "anchor"):
             # lengths multiply what they stretch
@@ -325,8 +325,8 @@ def test_gradient_survives_checkpointed_blocks():
         changed = eqx.tree_at(lambda s: s.model.body.mass, sim, mass)
         return rollout(changed, sim.initial_state([1.0]), steps=steps).q[-1, 0]
 
-    long = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), CHAIN + 7)
-    plain = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), CHAIN + 7)
+    long = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
+    plain = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
     np.testing.assert_allclose(long, plain, rtol=1e-10)
 
 

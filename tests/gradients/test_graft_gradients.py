@@ -54,7 +54,7 @@ def simulator(grafts, contact, backend):
 
 def sizes(contact):
     sim = Simulator(floating(), contact=contact)
-    model, nc = sim.model, sim.contact.watched.nc
+    model, nc = sim.model, sim.contact.candidates.nc
     return {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": nc, "coordinate": model.nq, "-": 1}
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError, TapError
 from hybridsim.identify.discover import Discovery, discover
-from hybridsim.identify.problem import Problem
-from hybridsim.identify.support_search import Candidate, Chosen
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.support_search import Candidate, SeedResult
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.prune import Column, columns_of
 from hybridsim.params.free import Free
@@ -75,7 +75,7 @@ def test_nothing_is_found_where_nothing_is_missing(noise):
     assert not found.support and not found.blueprint().grafts
 
 
-def constant_torque(noise: float) -> Problem:
+def constant_torque(noise: float) -> FitProblem:
     """A joint that is pushed all the time, and networks that may read much."""
     model, rng = double_pendulum(), np.random.default_rng(0)
     starts = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
@@ -100,9 +100,9 @@ def test_a_faint_effect_is_found():
     assert {str(column) for column in found.support} == {"joint.qd[joint1] → joint.tau[joint1]"}
 
 
-def chose(seed: int, *columns: Column) -> Chosen:
+def chose(seed: int, *columns: Column) -> SeedResult:
     one = Candidate(frozenset(columns), np.zeros(1), 1.0)
-    return Chosen(seed, one, (), one)
+    return SeedResult(seed, one, (), one)
 
 
 def test_shares_are_of_seeds_and_sites_of_all_networks_there():
@@ -132,17 +132,19 @@ def test_a_network_that_cannot_be_silent_is_told():
     )
     of = pendulum(READS, 0.0)
     with pytest.raises(TapError, match="give it a method silenced"):
-        discover(Problem(setup, ParameterSpace(setup, [Free("graft[*]")]), of.measured, of.train, of.held_out), STAGE)
+        discover(
+            FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), of.measured, of.train, of.held_out), STAGE
+        )
 
 
 def test_what_cannot_be_chosen_from_is_told():
     of = pendulum(READS, 0.0)
     with pytest.raises(HybridsimError, match="hold some out"):
-        discover(Problem(of.setup, of.space, of.measured, of.train), STAGE)
+        discover(FitProblem(of.setup, of.space, of.measured, of.train), STAGE)
 
     def with_networks(*grafts, free):
         setup = Setup(Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(*grafts)), of.setup.sensors)
-        return Problem(setup, ParameterSpace(setup, [Free(free)]), of.measured, of.train, of.held_out)
+        return FitProblem(setup, ParameterSpace(setup, [Free(free)]), of.measured, of.train, of.held_out)
 
     with pytest.raises(HybridsimError, match="no inputs to choose from"):
         discover(with_networks(free="joint.damping[*]"), STAGE)

@@ -15,10 +15,10 @@ from hybridsim.params.free import Free
 from support.fit_problems import CopyingKeeper, double_pendulum_problem, pendulum_problem
 
 SOLVERS = {
-    "lm": LevenbergMarquardt(most_steps=6),
-    "lbfgs": LBFGS(most_steps=25, memory=4),
-    "adam": Adam(most_steps=23, batch=2, check_every=5, seed=3),
-    "adam, constant": Adam(most_steps=12, schedule="constant", check_every=5, most_slope=10.0),
+    "lm": LevenbergMarquardt(max_steps=6),
+    "lbfgs": LBFGS(max_steps=25, memory=4),
+    "adam": Adam(max_steps=23, batch=2, check_every=5, seed=3),
+    "adam, constant": Adam(max_steps=12, schedule="constant", check_every=5, max_gradient_norm=10.0),
 }
 
 
@@ -72,7 +72,7 @@ def test_whoever_watches_is_told_about_every_step(links):
 
 def test_a_start_that_diverges_is_an_error_that_says_where():
     wild = pendulum_problem([Free("joint.damping[*]")])
-    wild.space.start = np.array([1e7])
+    wild.space.initial = np.array([1e7])
     with pytest.raises(
         HybridsimError, match=r"diverges at the starting values in \d+ of \d+ windows, the first one at"
     ):

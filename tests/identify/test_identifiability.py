@@ -5,10 +5,10 @@ import pytest
 
 from hybridsim import ModelBuilder
 from hybridsim.data.recording import Recording
-from hybridsim.identify.identifiability import check
-from hybridsim.identify.normal_equations import eliminated
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.identifiability import identifiability
+from hybridsim.identify.normal_equations import eliminate_initial_states
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.windows import Measurements
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -37,14 +37,14 @@ def swinging():
 
 def checked(swinging, *frees: Free):
     setup, runs = swinging
-    measured = Measured({"first": NOISE, "second": NOISE}, {}, {})
-    problem = Problem(setup, ParameterSpace(setup, list(frees)), measured, runs)
+    measured = Measurements({"first": NOISE, "second": NOISE}, {}, {})
+    problem = FitProblem(setup, ParameterSpace(setup, list(frees)), measured, runs)
     objective, _ = problem.objective(Stage(window=0.5))
-    return check(objective, objective.point(problem.space.start))
+    return identifiability(objective, objective.point(problem.space.initial))
 
 
 def test_what_can_be_told_is_not_complained_about(swinging):
-    found = checked(swinging, Free("body.mass[link1]"), Free("joint.damping[*]", start=0.1))
+    found = checked(swinging, Free("body.mass[link1]"), Free("joint.damping[*]", initial=0.1))
     assert found.is_identifiable and found.rank == 3
     assert found.condition < 1e3
     assert found.sentences() == []
@@ -61,7 +61,7 @@ def test_a_parameter_that_nothing_depends_on_is_named(swinging):
 
 def test_parameters_that_cannot_be_told_apart_are_named_together(swinging):
     """Without other forces, masses, inertias and damping can all grow alike."""
-    frees = [Free("body.mass[*]"), Free("body.inertia[*].yy"), Free("joint.damping[*]", start=0.1)]
+    frees = [Free("body.mass[*]"), Free("body.inertia[*].yy"), Free("joint.damping[*]", initial=0.1)]
     found = checked(swinging, *frees)
     confounded = found.confounded
     # the first link turns about a fixed point: its mass acts through its weight and through one moment of inertia
@@ -73,7 +73,7 @@ def test_parameters_that_cannot_be_told_apart_are_named_together(swinging):
 
 def test_a_prior_makes_the_difference(swinging):
     frees = [Free("body.mass[link0]", prior=(1.0, 0.1)), Free("body.mass[link1]"), Free("body.inertia[*].yy")]
-    assert checked(swinging, *frees, Free("joint.damping[*]", start=0.1)).is_identifiable
+    assert checked(swinging, *frees, Free("joint.damping[*]", initial=0.1)).is_identifiable
 
 
 def test_what_is_hardly_seen_or_starts_at_a_bound_is_told(swinging):
@@ -86,14 +86,14 @@ def test_what_is_hardly_seen_or_starts_at_a_bound_is_told(swinging):
 def test_deviations_are_those_of_noise(swinging):
     """Many fits to noisy data would scatter by as much; here by the linear answer to one draw of noise."""
     setup, runs = swinging
-    measured = Measured({"first": NOISE, "second": NOISE}, {}, {})
-    space = ParameterSpace(setup, [Free("body.mass[link1]"), Free("joint.damping[joint1]", start=0.1)])
-    objective, _ = Problem(setup, space, measured, runs).objective(Stage(window=0.5))
-    point = objective.point(space.start)
-    found = check(objective, point)
+    measured = Measurements({"first": NOISE, "second": NOISE}, {}, {})
+    space = ParameterSpace(setup, [Free("body.mass[link1]"), Free("joint.damping[joint1]", initial=0.1)])
+    objective, _ = FitProblem(setup, space, measured, runs).objective(Stage(window=0.5))
+    point = objective.point(space.initial)
+    found = identifiability(objective, point)
     _, equations = objective.normal_equations(point)
     nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
-    covariance = np.linalg.inv(eliminated(equations, *nothing).A[0])
+    covariance = np.linalg.inv(eliminate_initial_states(equations, *nothing).A[0])
     np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(covariance)), rtol=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_what_is_told_does_not_depend_on_the_loss():
     found = []
     for loss in ("linear", "cauchy"):
         objective, _ = of.objective(Stage(window=0.3, loss=loss))
-        found.append(check(objective, objective.point(of.space.start)).deviation)
+        found.append(identifiability(objective, objective.point(of.space.initial)).deviation)
     np.testing.assert_array_equal(*found)
 
 
@@ -125,13 +125,15 @@ def test_starts_that_nothing_sees_take_nothing_away():
     deviations = []
     for samples in (4, 12):
         objective, _ = of.objective(Stage(window=samples * DT))
-        told = check(objective, objective.point(of.space.start))
+        told = identifiability(objective, objective.point(of.space.initial))
         assert told.is_identifiable
         deviations.append(told.deviation[0])
     # of windows of a single pendulum the same can be told
     alone = problem(Simulator(_single(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
     objective, _ = alone.objective(Stage(window=4 * DT))
-    assert deviations[0] == pytest.approx(check(objective, objective.point(alone.space.start)).deviation[0], rel=1e-6)
+    assert deviations[0] == pytest.approx(
+        identifiability(objective, objective.point(alone.space.initial)).deviation[0], rel=1e-6
+    )
 
 
 def _single():

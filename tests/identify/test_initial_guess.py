@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import CubicHermiteSpline
 
 from hybridsim import Simulator
-from hybridsim.data.derivative import windows_of
+from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
 from hybridsim.identify.initial_guess import DEGREE, SAMPLES, _smoothed
@@ -88,7 +88,7 @@ def test_a_flying_body_from_its_pose():
 
 def test_between_samples_a_start_is_on_the_cubic_through_its_smoothed_neighbours(swing):
     series = swing.series["q0"]
-    start, end = windows_of(len(series), SAMPLES)
+    start, end = centred_windows(len(series), SAMPLES)
     everywhere = local_fit(series.t, series.values, start, end, DEGREE)
     curve = CubicHermiteSpline(series.t, everywhere.value, everywhere.first)
     at = np.array([series.t[0], series.t[7], 0.123, 0.3456, series.t[-1]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import explained
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
@@ -57,17 +57,15 @@ def learned(law, noise):
     )
     fresh = with_friction(MLP(2, 1, hidden=(8,), input_scale=[1.5, 4.0], output_scale=0.5))
     of = problem(fresh, DOUBLE, [Free("graft[*]")], runs)
-    of = Problem(of.setup, of.space, of.measured, runs[:10], runs[10:])
-    stages = [
-        Stage(window=w, solver=LevenbergMarquardt(most_steps=n)) for w, n in ((0.25, 100), (1.0, 200), (2.0, 200))
-    ]
+    of = FitProblem(of.setup, of.space, of.measured, runs[:10], runs[10:])
+    stages = [Stage(window=w, solver=LevenbergMarquardt(max_steps=n)) for w, n in ((0.25, 100), (1.0, 200), (2.0, 200))]
     return of, fit(of, stages).theta, true
 
 
 @pytest.mark.parametrize("law", [viscous, slow(stribeck), slow(of_position)])
 def test_predictions_from_unseen_starts_are_a_hundred_times_better(law):
     of, theta, true = learned(law, noise=0.0)
-    sims = (true, of.space.put(of.setup, of.space.start).sim, of.space.put(of.setup, theta).sim)
+    sims = (true, of.space.put(of.setup, of.space.initial).sim, of.space.put(of.setup, theta).sim)
     errors = []
     for k in range(4):
         q = np.random.default_rng(100 + k).uniform(-1.5, 1.5, 2)
@@ -81,5 +79,5 @@ def test_predictions_from_unseen_starts_are_a_hundred_times_better(law):
 @pytest.mark.parametrize("law", [viscous, stribeck, of_position])
 def test_with_noise_nothing_but_noise_is_left(law):
     of, theta, _ = learned(law, noise=NOISE)
-    (errors,) = explained(of, theta, of.held_out, 2.0).errors
+    (errors,) = score_windows(of, theta, of.held_out, 2.0).errors
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.03)

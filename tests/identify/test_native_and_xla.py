@@ -26,8 +26,8 @@ def both():
 def point(both):
     """Away from the guess, so that residuals are large."""
     random = np.random.default_rng(0)
-    start = both[0].point(both[0].simulated.space.start)
-    return both[0].moved(start, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
+    start = both[0].point(both[0].simulated.space.initial)
+    return both[0].retract(start, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
 
 
 def test_readings(both, point):
@@ -44,12 +44,12 @@ def test_derivatives(both, point):
 
 
 def test_gradients(both, point):
-    native, xla = (objective.slopes(point) for objective in both)
+    native, xla = (objective.gradient(point) for objective in both)
     for one, other in zip(native, xla, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
 
 
 def test_the_fitted_answer(both):
-    found = [solved(LevenbergMarquardt(), one, one.point(one.simulated.space.start)) for one in both]
+    found = [solved(LevenbergMarquardt(), one, one.point(one.simulated.space.initial)) for one in both]
     native, xla = (list(both[0].simulated.space.values(state.point.theta[0]).values()) for state in found)
     np.testing.assert_allclose(native, xla, rtol=1e-6)

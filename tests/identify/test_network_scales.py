@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hybridsim.data.recording import Recording
-from hybridsim.identify.network_scales import scaled_to_data, sizes_in_data
-from hybridsim.identify.problem import Problem
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.network_scales import scale_to_data, signal_scales
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.windows import Measurements
 from hybridsim.networks.friction import ConeFriction, JointFriction
 from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
@@ -24,7 +24,7 @@ from support.discovery_cases import DT, READS, RUNS, candidates, pendulum
 
 def test_sizes_are_those_of_the_motions():
     of = pendulum(READS, 0.0, (0.15, 0.1))
-    (first, _) = sizes_in_data(of)
+    (first, _) = signal_scales(of)
     q = np.concatenate([[run.series[name].values for name in of.setup.sensors.names] for run in of.train], axis=1)
     rate = np.concatenate([np.gradient(q[:, k : k + 401], DT, axis=1) for k in range(0, q.shape[1], 401)], axis=1)
     wanted = np.concatenate([q, rate])
@@ -44,8 +44,8 @@ def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
     rng = np.random.default_rng(0)
     starts = [(rng.normal(size=2), rng.normal(size=2)) for _ in range(RUNS)]
     of = candidates(Simulator(model, dt=DT), model, grafts, starts, 0.0)
-    sizes = sizes_in_data(of)
-    scaled = scaled_to_data(of, inputs=[0, 1, 2], outputs=[1])
+    sizes = signal_scales(of)
+    scaled = scale_to_data(of, inputs=[0, 1, 2], outputs=[1])
     one, other, mine = (graft.net for graft in scaled.setup.sim.blueprint.grafts)
     # one network for both joints: what it reads of both is taken together
     assert one.input_scale.shape == (2,) and one.output_scale.tolist() == [1.0]
@@ -53,7 +53,7 @@ def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
     assert other.input_scale[2] == 1.0 and other.input_shift[2] == pytest.approx(0.0, abs=1e-12)
     assert np.array_equal(other.output_scale, sizes[1].output) and np.all(other.output_scale > 0.5)
     assert mine is grafts[2].net
-    assert scaled_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
+    assert scale_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
     state = of.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
     np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(of.setup.sim, state).qd)
 
@@ -73,9 +73,9 @@ def test_what_is_not_known_before_a_step_has_the_size_of_one():
     columns = {f"q{k}": np.full(len(t), float(value)) for k, value in enumerate(np.asarray(model.home))}
     columns["q0"] = np.sin(9.0 * t)
     setup = Setup(sim, Sensors.of(sim, {f"q{k}": f"joint.q[{name}]" for k, name in enumerate(names)}))
-    measured = Measured(dict.fromkeys(columns, 1e-3))
+    measured = Measurements(dict.fromkeys(columns, 1e-3))
     run = Recording.from_arrays("run", t, columns)
-    found = sizes_in_data(Problem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
+    found = signal_scales(FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
     assert found[0].output.tolist() == [1.0] * 6 and found[0].deviation[6:].tolist() == [1.0] * 6
     assert found[1].output.tolist() == [1.0] * 6
     assert found[2].output.tolist() == [1.0] * 6

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from hybridsim.identify.normal_equations import NormalEquations, Step, bounded_step, diagonals, eliminated
+from hybridsim.identify.normal_equations import (
+    GaussNewtonStep,
+    NormalEquations,
+    bounded_step,
+    diagonals,
+    eliminate_initial_states,
+)
 
 PROBLEMS, WINDOWS, STARTS, PARAMETERS = 3, 4, 2, 5
 EVERYWHERE = np.full((PROBLEMS, PARAMETERS), np.inf)
@@ -51,7 +57,7 @@ def damped(of: NormalEquations, share: float) -> tuple[np.ndarray, np.ndarray]:
     return share * of_theta, share * of_start
 
 
-def joined(step: Step, p: int) -> np.ndarray:
+def joined(step: GaussNewtonStep, p: int) -> np.ndarray:
     return np.concatenate([step.theta[p], step.start[p].ravel()])
 
 
@@ -138,7 +144,7 @@ def test_two_parameters_that_cannot_be_told_apart_share_the_step():
 
 def test_what_is_eliminated_comes_back():
     of = equations(6, tied=True)
-    found = eliminated(of, *damped(of, 0.0))
+    found = eliminate_initial_states(of, *damped(of, 0.0))
     for p in range(PROBLEMS):
         matrix, gradient = dense(of, p)
         n = PARAMETERS

@@ -57,7 +57,7 @@ def test_a_robust_loss_counts_a_large_residual_less(links):
 
 
 def test_starts_that_are_nearly_known(links):
-    objective, _ = links.objective(Stage(window=0.2, starts="near", start_noise=(2e-3, 3e-2)))
+    objective, _ = links.objective(Stage(window=0.2, starts="near", initial_state_std=(2e-3, 3e-2)))
     check_gradient(objective)
 
 
@@ -155,7 +155,7 @@ def test_a_model_driven_by_commands():
     exact = Objective(
         whole.simulated, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
     )
-    assert exact.cost(exact.point(driven.space.start)) < 1e-15
+    assert exact.cost(exact.point(driven.space.initial)) < 1e-15
 
 
 def test_a_graft_that_reads_a_user_input():
@@ -209,10 +209,10 @@ def test_problems_side_by_side_are_each_alone_bit_for_bit(links):
         points = [nearby(objective, seed) for seed in range(5)]
         together = Point(*(np.concatenate(x) for x in zip(*points, strict=True)))
         all_costs, all_equations = objective.normal_equations(together)
-        all_slopes, all_plain = objective.slopes(together), objective.cost(together)
+        all_slopes, all_plain = objective.gradient(together), objective.cost(together)
         for p, point in enumerate(points):
             cost, equations = objective.normal_equations(point)
-            slopes = objective.slopes(point)
+            slopes = objective.gradient(point)
             assert cost[0] == all_costs[p] and objective.cost(point)[0] == all_plain[p]
             for one, every in (*zip(equations, all_equations, strict=True), *zip(slopes, all_slopes, strict=True)):
                 if one is not None:
@@ -235,8 +235,8 @@ def test_some_windows_stand_for_all(links):
     objective, _ = links.objective(Stage(window=0.2, starts="measured"))
     point = nearby(objective)
     W = objective.windows.count
-    parts = [objective.slopes(point, np.array([w])) for w in range(W)]
-    whole = objective.slopes(point)
+    parts = [objective.gradient(point, np.array([w])) for w in range(W)]
+    whole = objective.gradient(point)
     np.testing.assert_allclose(np.mean([part.cost for part in parts]), whole.cost[0], rtol=1e-12)
     np.testing.assert_allclose(np.mean([part.theta[0] for part in parts], axis=0), whole.theta[0], rtol=1e-9)
 

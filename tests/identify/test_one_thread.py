@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from hybridsim.identify import score
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.score import score_predictions, score_windows
 from support.fit_problems import pendulum_problem
 
 
@@ -26,7 +26,7 @@ def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
     theta = fit(of, [Stage(window=0.3)], watch=lambda progress: seen.append(threads())).theta
     plain = score._judged
     monkeypatch.setattr(score, "_judged", lambda *a: seen.append(threads()) or plain(*a))
-    explained(of, theta, of.train, 0.3)
-    predicted(of, theta, of.train, before=0.1, after=0.2)
+    score_windows(of, theta, of.train, 0.3)
+    score_predictions(of, theta, of.train, before=0.1, after=0.2)
     assert len(seen) >= 3 and all(one == {1} for one in seen)
     assert threads() == {2}

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.penalty import Penalty, Sparsity, penalised_minimum, penalty_of, squares_of
+from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, penalised_minimum, sparsity_penalty
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.friction import JointFriction
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
@@ -122,10 +122,10 @@ def test_no_step_within_bounds_is_better(seed):
 
 
 def test_groups_that_overlap_without_being_nested_are_refused(two_networks):
-    layout = Layout(two_networks, ["run"])
+    layout = ThetaLayout(two_networks, ["run"])
     crossing = tuple(k for k, name in enumerate(layout.names) if ".weights[0][0," in name)
     with pytest.raises(HybridsimError, match="overlap without one being inside"):
-        penalty_of(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
+        sparsity_penalty(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +138,8 @@ def two_networks():
 
 
 def test_columns_and_networks_are_groups(two_networks):
-    layout = Layout(two_networks, ["run"])
-    penalty = penalty_of(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
+    layout = ThetaLayout(two_networks, ["run"])
+    penalty = sparsity_penalty(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
     assert [weight for _, weight in penalty.groups] == [7.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0]
     assert penalty.groups[0][0].tolist() == [0]
     column = [layout.names[k] for k in penalty.groups[2][0]]
@@ -149,9 +149,9 @@ def test_columns_and_networks_are_groups(two_networks):
 
 
 def test_the_papers_penalty_is_of_first_layers_and_of_what_comes_after(two_networks):
-    layout = Layout(two_networks, ["run"])
+    layout = ThetaLayout(two_networks, ["run"])
     sparsity = Sparsity(first_layer=0.2, upper_layers=0.3)
-    penalty, squares = penalty_of(layout, sparsity), squares_of(layout, sparsity)
+    penalty, squares = sparsity_penalty(layout, sparsity), l2_weights(layout, sparsity)
     for k, name in enumerate(layout.names):
         is_first, is_weight = ".weights[0]" in name, name.startswith("graft")
         assert penalty.l1[k] == (0.2 if is_first else 0.0 if is_weight else 0.5)
@@ -161,12 +161,12 @@ def test_the_papers_penalty_is_of_first_layers_and_of_what_comes_after(two_netwo
 def with_network(net):
     of = pendulum_problem()
     sim = Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
-    return Layout(ParameterSpace(Setup(sim, of.setup.sensors), [Free("graft[*]")]), ["run"])
+    return ThetaLayout(ParameterSpace(Setup(sim, of.setup.sensors), [Free("graft[*]")]), ["run"])
 
 
 def test_inputs_of_a_perceptron_of_equinox_cost_as_well():
     layout = with_network(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
-    penalty = penalty_of(layout, Sparsity(inputs=2.0))
+    penalty = sparsity_penalty(layout, Sparsity(inputs=2.0))
     columns = [[layout.names[k] for k in which] for which, _ in penalty.groups]
     assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
 
@@ -175,31 +175,31 @@ def test_weights_of_each_run_cost_as_those_of_all():
     of = pendulum_problem()
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)))
     setup = Setup(Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), of.setup.sensors)
-    layout = Layout(ParameterSpace(setup, [Free("graft[*]", per="run")]), ["one", "two"])
+    layout = ThetaLayout(ParameterSpace(setup, [Free("graft[*]", per="run")]), ["one", "two"])
     sparsity = Sparsity(inputs=2.0, grafts=3.0, upper_layers=0.5)
-    assert [weight for _, weight in penalty_of(layout, sparsity).groups] == [2.0] * 4 + [3.0] * 2
-    assert squares_of(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
+    assert [weight for _, weight in sparsity_penalty(layout, sparsity).groups] == [2.0] * 4 + [3.0] * 2
+    assert l2_weights(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
 
 
 @pytest.mark.parametrize("way", ["inputs", "first_layer", "upper_layers"])
 def test_costs_of_layers_are_refused_where_there_are_none(way):
     layout = with_network(JointFriction(1))
-    penalty_of(layout, Sparsity(**{way: 1.0}))
+    sparsity_penalty(layout, Sparsity(**{way: 1.0}))
     layout = with_network(Plain(np.zeros(2)))
     with pytest.raises(HybridsimError, match=f"sparsity of {way} makes nothing cost.*grafts="):
-        penalty_of(layout, Sparsity(**{way: 1.0}))
-    assert len(penalty_of(layout, Sparsity(grafts=1.0)).groups) == 1
+        sparsity_penalty(layout, Sparsity(**{way: 1.0}))
+    assert len(sparsity_penalty(layout, Sparsity(grafts=1.0)).groups) == 1
 
 
 @pytest.mark.parametrize("way", ["inputs", "grafts", "first_layer", "upper_layers"])
 def test_costs_of_networks_are_refused_where_none_is_free(way):
     with pytest.raises(HybridsimError, match="no number of a network is free"):
-        penalty_of(pendulum_problem().layout(), Sparsity(**{way: 1.0}))
+        sparsity_penalty(pendulum_problem().layout(), Sparsity(**{way: 1.0}))
 
 
 def test_numbers_of_a_named_group_cost_together():
     of = pendulum_problem([Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")])
-    penalty = penalty_of(of.layout(), Sparsity())
+    penalty = sparsity_penalty(of.layout(), Sparsity())
     assert not penalty.l1.any()
     ((which, weight),) = penalty.groups
     assert which.tolist() == [0, 1] and weight == 0.5
@@ -207,7 +207,7 @@ def test_numbers_of_a_named_group_cost_together():
 
 def test_a_fit_drops_what_the_data_does_not_need():
     """Noise makes a fit believe in some gravity to the side, until that costs something."""
-    frees = [Free("joint.damping[*]", bounds=(0, 1), start=0.05), Free("gravity.x", start=0.2, scale=1.0)]
+    frees = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05), Free("gravity.x", initial=0.2, scale=1.0)]
     plain = pendulum_problem(frees, damping=0.1, noise=1e-3)
     costly = pendulum_problem([frees[0], replace(frees[1], l1=300.0)], damping=0.1, noise=1e-3)
     dense, sparse = (of.space.values(fit(of, [Stage(window=0.5)]).theta) for of in (plain, costly))

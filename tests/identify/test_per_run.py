@@ -8,12 +8,12 @@ import pytest
 from hybridsim.core.errors import HybridsimError, ParameterError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import fit
-from hybridsim.identify.identifiability import check
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.identifiability import identifiability
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import score_predictions, score_windows
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.params.free import Free
 from hybridsim.params.space import ParameterSpace
 from support.fit_problems import NOISE, pendulum_problem, solved
@@ -30,7 +30,7 @@ def shifted(run: Recording, by: float) -> Recording:
     return Recording.from_arrays(run.name, run.series["q0"].t, columns)
 
 
-def zeroed_anew(frees=(COMMON, OWN), **more) -> Problem:
+def zeroed_anew(frees=(COMMON, OWN), **more) -> FitProblem:
     """A pendulum whose encoder says something else at rest in every run."""
     found = pendulum_problem(frees, damping=DAMPING, **more)
     return replace(found, train=tuple(shifted(run, BIASES[run.name]) for run in found.train))
@@ -52,7 +52,7 @@ def test_the_order_of_what_is_free_makes_no_difference():
     scores = []
     for frees in ((COMMON, OWN), (OWN, COMMON)):
         of = zeroed_anew(frees)
-        judged = explained(of, fit(of, [Stage(window=0.3)]).theta, of.train[:1], 0.3)
+        judged = score_windows(of, fit(of, [Stage(window=0.3)]).theta, of.train[:1], 0.3)
         scores.append(judged.scores[0].worst)
         (own,) = judged.point.theta[0, ~judged.objective.layout.is_common] * OWN.scale
         assert own == pytest.approx(BIASES["run0"], abs=1e-6)
@@ -70,7 +70,7 @@ def test_one_number_for_all_runs_explains_less():
 def test_solvers_by_gradients_see_them_too():
     of = zeroed_anew()
     objective, _ = of.objective(Stage(window=0.4))
-    state = solved(LBFGS(most_steps=300), objective, objective.point(of.space.start))
+    state = solved(LBFGS(max_steps=300), objective, objective.point(of.space.initial))
     biases = of.layout().own_values(state.point.theta[0])
     assert [values["sensor.bias[q0]"] for values in biases.values()] == pytest.approx(list(BIASES.values()), abs=2e-3)
 
@@ -85,7 +85,7 @@ def test_gradients(frees, stage):
 
 
 def test_gradients_by_delays_of_runs():
-    late = Free("sensor.delay[*]", per="run", bounds=(0, 0.05), start=0.01)
+    late = Free("sensor.delay[*]", per="run", bounds=(0, 0.05), initial=0.01)
     objective, _ = zeroed_anew((COMMON, late), delay=0.01).objective(Stage(window=0.2))
     check_gradient(objective, rtol=1e-5)
 
@@ -97,21 +97,21 @@ def test_where_the_numbers_are():
     assert layout.size == 3 and layout.is_common.tolist() == [True, False, False]
     theta = np.array([10.0, 1.0, 2.0])
     assert layout.of_run(theta, 0).tolist() == [1.0, 10.0] and layout.of_run(theta, 1).tolist() == [2.0, 10.0]
-    assert layout.common(theta).tolist() == [of.space.start[0], 10.0]
+    assert layout.common(theta).tolist() == [of.space.initial[0], 10.0]
     assert layout.lengthened(np.array([5.0, 6.0])).tolist() == [6.0, 5.0, 5.0]
 
 
 def test_without_such_numbers_nothing_is_longer():
     of = pendulum_problem()
-    layout = Layout(of.space, ["a", "b", "c"])
+    layout = ThetaLayout(of.space, ["a", "b", "c"])
     assert not layout.has_own and layout.size == of.space.size and layout.names == of.space.names
-    assert layout.own_values(of.space.start) == {}
+    assert layout.own_values(of.space.initial) == {}
 
 
 def test_a_run_whose_numbers_cannot_be_told_is_named():
     of = zeroed_anew((COMMON, Free("body.mass[link0]", per="run"), Free("gravity.magnitude")))
     objective, _ = of.objective(Stage(window=0.4))
-    (told,) = check(objective, objective.point(of.space.start)).confounded
+    (told,) = identifiability(objective, objective.point(of.space.initial)).confounded
     assert {"body.mass[link0] of run0", "body.mass[link0] of run1"} <= set(told)
 
 
@@ -119,11 +119,11 @@ def test_runs_that_were_not_fitted_are_scored_with_numbers_found_on_them():
     of = zeroed_anew(steps=240, noise=NOISE)
     theta = fit(of, [Stage(window=0.3)]).theta
     other = [shifted(of.train[0], 0.07)]
-    assert explained(of, theta, other, 0.3).scores[0].mean == pytest.approx(NOISE, rel=0.15)
+    assert score_windows(of, theta, other, 0.3).scores[0].mean == pytest.approx(NOISE, rel=0.15)
     # a velocity from ten samples is uncertain, and so is what comes after them; a wrong zero is far worse
     without = pendulum_problem((COMMON,), damping=DAMPING)
     errors = [
-        predicted(one, at, other, before=0.1, after=0.2).scores[0].mean
+        score_predictions(one, at, other, before=0.1, after=0.2).scores[0].mean
         for one, at in ((of, theta), (without, theta[:1]))
     ]
     assert errors[0] < 2.5 * NOISE < 0.5 * errors[1]
@@ -131,17 +131,17 @@ def test_runs_that_were_not_fitted_are_scored_with_numbers_found_on_them():
 
 def test_predictions_do_not_see_what_they_predict():
     of = zeroed_anew(steps=240)
-    theta = np.array([of.space.start[0], 0.0])
+    theta = np.array([of.space.initial[0], 0.0])
     run = of.train[0]
     t = run.series["q0"].t
     # whatever comes after the first quarter must not change the run's own numbers
     late = Recording.from_arrays("run0", t, {"q0": np.where(t > 1.0, 0.3, 0.0) + run.series["q0"].values})
-    found = [predicted(of, theta, [one], before=0.1, after=0.2) for one in (run, late)]
+    found = [score_predictions(of, theta, [one], before=0.1, after=0.2) for one in (run, late)]
     own = [one.point.theta[0, ~one.objective.layout.is_common] for one in found]
     np.testing.assert_array_equal(own[0], own[1])
     assert found[0].objective.windows.start.min() > 0.25 * t[-1]
     with pytest.raises(HybridsimError, match="no run is long enough"):
-        predicted(of, theta, [run], before=0.1, after=2.2)
+        score_predictions(of, theta, [run], before=0.1, after=2.2)
 
 
 def test_what_is_common_can_be_held():
@@ -162,9 +162,9 @@ def test_a_wrong_word_is_told():
 def test_pieces_of_one_run_share_its_numbers():
     of = zeroed_anew()
     pieces = [
-        replace(part, name=f"{run.name}.{k}", piece_of=run.name)
+        replace(part, name=f"{run.name}.{k}", segment_of=run.name)
         for run in of.train
-        for k, part in enumerate((run.between(0.0, 0.35), run.between(0.4, 0.8)))
+        for k, part in enumerate((run.slice(0.0, 0.35), run.slice(0.4, 0.8)))
     ]
     cut = replace(of, train=tuple(pieces))
     assert cut.layout().names == of.layout().names

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import PossibleBodies, least_squares
+from hybridsim.identify.physical_consistency import ConsistentInertias, least_squares
 from hybridsim.robots import planar_arm
 
 
@@ -15,7 +15,7 @@ def own():
 
 @pytest.fixture(scope="module")
 def bodies(own):
-    return PossibleBodies.of(planar_arm(), own, np.ones(4, dtype=bool))
+    return ConsistentInertias.of(planar_arm(), own, np.ones(4, dtype=bool))
 
 
 def test_parameters_come_back_from_pseudo_inertias(bodies, own):

@@ -83,14 +83,14 @@ def test_parameters_come_back(name):
     q = sim.model.home if case.q is None else case.q
     run = recorded(sim, q, case.qd, steps=case.steps, channels=channels, drives=drives)
     true = problem(sim, channels, [Free(name) for name in case.free], [run], commands=list(drives))
-    values = true.space.values(true.space.start)
-    frees = [Free(name, start=values[name] * OFF[k]) for k, name in enumerate(case.free)]
+    values = true.space.values(true.space.initial)
+    frees = [Free(name, initial=values[name] * OFF[k]) for k, name in enumerate(case.free)]
     fitted = problem(sim, channels, frees, [run], commands=list(drives))
     if case.start_is_known:
         objective = exactly_started(fitted, Stage(window=case.window, starts="measured"))
     else:
         objective, _ = fitted.objective(Stage(window=case.window))
-    state = solved(LevenbergMarquardt(), objective, objective.point(fitted.space.start))
+    state = solved(LevenbergMarquardt(), objective, objective.point(fitted.space.initial))
     found = fitted.space.values(state.point.theta[0])
     assert found == pytest.approx(values, rel=1e-6)
     assert state.cost[0] < 1e-9

@@ -10,11 +10,11 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
 from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import ONE_STEP, Problem, Stage
-from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.problem import ONE_STEP, FitProblem, Stage
+from hybridsim.identify.score import score_predictions, score_windows
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
-from hybridsim.identify.windows import Drive, Measured
+from hybridsim.identify.windows import InputSignal, Measurements
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -27,7 +27,7 @@ from support.objective_gradient import check_gradient
 DAMPING = 0.1
 
 
-def driven(*stages) -> Problem:
+def driven(*stages) -> FitProblem:
     """An acrobot whose motor is slow."""
     sim = Simulator(acrobot(), dt=DT, actuation=Actuation(*stages))
     u = 3.0 * np.sin(4.0 * DT * np.arange(150))[:, None]
@@ -35,8 +35,10 @@ def driven(*stages) -> Problem:
     columns = {"q0": motion.q[:, 0], "q1": motion.q[:, 1], "u": np.append(u, 0.0)}
     run = Recording.from_arrays("run", np.asarray(motion.t), {name: np.asarray(x) for name, x in columns.items()})
     setup = Setup(sim, Sensors.of(sim, {"q0": "joint.q[shoulder]", "q1": "joint.q[elbow]"}))
-    space = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0, 1), start=DAMPING)])
-    return Problem(setup, space, Measured(dict.fromkeys(("q0", "q1"), NOISE), {"elbow": Drive("u")}), (run,))
+    space = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0, 1), initial=DAMPING)])
+    return FitProblem(
+        setup, space, Measurements(dict.fromkeys(("q0", "q1"), NOISE), {"elbow": InputSignal("u")}), (run,)
+    )
 
 
 LAG = (FirstOrderLag(0.05), ModelLaw())
@@ -45,25 +47,25 @@ LAG = (FirstOrderLag(0.05), ModelLaw())
 def test_windows_in_the_middle_of_what_actuators_remember():
     of = driven(*LAG)
     with pytest.raises(
-        HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* give the stage a run_in"
+        HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* give the stage a burn_in"
     ):
         fit(of, [Stage(window=0.25)])
 
 
 def test_a_memory_that_is_run_in():
     of = driven(*LAG)
-    found = fit(of, [Stage(window=0.7, run_in=0.3)])
+    found = fit(of, [Stage(window=0.7, burn_in=0.3)])
     # what is left of a forgotten command after six time constants
     assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=0.02)
-    objective, _ = of.objective(Stage(window=0.7, run_in=0.3))
+    objective, _ = of.objective(Stage(window=0.7, burn_in=0.3))
     w = objective.windows
     assert np.diff(w.start) == pytest.approx(0.4) and w.position[w.weight > 0.0].min() * w.dt >= 0.3 - 1e-9
-    assert explained(of, found.theta, of.train, 0.4, run_in=0.3).scores[0].worst < 2e-4
-    assert predicted(of, found.theta, of.train, before=0.2, after=0.3, run_in=0.3).scores[0].worst < 2e-3
+    assert score_windows(of, found.theta, of.train, 0.4, burn_in=0.3).scores[0].worst < 2e-4
+    assert score_predictions(of, found.theta, of.train, before=0.2, after=0.3, burn_in=0.3).scores[0].worst < 2e-3
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"window": 0.2, "run_in": 0.3}, {"window": 0.5, "run_in": 0.1, "ties": (1e-3, 1e-2)}]
+    "wrong", [{"window": 0.2, "burn_in": 0.3}, {"window": 0.5, "burn_in": 0.1, "ties": (1e-3, 1e-2)}]
 )
 def test_stages_that_cannot_run_in(wrong):
     with pytest.raises(HybridsimError, match="run in"):

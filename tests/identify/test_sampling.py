@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.data.recording import Recording
 from hybridsim.identify.sampling import Sampling
-from hybridsim.identify.windows import Measured, Windows, windows
+from hybridsim.identify.windows import Measurements, Windows, cut_windows
 
 DT, WINDOWS, ROWS, SENSORS = 0.1, 3, 9, 2
 EVERY = np.arange(WINDOWS)
@@ -18,7 +18,7 @@ def cut() -> Windows:
     """Three windows of eight steps whose samples fall onto steps."""
     t = np.arange(25) * DT
     recording = Recording.from_arrays("run", t, {"a": np.sin(t), "b": np.cos(t)})
-    return windows([recording], Measured({"a": 1.0, "b": 1.0}, {}, {}), (), dt=DT, length=0.8)
+    return cut_windows([recording], Measurements({"a": 1.0, "b": 1.0}, {}, {}), (), dt=DT, length=0.8)
 
 
 @pytest.fixture

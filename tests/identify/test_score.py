@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.data.derivative import derivative
 from hybridsim.data.recording import Recording
-from hybridsim.identify.score import Score, explained, predicted
+from hybridsim.identify.score import Score, score_predictions, score_windows
 from hybridsim.params.free import Free
 from support.fit_problems import double_pendulum_problem, problem
 
@@ -20,7 +20,7 @@ def links():
 
 
 def told(of, theta, window) -> Score:
-    return explained(of, theta, of.train, window).scores[0]
+    return score_windows(of, theta, of.train, window).scores[0]
 
 
 def theta_of(links, values) -> np.ndarray:
@@ -34,7 +34,7 @@ def theta_of(links, values) -> np.ndarray:
     [
         lambda of, theta: told(of, theta, 0.3),
         lambda of, theta: told(of, theta, None),
-        lambda of, theta: predicted(of, theta, of.train, before=0.1, after=0.2).scores[0],
+        lambda of, theta: score_predictions(of, theta, of.train, before=0.1, after=0.2).scores[0],
     ],
     ids=["explained", "explained whole", "predicted"],
 )
@@ -47,7 +47,7 @@ def test_the_truth_has_no_error_and_errors_grow(links, score):
 
 def test_a_prediction_is_harder_than_an_explanation(links):
     theta = theta_of(links, TRUTH * 1.2)
-    after = predicted(links, theta, links.train, before=0.1, after=0.2).scores[0]
+    after = score_predictions(links, theta, links.train, before=0.1, after=0.2).scores[0]
     assert after.mean > 2.0 * told(links, theta, 0.3).mean
 
 
@@ -73,7 +73,7 @@ def test_windows_that_diverge_are_counted(links):
 def test_a_window_that_diverges_does_not_keep_others_from_being_fitted(links):
     t = links.train[0].series["q0"].t
     broken = Recording.from_arrays("broken", t, {"q0": 1e11 + t, "q1": t})
-    found = explained(links, theta_of(links, TRUTH), [*links.train, broken], 0.3).scores[0]
+    found = score_windows(links, theta_of(links, TRUTH), [*links.train, broken], 0.3).scores[0]
     assert found.diverged == 2 and len(found.rms) == 6 and found.of_windows.max() < 1e-8
     # a model that breaks down where it is difficult must not look better for it
     assert found.worst == np.inf
@@ -101,6 +101,6 @@ def test_estimated_velocities_do_not_tell_predictions_what_comes():
     for jump in (0.0, 0.3):
         runs = [estimated(of.train[0], jump)]
         both = problem(of.setup.sim, channels, [Free("joint.damping[*]", bounds=(0, 1))], runs)
-        rows.append(predicted(both, both.space.start, runs, before=0.1, after=0.2).point)
+        rows.append(score_predictions(both, both.space.initial, runs, before=0.1, after=0.2).point)
     # the first window sees nothing of the jump; only where its solver began may differ
     np.testing.assert_allclose(rows[0].qd[0, 0], rows[1].qd[0, 0], atol=1e-6)

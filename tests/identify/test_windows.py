@@ -7,11 +7,11 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.windows import Drive, Measured, span, windows
+from hybridsim.identify.windows import InputSignal, Measurements, cut_windows, span
 from support.fit_problems import pendulum_problem
 
 DT = 0.01
-ONE = Measured({"q": 0.1}, {}, {})
+ONE = Measurements({"q": 0.1}, {}, {})
 
 
 def run(steps: int, name: str = "run", start: float = 0.0) -> Recording:
@@ -26,7 +26,7 @@ def of_series(**series) -> Recording:
 
 
 def test_a_run_is_cut_from_its_start_and_what_is_left_over_is_a_window_too():
-    cut = windows([run(25)], ONE, (), dt=DT, length=0.1)
+    cut = cut_windows([run(25)], ONE, (), dt=DT, length=0.1)
     assert (cut.count, cut.steps) == (3, 10)
     np.testing.assert_allclose(cut.start, [0.0, 0.1, 0.2])
     np.testing.assert_array_equal(np.count_nonzero(cut.weight, axis=1), [10, 10, 6])
@@ -37,14 +37,14 @@ def test_a_run_is_cut_from_its_start_and_what_is_left_over_is_a_window_too():
 
 
 def test_runs_do_not_follow_each_other():
-    cut = windows([run(20), run(20, "other", start=5.0)], ONE, (), dt=DT, length=0.1)
+    cut = cut_windows([run(20), run(20, "other", start=5.0)], ONE, (), dt=DT, length=0.1)
     np.testing.assert_array_equal(cut.run, [0, 0, 1, 1])
     np.testing.assert_array_equal(cut.follows, [False, True, False, True])
     np.testing.assert_allclose(cut.start, [0.0, 0.1, 5.0, 5.1])
 
 
 def test_with_a_stride_windows_overlap_and_are_not_tied():
-    cut = windows([run(20)], ONE, (), dt=DT, length=0.1, stride=0.05)
+    cut = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, stride=0.05)
     np.testing.assert_allclose(cut.start, [0.0, 0.05, 0.1, 0.15])
     assert not cut.follows.any()
     np.testing.assert_array_equal(cut.value[1, :3], [5, 6, 7])
@@ -52,28 +52,28 @@ def test_with_a_stride_windows_overlap_and_are_not_tied():
 
 def test_a_window_after_a_gap_does_not_follow_the_one_before_the_gap():
     t = np.concatenate([np.arange(10), np.arange(20, 31)]) * DT
-    cut = windows([of_series(q=(t, t))], ONE, (), dt=DT, length=0.1)
+    cut = cut_windows([of_series(q=(t, t))], ONE, (), dt=DT, length=0.1)
     np.testing.assert_allclose(cut.start, [0.0, 0.2])
     np.testing.assert_array_equal(cut.follows, [False, False])
 
 
 def test_samples_at_the_start_or_at_the_end():
-    at_start = windows([run(20)], ONE, (), dt=DT, length=0.1)
-    at_end = windows([run(20)], ONE, (), dt=DT, length=0.1, at_start=False)
+    at_start = cut_windows([run(20)], ONE, (), dt=DT, length=0.1)
+    at_end = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, at_start=False)
     np.testing.assert_array_equal(at_start.value[1], np.arange(10, 20))
     np.testing.assert_array_equal(at_end.value[1], np.arange(11, 21))
     np.testing.assert_allclose(at_end.position[1], np.arange(1, 11), atol=1e-9)
 
 
 def test_samples_during_the_lead_are_left_out():
-    cut = windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.03)
+    cut = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.03)
     np.testing.assert_array_equal(cut.value[0], np.arange(3, 10))
 
 
 def test_channels_keep_their_own_stamps():
-    measured = Measured({"a": 0.1, "b": 0.5}, {}, {})
+    measured = Measurements({"a": 0.1, "b": 0.5}, {}, {})
     fast, slow = np.arange(0, 0.2001, 0.01), np.arange(0.013, 0.19, 0.025)
-    cut = windows([of_series(a=(fast, fast), b=(slow, slow))], measured, (), dt=DT, length=0.05)
+    cut = cut_windows([of_series(a=(fast, fast), b=(slow, slow))], measured, (), dt=DT, length=0.05)
     assert cut.start[0] == pytest.approx(0.013)
     for w in range(cut.count):
         used = cut.weight[w] > 0.0
@@ -86,8 +86,8 @@ def test_channels_keep_their_own_stamps():
 
 
 def test_commands_are_held_from_their_stamps_on():
-    measured = Measured({"q": 0.1}, {"motor": Drive("u")}, {})
-    cut = windows([run(20)], measured, ("other", "motor"), dt=DT, length=0.1)
+    measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {})
+    cut = cut_windows([run(20)], measured, ("other", "motor"), dt=DT, length=0.1)
     assert cut.inputs.u.shape == (2, 10, 2) and not cut.inputs.u[..., 0].any()
     np.testing.assert_array_equal(cut.inputs.u[..., 1], 100.0 + np.arange(20).reshape(2, 10))
 
@@ -96,29 +96,29 @@ def test_commands_are_held_from_their_stamps_on():
 def test_rounding_of_stamps_does_not_delay_commands(start):
     # sums of time steps and products miss each other by an ulp, which is coarse on a clock that counts from 1970
     t = start + np.arange(301) * DT
-    measured = Measured({"q": 0.1}, {"motor": Drive("u")}, {})
+    measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {})
     recording = Recording.from_arrays("run", t, {"q": np.zeros(301), "u": np.arange(301.0)})
-    cut = windows([recording], measured, ("motor",), dt=DT, length=0.3)
+    cut = cut_windows([recording], measured, ("motor",), dt=DT, length=0.3)
     np.testing.assert_array_equal(cut.inputs.u[:10, :, 0].ravel(), np.arange(300))
 
 
 def test_linear_commands_are_those_half_way_through_a_step():
-    measured = Measured({"q": 0.1}, {}, {"wind": Drive("u", between="linear")})
-    cut = windows([run(20)], measured, (), dt=DT, length=0.1)
+    measured = Measurements({"q": 0.1}, {}, {"wind": InputSignal("u", between="linear")})
+    cut = cut_windows([run(20)], measured, (), dt=DT, length=0.1)
     np.testing.assert_allclose(cut.inputs.user["wind"].ravel(), 100.5 + np.arange(20), rtol=1e-12)
 
 
 def test_slow_commands_are_held_over_several_steps():
-    measured = Measured({"q": 0.1}, {"motor": Drive("u")}, {})
+    measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {})
     t = np.arange(21) * DT
     recording = of_series(q=(t, t), u=([0.0, 0.05, 0.2], [1.0, 2.0, 3.0]))
-    cut = windows([recording], measured, ("motor",), dt=DT, length=0.2)
+    cut = cut_windows([recording], measured, ("motor",), dt=DT, length=0.2)
     np.testing.assert_array_equal(cut.inputs.u[0, :, 0], [1.0] * 5 + [2.0] * 15)
 
 
 def test_some_windows():
-    measured = Measured({"q": 0.1}, {"motor": Drive("u")}, {"wind": Drive("u")})
-    cut = windows([run(30)], measured, ("motor",), dt=DT, length=0.1)
+    measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {"wind": InputSignal("u")})
+    cut = cut_windows([run(30)], measured, ("motor",), dt=DT, length=0.1)
     some = cut.chosen(np.array([2, 0]))
     assert some.count == 2 and some.value[0, 0] == 20.0
     np.testing.assert_array_equal(some.inputs.u[1], cut.inputs.u[0])
@@ -127,14 +127,14 @@ def test_some_windows():
 
 def test_the_span_is_what_all_channels_have_in_common():
     recording = of_series(q=([0.0, 1.0, 2.0], [0, 0, 0]), u=([0.5, 3.0], [1, 1]), other=([9.0, 9.5], [0, 0]))
-    assert span(recording, Measured({"q": 1.0}, {"motor": Drive("u")}, {})) == (0.5, 2.0)
+    assert span(recording, Measurements({"q": 1.0}, {"motor": InputSignal("u")}, {})) == (0.5, 2.0)
     with pytest.raises(HybridsimError, match="'run': its channels have no time in common"):
-        span(recording, Measured({"q": 1.0, "other": 1.0}, {}, {}))
+        span(recording, Measurements({"q": 1.0, "other": 1.0}, {}, {}))
 
 
 def test_windows_that_a_delay_uses_up_are_an_error_that_says_so():
     with pytest.raises(HybridsimError, match=r"windows of 0\.1 s.*delays may be up to 0\.2 s"):
-        windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.2)
+        cut_windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.2)
 
 
 def test_how_long_windows_are():

@@ -7,9 +7,9 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.network_scales import sizes_in_data
+from hybridsim.identify.network_scales import signal_scales
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.score import explained
+from hybridsim.identify.score import score_windows
 from hybridsim.params.free import Free
 from hybridsim.robots import double_pendulum
 from hybridsim.sim.simulator import Simulator
@@ -50,7 +50,7 @@ def of():
 def test_what_was_before_a_window_is_not_missed(of, stage):
     found = fit(of, [stage])
     np.testing.assert_allclose(found.theta, [0.6, 0.4], atol=1e-4)
-    errors = explained(of, found.theta[None], of.held_out, 0.5).errors
+    errors = score_windows(of, found.theta[None], of.held_out, 0.5).errors
     assert np.abs(errors).max() < 0.05
 
 
@@ -60,5 +60,5 @@ def test_windows_must_be_longer_than_what_is_looked_back(of):
 
 
 def test_sizes_of_the_past_are_those_of_the_present(of):
-    (sizes,) = sizes_in_data(of)
+    (sizes,) = signal_scales(of)
     assert sizes.deviation[0] == sizes.deviation[1] > 0.1

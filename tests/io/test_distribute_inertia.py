@@ -18,7 +18,7 @@ PARTS = [LEG, TOE, FRAME]
 
 
 def total(inertials: list[Inertial], parts: list[Part]) -> Inertial:
-    moved = [inertial.moved(part.X_BP) for inertial, part in zip(inertials, parts, strict=True)]
+    moved = [inertial.transform(part.X_BP) for inertial, part in zip(inertials, parts, strict=True)]
     return reduce(Inertial.__add__, moved, Inertial())
 
 

@@ -9,7 +9,7 @@ from hybridsim.io.compare import PARAMETERS
 from hybridsim.io.edit_xml import Changes
 from hybridsim.io.export import export
 from hybridsim.io.urdf.edit_text import UrdfText
-from hybridsim.model.geometry import no_geometry
+from hybridsim.model.geometry import empty_geometry
 from hybridsim.robots import quadruped
 from support.arm_files import ARM_URDF
 from support.exported_models import assert_same, changed, load
@@ -44,7 +44,7 @@ def test_options_must_be_those_of_loading(arm_urdf):
 def test_shapes_belong_to_the_structure(arm_urdf):
     box = '<link name="base"><collision><geometry><box size="1 1 1"/></geometry></collision></link>'
     arm_urdf.write_bytes(ARM_URDF.replace('<link name="base"/>', box).encode())
-    model = eqx.tree_at(lambda m: m.geometry, load(arm_urdf), no_geometry())
+    model = eqx.tree_at(lambda m: m.geometry, load(arm_urdf), empty_geometry())
     with pytest.raises(ModelError, match="its shapes differ, 1 are 0"):
         export(arm_urdf, model, arm_urdf)
 

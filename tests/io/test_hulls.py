@@ -10,7 +10,7 @@ import trimesh
 from scipy.spatial.transform import Rotation
 
 import hybridsim
-from hybridsim.contact.candidates import candidates
+from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.collision.detect import detect
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import hull_of, reduced, with_hulls
@@ -67,7 +67,7 @@ def test_the_mesh_of_a_box_collides_as_the_box(tmp_path):
     mesh, as_box = _box_mesh(tmp_path, "box.obj"), _scene("box", HALF)
 
     def contacts(model, names):
-        watched = candidates(model, only=[f"thing|{name}" for name in names])
+        watched = find_candidates(model, only=[f"thing|{name}" for name in names])
         return jax.jit(lambda X: detect(model.geometry, X, watched)), watched
 
     names = ["floor", "ball", "table"]
@@ -79,8 +79,8 @@ def test_the_mesh_of_a_box_collides_as_the_box(tmp_path):
         X_WB = Pose(Rotation.random(rng=rng).as_matrix()[None], p[None])
         ours, expected = of_mesh(X_WB), of_box(X_WB)
         for name in names:
-            rows = [i for i, j in enumerate(list_mesh.pair_of) if name in list_mesh.pairs[j].name]
-            others = [i for i, j in enumerate(list_box.pair_of) if name in list_box.pairs[j].name]
+            rows = [i for i, j in enumerate(list_mesh.pair_indices) if name in list_mesh.pairs[j].name]
+            others = [i for i, j in enumerate(list_box.pair_indices) if name in list_box.pairs[j].name]
             gap, wanted = np.asarray(ours.gap)[rows].min(), np.asarray(expected.gap)[others].min()
             if name != "table":
                 assert gap == pytest.approx(wanted, abs=1e-6)

@@ -1,4 +1,4 @@
-"""The builder: what it makes, and every mistake in one message."""
+"""ModelBuilder: the models it builds, and validation that reports all errors at once."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_plane_axes_are_a_right_handed_frame(normal):
         np.testing.assert_array_equal(np.stack([e1, e2]), np.eye(3)[:2])
 
 
-def test_fixed_bodies_are_merged_without_losing_anything():
+def test_merging_fixed_bodies_preserves_mass_frames_and_shapes():
     arm = _arm()
     arm.add_body(
         "tool",
@@ -68,16 +68,16 @@ def test_fixed_bodies_are_merged_without_losing_anything():
     arm.add_body("finger", parent="tool", joint="grip", at=(0.1, 0, 0), mass=0.1, inertia=(0.01, 0.01, 0.01))
     arm.add_geom("tool", "sphere", (0.05,))
     arm.add_frame("tip", "tool", at=(0, 0, -0.1))
-    merged, whole = arm.build(), arm.build(merge=False)
+    merged, unmerged = arm.build(), arm.build(merge=False)
     assert merged.topology.body_names == ("upper", "lower", "finger")
     assert set(merged.topology.frame_names) == {"tool", "tip"}
-    assert whole.topology.joint_types[2] is JointType.FIXED
-    assert merged.body.mass.sum() == pytest.approx(whole.body.mass.sum())
+    assert unmerged.topology.joint_types[2] is JointType.FIXED
+    assert merged.body.mass.sum() == pytest.approx(unmerged.body.mass.sum())
     assert merged.geometry.infos[0].body == 1
 
 
-def test_limit_stops_are_sized_by_the_inertia_that_they_feel():
-    """With the other joints free, that is 1/(M⁻¹)ᵢᵢ, for every joint type."""
+def test_limit_stop_stiffness_scales_with_apparent_inertia():
+    """The apparent inertia is 1/(M⁻¹)ᵢᵢ, for every joint type."""
     for model in (_arm(lower=-1.0, upper=1.0).build(), random_model(3, 6, floating=True)):
         M = mass_matrix(model, neutral(model.topology))
         np.testing.assert_allclose(
@@ -104,13 +104,13 @@ def test_limit_stops_are_sized_by_the_inertia_that_they_feel():
         ({"kind": "fixed"}, "tree.static"),
     ],
 )
-def test_settings_that_a_joint_cannot_use(parameters, code):
+def test_invalid_joint_settings_are_reported(parameters, code):
     with pytest.raises(ModelError) as error:
         ModelBuilder("wrong").add_body("a", **({"mass": 1.0, "inertia": (1.0, 1.0, 1.0)} | parameters)).build()
     assert code in {problem.code for problem in error.value.problems}
 
 
-def test_settings_of_the_whole_model():
+def test_invalid_model_settings_are_reported():
     wrong = ModelBuilder("wrong", gravity=(0, 0, np.nan), timestep=-1.0)
     wrong.add_body("a", mass=1.0, inertia=(1, 1, 1)).add_body("b", mass=1.0, inertia=(1, 1, 1), mimic="a", home=1.0)
     wrong.add_frame("f", "a").add_frame("f", "a").add_actuator("a").add_actuator("a")
@@ -128,7 +128,7 @@ def test_home_of_compound_joints():
     np.testing.assert_array_equal(builder.build().home, [0.1, 0.2, 0.3])
 
 
-def test_all_mistakes_come_at_once():
+def test_all_errors_are_reported_at_once():
     broken = ModelBuilder("broken")
     broken.add_body("a", mass=-1.0, axis=(0, 0, 0), lower=1.0, upper=-1.0, damping=-0.5)
     broken.add_body("a", parent="nowhere", mass=1.0, inertia=(1, 1, 5))
@@ -159,25 +159,25 @@ def test_all_mistakes_come_at_once():
     assert all(problem.fix for problem in error.value.problems)
 
 
-def test_a_joint_that_carries_nothing_is_refused():
+def test_joint_without_inertia_is_rejected():
     with pytest.raises(ModelError, match="carries no mass"):
         ModelBuilder("empty").add_body("a").build()
 
 
 @pytest.mark.parametrize("inertia", [(1.0, 2.0), np.zeros((2, 2))])
-def test_inertia_of_the_wrong_shape(inertia):
+def test_inertia_of_wrong_shape_is_rejected(inertia):
     with pytest.raises(ValueError, match="3 \\(diagonal\\), 6"):
         ModelBuilder("wrong").add_body("a", mass=1.0, inertia=inertia)
 
 
-def test_unknown_names_list_what_there_is():
+def test_error_for_unknown_name_lists_valid_names():
     topology = _arm().build().topology
     with pytest.raises(KeyError, match="no body named 'hand'; the model has upper, lower"):
         topology.body_index("hand")
     assert topology.joint_index("elbow") == 1
 
 
-def test_the_random_trees_of_the_tests_have_what_they_promise():
+def test_random_trees_contain_the_advertised_joint_types():
     topology = random_model(**EVERY_KIND).topology
     assert {str(kind) for kind in topology.joint_types} == {"fixed", "revolute", "prismatic", "spherical", "free"}
     assert any(name.endswith(".yaw") for name in topology.joint_names), "planar"
@@ -188,7 +188,7 @@ def test_the_random_trees_of_the_tests_have_what_they_promise():
     assert followers == {"revolute", "prismatic"}
 
 
-def test_parts_of_compound_joints_are_driven_by_name():
+def test_elementary_joints_of_compound_joints_are_actuated_by_name():
     from hybridsim.sim.simulator import Simulator
     from hybridsim.sim.step import step
 
@@ -198,5 +198,5 @@ def test_parts_of_compound_joints_are_driven_by_name():
     assert model.actuator.names == ("motor",)
     sim = Simulator(model, dt=0.01)
     np.testing.assert_allclose(step(sim, sim.initial_state(), [2.0]).qd, [0.0, 0.0, 0.01 * 2.0 / 0.2])
-    with pytest.raises(ModelError, match=r"those that have are base\.x, base\.y, base\.yaw"):
+    with pytest.raises(ModelError, match=r"can be actuated: base\.x, base\.y, base\.yaw"):
         ModelBuilder("puck").add_body("puck", joint="base", kind="planar", **solid).add_actuator("base").build()

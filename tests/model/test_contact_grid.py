@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hybridsim.contact.candidates import candidates
+from hybridsim.contact.candidates import find_candidates
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.contact_grid import MOST_POINTS, contact_grid
+from hybridsim.model.contact_grid import MAX_POINTS, contact_grid
 
 L_SHAPE = np.array([[0.0, 0.0], [0.1, 0.0], [0.1, 0.04], [0.04, 0.04], [0.04, 0.1], [0.0, 0.1]])
 
@@ -23,11 +23,11 @@ def test_rectangle():
 
 
 @pytest.mark.parametrize("half", [(0.045, 0.045), (0.049, 0.011), (0.3, 0.001)])
-def test_a_grid_is_centred_and_as_large_as_fits(half):
+def test_grid_is_centred_and_maximal(half):
     points = contact_grid(half, 0.02, shape="box")
     assert np.allclose(points.mean(axis=0), 0.0)
-    rest = np.array(half) - np.abs(points[:, :2]).max(axis=0)
-    assert (rest >= -1e-9).all() and (rest < 0.01).all()
+    margin = np.array(half) - np.abs(points[:, :2]).max(axis=0)
+    assert (margin >= -1e-9).all() and (margin < 0.01).all()
 
 
 def test_ellipse():
@@ -40,61 +40,61 @@ def test_ellipse():
 
 
 @pytest.mark.parametrize("outline", [L_SHAPE, L_SHAPE[::-1]], ids=["counterclockwise", "clockwise"])
-def test_polygon_with_an_indentation(outline):
+def test_nonconvex_polygon(outline):
     points = contact_grid(outline, 0.02)
     grid = np.arange(6) * 0.02
     expected = {(round(x, 9), round(y, 9), 0.0) for x in grid for y in grid if x < 0.05 or y < 0.05}
     assert _set(points) == expected
 
 
-def test_area_and_middle_of_a_turned_polygon():
+def test_area_and_centroid_of_a_rotated_polygon():
     angle = 0.4
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    points = contact_grid(L_SHAPE @ turn, 0.002)
+    R = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    points = contact_grid(L_SHAPE @ R, 0.002)
     assert len(points) * 4e-6 == pytest.approx(0.1 * 0.04 + 0.06 * 0.04, rel=0.03)
-    middle = np.array([(0.004 * 0.05 + 0.0024 * 0.02) / 0.0064] * 2) @ turn
-    assert np.allclose(points.mean(axis=0)[:2], middle, atol=5e-4)
+    centroid = np.array([(0.004 * 0.05 + 0.0024 * 0.02) / 0.0064] * 2) @ R
+    assert np.allclose(points.mean(axis=0)[:2], centroid, atol=5e-4)
 
 
-def test_a_small_outline_gets_its_centroid():
+def test_outline_smaller_than_the_spacing_yields_its_centroid():
     sliver = np.array([[0.0, 0.0], [0.001, 0.0], [0.01, 0.009], [0.01, 0.01]])
     assert contact_grid(sliver, 0.02).shape == (1, 3)
     assert np.allclose(contact_grid((0.0, 0.0), shape="ellipse"), [[0.0, 0.0, 0.0]])
     assert np.allclose(contact_grid((0.001, 0.001), shape="box"), [[0.0, 0.0, 0.0]])
 
 
-def test_an_outline_beside_the_grid_gets_its_centroid():
-    """A thin frame around the middle of its rectangle, where the only point of the grid would be."""
+def test_outline_that_misses_the_grid_yields_its_centroid():
+    """A thin frame around the centre of its bounding rectangle, where the only grid point would be."""
     horseshoe = np.array([[0, 0], [9, 0], [9, 9], [8, 9], [8, 1], [1, 1], [1, 9], [0, 9.0]]) * 1e-3
     points = contact_grid(horseshoe, 0.02)
-    areas, middles = np.array([9.0, 8.0, 8.0]), np.array([[4.5, 0.5], [8.5, 5.0], [0.5, 5.0]])
-    assert np.allclose(points, [[*(areas @ middles / areas.sum() * 1e-3), 0.0]])
+    areas, centroids = np.array([9.0, 8.0, 8.0]), np.array([[4.5, 0.5], [8.5, 5.0], [0.5, 5.0]])
+    assert np.allclose(points, [[*(areas @ centroids / areas.sum() * 1e-3), 0.0]])
 
 
 @pytest.mark.parametrize(
     ("outline", "options", "message"),
     [
-        ((0.1, 0.1), {}, 'Say shape="box" or "ellipse"'),
-        ([[0, 0], [1, 0]], {}, "three corners"),
+        ((0.1, 0.1), {}, 'pass shape="box" or shape="ellipse"'),
+        ([[0, 0], [1, 0]], {}, "three vertices"),
         (np.zeros((4, 3)), {}, r"not an array of shape \(4, 3\)"),
-        ((0.1, -0.1), {"shape": "box"}, "two half lengths"),
-        ((0.1, 0.1, 0.1), {"shape": "ellipse"}, "two half lengths"),
+        ((0.1, -0.1), {"shape": "box"}, "two non-negative half lengths"),
+        ((0.1, 0.1, 0.1), {"shape": "ellipse"}, "two non-negative half lengths"),
         ((0.1, np.nan), {"shape": "box"}, "not finite"),
         ((0.1, 0.1), {"shape": "sphere"}, "not a sphere"),
         ((0.1, 0.1), {"shape": "box", "spacing": 0.0}, "positive length"),
         ((0.1, 0.1), {"shape": "box", "spacing": np.inf}, "positive length"),
-        ((90.0, 90.0), {"shape": "box"}, "are the lengths in metres"),
+        ((90.0, 90.0), {"shape": "box"}, "check that the lengths are in metres"),
     ],
 )
-def test_what_is_no_outline_is_refused(outline, options, message):
+def test_invalid_outline_is_rejected(outline, options, message):
     with pytest.raises(ValueError, match=message):
         contact_grid(outline, **options)
 
 
-def test_points_for_a_model():
+def test_grid_points_become_contact_candidates():
     table = ModelBuilder("table")
     table.add_body("object", kind="planar", mass=1.0, inertia=(1e-3, 1e-3, 1e-3))
     grid = contact_grid((0.045, 0.045), shape="box")
     table.add_geom("object", "points", (0.0,), data=grid)
     table.add_geom("world", "plane", (), name="table")
-    assert candidates(table.build()).nc == len(grid) == 25 < MOST_POINTS
+    assert find_candidates(table.build()).nc == len(grid) == 25 < MAX_POINTS

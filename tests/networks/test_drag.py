@@ -8,8 +8,8 @@ from hybridsim import Blueprint, Graft, RodDrag, Simulator, TapError, kinematics
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.windows import Measurements
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -104,5 +104,5 @@ def test_a_fit_finds_it():
     sim = dragged(pendulum(), "link0", 0.01)
     setup = Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
     space = ParameterSpace(setup, [Free("graft[0].quadratic", bounds=(0, None))])
-    found = fit(Problem(setup, space, Measured({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
+    found = fit(FitProblem(setup, space, Measurements({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
     assert space.values(found.theta)["graft[0].quadratic"] == pytest.approx(0.4, rel=1e-6)

@@ -9,7 +9,7 @@ from hybridsim.contact.compliant.friction_laws import Coulomb
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.impulse.stabilisation import Baumgarte
 from hybridsim.core.errors import ParameterError
-from hybridsim.params.address import coordinates_at
+from hybridsim.params.address import scalar_parameters
 from hybridsim.params.setup import Setup
 from hybridsim.robots import cartpole, quadruped
 from hybridsim.sim.sensors import Sensors
@@ -17,7 +17,7 @@ from hybridsim.sim.simulator import Simulator
 
 
 def names(address, setup):
-    return [c.name for c in coordinates_at(address, setup)]
+    return [c.name for c in scalar_parameters(address, setup)]
 
 
 @pytest.fixture(scope="module")
@@ -106,24 +106,24 @@ def test_stages_of_actuation_are_named_by_number_and_actuator(lagging):
 )
 def test_what_is_not_there_is_answered_with_what_is_near(arm, address, said):
     with pytest.raises(ParameterError, match=re.escape(said)):
-        coordinates_at(address, arm)
+        scalar_parameters(address, arm)
 
 
 def test_a_number_that_contact_takes_from_the_surfaces_is_sent_there(walker, ball):
     with pytest.raises(ParameterError, match=r"from the surfaces; free geometry\.friction"):
-        coordinates_at("contact.friction[*]", walker)
+        scalar_parameters("contact.friction[*]", walker)
     with pytest.raises(ParameterError, match="recovery_time"):
-        coordinates_at("contact.stabilisation.time", ball)
+        scalar_parameters("contact.stabilisation.time", ball)
     chosen = Setup(Simulator(ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), ball.sensors)
     with pytest.raises(ParameterError, match=r"chooses its stabilisation\.alpha by the time step"):
-        coordinates_at("contact.stabilisation.alpha", chosen)
+        scalar_parameters("contact.stabilisation.alpha", chosen)
     with pytest.raises(ParameterError, match=re.escape("nothing is named 'hul|floor'")):
-        coordinates_at("contact.cfm[hul|floor]", ball)
+        scalar_parameters("contact.cfm[hul|floor]", ball)
 
 
 def test_one_number_for_all_actuators_has_no_rows(lagging):
     with pytest.raises(ParameterError, match="kp is one number and takes 0 indices"):
-        coordinates_at("actuation[1].kp[turn]", lagging)
+        scalar_parameters("actuation[1].kp[turn]", lagging)
 
 
 def test_gravity_without_a_direction_has_no_magnitude():
@@ -131,4 +131,4 @@ def test_gravity_without_a_direction_has_no_magnitude():
     still = type(model)(**{**vars(model), "gravity": 0.0 * model.gravity})
     sim = Simulator(still)
     with pytest.raises(ParameterError, match="has no direction; free gravity"):
-        coordinates_at("gravity.magnitude", Setup(sim, Sensors.of(sim, {"x": "joint.q[slider]"})))
+        scalar_parameters("gravity.magnitude", Setup(sim, Sensors.of(sim, {"x": "joint.q[slider]"})))

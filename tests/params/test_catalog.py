@@ -11,13 +11,13 @@ import pytest
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import Baumgarte, Erp, Recovery
-from hybridsim.contact.pair_parameters import friction_of
-from hybridsim.params.address import coordinates_at
-from hybridsim.params.catalog import CATALOG, Rows
+from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
+from hybridsim.contact.pair_parameters import pair_friction
+from hybridsim.params.address import scalar_parameters
+from hybridsim.params.catalog import CATALOG, RowAxis
 from hybridsim.params.free import Free
 from hybridsim.params.listing import listing
-from hybridsim.params.scalar_parameter import Part
+from hybridsim.params.scalar_parameter import GroupMember
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.rollout import rollout
@@ -34,7 +34,7 @@ def changed(setup: Setup, address: str) -> Setup:
     """The setup after one number was changed."""
     space = ParameterSpace(setup, [Free(address)])
     assert space.size == 1 and space.labels == (address,)
-    return space.put(setup, space.start + A_STEP)
+    return space.put(setup, space.initial + A_STEP)
 
 
 def differences(one: Setup, other: Setup) -> dict[str, int]:
@@ -60,7 +60,7 @@ def acts(setup: Setup, other: Setup, situations) -> bool:
 
 
 def addresses(setup: Setup, names) -> list[str]:
-    return [c.name for name in names for c in coordinates_at(name, setup)]
+    return [c.name for name in names for c in scalar_parameters(name, setup)]
 
 
 ARM = [p.name for p in CATALOG if not p.name.startswith("geometry.")]
@@ -77,9 +77,9 @@ ARM_SITUATIONS = [
 
 def test_every_number_of_the_model_and_the_sensors_is_changed_alone(arm):
     for name in addresses(arm, ARM):
-        (coordinate,) = coordinates_at(name, arm)
+        (coordinate,) = scalar_parameters(name, arm)
         counts = differences(arm, changed(arm, name))
-        if isinstance(coordinate.place, Part):
+        if isinstance(coordinate.location, GroupMember):
             assert len(counts) == 1, name
         else:
             assert list(counts.values()) == [1], name
@@ -117,7 +117,7 @@ def with_contact(ball: Setup, contact) -> Setup:
 
 
 def test_surfaces_and_shapes_do_something_where_bodies_touch(ball):
-    for name in addresses(ball, [p.name for p in CATALOG if p.rows is Rows.SHAPE]):
+    for name in addresses(ball, [p.name for p in CATALOG if p.rows is RowAxis.SHAPE]):
         assert len(differences(ball, changed(ball, name))) == 1, name
     names = ["friction", "restitution", "recovery_time", "softness"]
     for name in addresses(ball, [f"geometry.{name}" for name in names]):
@@ -131,7 +131,7 @@ def test_surfaces_and_shapes_do_something_where_bodies_touch(ball):
 def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
     names = [f"geometry.{field}[{shape}]" for field in ("stiffness", "damping") for shape in ("hull", "floor")]
     space = ParameterSpace(soft_ball, [Free(name) for name in names])
-    assert [row.unit for row in space.table(space.start)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
+    assert [row.unit for row in space.table(space.initial)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
     for name in names:
         assert list(differences(soft_ball, changed(soft_ball, name)).values()) == [1], name
 
@@ -141,7 +141,7 @@ def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
         state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (jnp.asarray(q), jnp.asarray(qd)))
         return rollout(sim, state, steps=STEPS).q[-1, 2]
 
-    slopes = np.asarray(jax.grad(height)(jnp.asarray(space.start)))
+    slopes = np.asarray(jax.grad(height)(jnp.asarray(space.initial)))
     # a stiffer contact pushes up more, a stronger damper holds back what it pushes up
     assert (slopes[:2] > 0.0).all() and (np.abs(slopes[2:]) > 0.0).all()
     assert slopes[0] == slopes[1] and slopes[2] == slopes[3]  # the same springs in series
@@ -153,7 +153,7 @@ def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
     setup = replace(ball, sim=sim)
     other = changed(setup, "geometry.pair_friction[hull|floor]")
     assert list(differences(setup, other).values()) == [1]
-    assert float(friction_of(other.sim.model.geometry, sim.contact.watched)[0]) > 0.4
+    assert float(pair_friction(other.sim.model.geometry, sim.contact.candidates)[0]) > 0.4
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,16 @@ def test_every_number_of_contact_can_be_changed_and_does_something(ball, contact
 
 
 @pytest.mark.parametrize(
-    ("stabilisation", "fields"), [(Erp(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
+    ("stabilisation", "fields"), [(ERP(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
 )
 def test_every_number_of_stabilisation_can_be_changed_and_does_something(ball, stabilisation, fields):
     setup = with_contact(ball, ImpulseContact(stabilisation=stabilisation))
 
     def opening(setup: Setup) -> float:
         sim, gap, speed = setup.sim, np.array([-0.001]), np.array([-0.1])
-        return float(sim.contact.stabilisation.opening(gap, speed, sim.dt, sim.model.geometry, sim.contact.watched)[0])
+        return float(
+            sim.contact.stabilisation.target_velocity(gap, speed, sim.dt, sim.model.geometry, sim.contact.candidates)[0]
+        )
 
     for field in fields:
         other = changed(setup, f"contact.stabilisation.{field}[hull|floor]")
@@ -214,7 +216,7 @@ def test_every_number_of_actuation_can_be_changed_and_does_something(lagging):
 
 def test_a_delay_is_bounded_by_what_its_stage_remembers(lagging):
     space = ParameterSpace(lagging, [Free("actuation[0].delay")])
-    assert space.table(space.start)[0].upper == pytest.approx(8 * 0.002)
+    assert space.table(space.initial)[0].upper == pytest.approx(8 * 0.002)
 
 
 def test_weights_of_a_network_can_be_changed_and_do_something(arm):
@@ -228,8 +230,8 @@ def test_the_listing_shows_current_values_with_units(arm):
     assert rows["body.mass[cart]"].value == 2.0 and rows["body.mass[cart]"].unit == "kg"
     assert rows["joint.damping[rail]"].unit == "N·s/m" and rows["joint.damping[shoulder]"].unit == "N·m·s/rad"
     assert rows["joint.placement[rail].rx"].value == 0.0 and rows["joint.placement[rail].rx"].unit == "rad"
-    assert rows["inertial[lower]"].value is None and "10 numbers" in rows["inertial[lower]"].text
-    assert "3×2" in rows["graft[0].weights[0]"].text
-    assert all(row.text for row in rows.values())
+    assert rows["inertial[lower]"].value is None and "10 numbers" in rows["inertial[lower]"].description
+    assert "3×2" in rows["graft[0].weights[0]"].description
+    assert all(row.description for row in rows.values())
     for row in rows.values():
-        assert coordinates_at(row.address, arm), "what is listed can be named"
+        assert scalar_parameters(row.address, arm), "what is listed can be named"

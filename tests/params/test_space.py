@@ -20,7 +20,7 @@ from hybridsim.sim.simulator import Simulator
 AXES = "joint.axis[shoulder].x,z"
 EVERYTHING = [
     Free("body.mass[upper]", bounds=(0.1, 5.0)),
-    Free("joint.damping[*]", tie=True, map="log"),
+    Free("joint.damping[*]", tied=True, map="log"),
     Free("inertial[lower]"),
     Free("inertial[cart].mass"),
     Free("body.com[cart].x", map="interval", bounds=(-1.0, 1.0)),
@@ -30,7 +30,7 @@ EVERYTHING = [
     Free("gravity.magnitude"),
     Free("graft[0]", l2=1e-3, group="net"),
     Free("sensor.bias[slide]", prior=(0.4, 0.2)),
-    Free(("sensor.gain[x]", "sensor.gain[z]"), tie=(1.0, -0.5), start=3.0),
+    Free(("sensor.gain[x]", "sensor.gain[z]"), tied=(1.0, -0.5), initial=3.0),
     Free("dt"),
 ]
 
@@ -65,8 +65,8 @@ def test_entries_come_in_the_order_of_the_list_and_of_the_matches(arm):
 
 def test_what_is_not_listed_is_frozen(arm):
     space = ParameterSpace(arm, [Free("body.mass[cart]")])
-    assert space.size == 1 and space.start.shape == (1,)
-    put = space.put(arm, space.start + 0.5)
+    assert space.size == 1 and space.initial.shape == (1,)
+    put = space.put(arm, space.initial + 0.5)
     kept = eqx.tree_at(lambda s: s.sim.model.body.mass, put, arm.sim.model.body.mass)
     assert same(kept, arm) and not same(put, arm)
 
@@ -77,16 +77,16 @@ def test_nothing_free_is_an_empty_vector(arm):
 
 
 def test_the_start_puts_the_setups_own_numbers_back(arm):
-    whole = ParameterSpace(arm, [free for free in EVERYTHING if free.start is None])
-    assert same(whole.put(arm, whole.start), arm, 1e-15)
-    by_scale = [free for free in EVERYTHING if free.start is None and free.map is None]
+    whole = ParameterSpace(arm, [free for free in EVERYTHING if free.initial is None])
+    assert same(whole.put(arm, whole.initial), arm, 1e-15)
+    by_scale = [free for free in EVERYTHING if free.initial is None and free.map is None]
     exact = ParameterSpace(arm, [free for free in by_scale if free.label not in ("inertial[cart].mass", AXES)])
-    assert same(exact.put(arm, exact.start), arm), "bit for bit"
+    assert same(exact.put(arm, exact.initial), arm), "bit for bit"
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_theta_of_undoes_put(arm, space, seed):
-    theta = space.start + np.random.default_rng(seed).normal(scale=0.1, size=space.size)
+    theta = space.initial + np.random.default_rng(seed).normal(scale=0.1, size=space.size)
     there = space.put(arm, theta)
     np.testing.assert_allclose(space.theta_of(there), theta, atol=1e-11)
     assert same(space.put(arm, space.theta_of(there)), there, 1e-13)
@@ -94,7 +94,7 @@ def test_theta_of_undoes_put(arm, space, seed):
 
 
 def test_numpy_and_jax_put_the_same_numbers(arm, space):
-    theta = space.start + np.random.default_rng(0).normal(scale=0.1, size=space.size)
+    theta = space.initial + np.random.default_rng(0).normal(scale=0.1, size=space.size)
     by_numpy, by_jax = space.put(arm, theta), jax.jit(space.put)(arm, theta)
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(by_numpy.sim.model.body))
     assert same(by_numpy, by_jax, 1e-14)
@@ -106,24 +106,24 @@ def test_derivatives_of_put_are_the_same_both_ways(arm, space):
         parts = (model.body.mass, model.body.inertia, model.joint.placement.R, model.joint.axis, model.gravity)
         return jax.numpy.concatenate([jax.numpy.asarray(part).reshape(-1) for part in parts])
 
-    forward, reverse = (jax.jit(d(flat))(space.start) for d in (jax.jacfwd, jax.jacrev))
+    forward, reverse = (jax.jit(d(flat))(space.initial) for d in (jax.jacfwd, jax.jacrev))
     assert np.isfinite(forward).all()
     np.testing.assert_allclose(forward, reverse, atol=1e-14)
 
 
 def test_scales_make_changes_of_order_one(arm):
     space = ParameterSpace(arm, [Free("body.mass[cart]"), Free("joint.placement[rail].z"), Free("dt")])
-    assert (np.abs(space.start) >= 0.7).all() and (np.abs(space.start) < 1.5).all()
+    assert (np.abs(space.initial) >= 0.7).all() and (np.abs(space.initial) < 1.5).all()
     narrow = ParameterSpace(arm, [Free("gravity.z", bounds=(-9.9, -9.7))])
     assert 1.0 < narrow.upper[0] - narrow.lower[0] < 4.0
-    assert ParameterSpace(arm, [Free("body.mass[cart]", scale=4.0)]).start[0] == 0.5
+    assert ParameterSpace(arm, [Free("body.mass[cart]", scale=4.0)]).initial[0] == 0.5
     coordinate = ParameterSpace(arm, [Free("body.com[cart].y")])
-    assert 0.1 < coordinate.start[0] < 0.3, "a coordinate is measured by the whole vector"
+    assert 0.1 < coordinate.initial[0] < 0.3, "a coordinate is measured by the whole vector"
 
 
 def test_what_must_not_be_negative_has_a_lower_bound(arm):
     space = ParameterSpace(arm, [Free("joint.damping[rail]"), Free("body.mass[cart]"), Free("sensor.bias[x]")])
-    rows = space.table(space.start)
+    rows = space.table(space.initial)
     assert rows[0].lower == 0.0 and 0.0 < rows[1].lower < 1e-5 and rows[2].lower == -np.inf
     assert space.lower[0] == 0.0 and (space.upper == np.inf).all()
     assert ParameterSpace(arm, [Free("body.mass[cart]", bounds=(0.0, 3.0))]).lower[0] > 0.0
@@ -142,26 +142,26 @@ def test_bounds_are_those_of_theta(arm):
 
 
 def test_a_tie_has_one_entry_and_drives_all(arm):
-    space = ParameterSpace(arm, [Free("joint.damping[*]", tie=True)])
+    space = ParameterSpace(arm, [Free("joint.damping[*]", tied=True)])
     assert space.labels == ("joint.damping[*]",) and space.size == 1
-    damping = space.put(arm, 2.0 * space.start).sim.model.joint.damping
+    damping = space.put(arm, 2.0 * space.initial).sim.model.joint.damping
     np.testing.assert_array_equal(damping, [0.4, 0.4, 0.4])
-    assert len(space.values(space.start)) == 3
+    assert len(space.values(space.initial)) == 3
 
 
 def test_a_tie_with_factors_multiplies(arm):
-    mirrored = Free(("sensor.bias[x]", "sensor.bias[z]"), tie=(1.0, -0.5), start=3.0, bounds=(0.0, 4.0))
+    mirrored = Free(("sensor.bias[x]", "sensor.bias[z]"), tied=(1.0, -0.5), initial=3.0, bounds=(0.0, 4.0))
     space = ParameterSpace(arm, [mirrored])
-    values = space.values(space.start)
+    values = space.values(space.initial)
     assert values == {"sensor.bias[x]": 3.0, "sensor.bias[z]": -1.5}
     x, z = space.table(space.upper)
     assert (x.upper, x.at_bound) == (4.0, "upper") and (z.lower, z.at_bound) == (-2.0, "lower")
 
 
 def test_a_tie_of_different_numbers_needs_a_start(arm):
-    assert "differ (body.mass[upper] = 1.5, body.mass[cart] = 2" in refused(arm, Free("body.mass[*]", tie=True))
-    space = ParameterSpace(arm, [Free("body.mass[*]", tie=True, start=1.0)])
-    assert set(space.values(space.start).values()) == {1.0}
+    assert "differ (body.mass[upper] = 1.5, body.mass[cart] = 2" in refused(arm, Free("body.mass[*]", tied=True))
+    space = ParameterSpace(arm, [Free("body.mass[*]", tied=True, initial=1.0)])
+    assert set(space.values(space.initial).values()) == {1.0}
     with pytest.raises(ParameterError, match="no theta gives"):
         space.theta_of(arm)
 
@@ -175,7 +175,7 @@ def test_priors_are_told_in_values_and_kept_in_theta(arm):
     ]
     space = ParameterSpace(arm, frees[:3])
     np.testing.assert_allclose(list(space.values(space.prior_mean).values())[:2], [1.5, 1.5], rtol=1e-15)
-    scale = space.values(space.start + 1.0)["body.mass[cart]"] - 2.0
+    scale = space.values(space.initial + 1.0)["body.mass[cart]"] - 2.0
     np.testing.assert_allclose(space.prior_std, [0.1 / scale, 0.2, np.inf])
     assert ParameterSpace(arm, frees[3:]).prior_std[0] == 0.25
 
@@ -215,16 +215,16 @@ def test_all_labels_differ(space):
         (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),
         (Free("body.mass[cart]", map="interval"), "the map 'interval' needs two bounds"),
         (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "on one of its bounds 2 and 3"),
-        (Free("sensor.bias[x]", map="log", start=-1.0), "would start at -1, which has no logarithm"),
-        (Free("body.com[cart].x", map="log", start=0.0), "has no logarithm"),
-        (Free("body.mass[cart]", start=np.nan), "start is a finite number or 'current', not nan"),
+        (Free("sensor.bias[x]", map="log", initial=-1.0), "would start at -1, which has no logarithm"),
+        (Free("body.com[cart].x", map="log", initial=0.0), "has no logarithm"),
+        (Free("body.mass[cart]", initial=np.nan), "start is a finite number or 'current', not nan"),
         (Free("body.mass[cart]", prior=(1.0, 0.0)), "positive standard deviation"),
         (Free("body.mass[cart]", prior=(-1.0, 1.0), map="log"), "expected value -1 is none that the map can give"),
         (Free("body.mass[cart]", scale=0.0), "scale is a positive number"),
         (Free("body.mass[cart]", l1=-1.0), "l1 is a number that is not negative"),
-        (Free("body.mass[*]", tie=(1.0, 2.0)), "one factor other than zero for each name"),
-        (Free("inertial[cart]", start=1.0), "starts from the model's own"),
-        (Free("inertial[*]", tie=True), "cannot be tied"),
+        (Free("body.mass[*]", tied=(1.0, 2.0)), "one factor other than zero for each name"),
+        (Free("inertial[cart]", initial=1.0), "starts from the model's own"),
+        (Free("inertial[*]", tied=True), "cannot be tied"),
         (Free("inertial[cart]", map="log"), "has a map of its own"),
         (Free(("inertial[cart].mass", "dt")), "usually seen through different maps"),
         (Free("geometry.restitution[*]"), "no shape"),
@@ -240,8 +240,8 @@ def test_a_value_that_is_not_finite_needs_a_start():
     sim = Simulator(double_pendulum())
     setup = Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
     assert "'joint.upper[joint0]' is inf now" in refused(setup, Free("joint.upper[joint0]"))
-    space = ParameterSpace(setup, [Free("joint.upper[joint0]", start=1.0)])
-    assert space.put(setup, space.start).sim.model.joint.upper.tolist() == [1.0, np.inf]
+    space = ParameterSpace(setup, [Free("joint.upper[joint0]", initial=1.0)])
+    assert space.put(setup, space.initial).sim.model.joint.upper.tolist() == [1.0, np.inf]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_stiffness_that_contact_takes_from_elsewhere_is_refused(soft_ball):
 
 def test_a_surface_has_a_stiffness_above_zero(soft_ball):
     space = ParameterSpace(soft_ball, [Free("geometry.stiffness[hull]"), Free("geometry.damping[hull]")])
-    stiffness, damping = space.table(space.start)
+    stiffness, damping = space.table(space.initial)
     assert 0.0 < stiffness.lower < 1.0 and damping.lower == 0.0
 
 
@@ -306,7 +306,7 @@ def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
     with pytest.raises(ValueError, match=f"{space.size} numbers are free"):
         space.put(arm, np.zeros(space.size + 1))
     with pytest.raises(ParameterError, match="outside of jit"):
-        jax.jit(lambda setup: ParameterSpace(setup, []).start)(arm)
+        jax.jit(lambda setup: ParameterSpace(setup, []).initial)(arm)
     with pytest.raises(TypeError, match="Setup"):
         ParameterSpace(arm.sim, [])
     with pytest.raises(TypeError, match="Free"):
@@ -316,10 +316,10 @@ def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
 def test_a_fit_can_start_where_another_has_ended(arm):
     fewer = ParameterSpace(arm, [Free("joint.damping[*]")])
     more = ParameterSpace(arm, [Free("body.mass[*]"), Free("joint.damping[*]")])
-    found = fewer.start + 1.0
-    again = more.started_at(dict(zip(fewer.labels, found, strict=True)))
+    found = fewer.initial + 1.0
+    again = more.with_initial_values(dict(zip(fewer.labels, found, strict=True)))
     which = [more.labels.index(label) for label in fewer.labels]
-    np.testing.assert_array_equal(again.start[which], found)
+    np.testing.assert_array_equal(again.initial[which], found)
     others = np.delete(np.arange(more.size), which)
-    np.testing.assert_array_equal(again.start[others], more.start[others])
-    assert not np.array_equal(more.start, again.start) and again.placing == more.placing
+    np.testing.assert_array_equal(again.initial[others], more.initial[others])
+    assert not np.array_equal(more.initial, again.initial) and again.unflatten == more.unflatten

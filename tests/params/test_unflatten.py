@@ -10,9 +10,9 @@ from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.robots import pendulum
-from hybridsim.sim.cache_key import program_name
-from hybridsim.sim.guard import begun, guarded_step
-from hybridsim.sim.partition import parted, plain_values
+from hybridsim.sim.cache_key import cache_key
+from hybridsim.sim.guard import guarded_step, initial_carry
+from hybridsim.sim.partition import partition_simulator, runtime_cells
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -44,14 +44,14 @@ class Kernel:
     """A rollout whose step puts the numbers in place."""
 
     def __init__(self, setup: Setup, space: ParameterSpace):
-        known, others = parted(setup.sim)
+        known, others = partition_simulator(setup.sim)
 
         def step(known, theta, run, inputs):
             sim = space.put(Setup(eqx.combine(known, others), setup.sensors), theta).sim
             return guarded_step(sim, run, inputs)[0], run.state.q
 
-        self.run = begun(start(setup))
-        self.rollout = Rollout(step, known, space.start, self.run, Inputs(np.zeros(1)), varying=plain_values(known))
+        self.run = initial_carry(start(setup))
+        self.rollout = Rollout(step, known, space.initial, self.run, Inputs(np.zeros(1)), varying=runtime_cells(known))
         self.fixed = self.rollout.forms.fixed.pack(known)
 
     def ends(self, theta: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ def start(setup: Setup):
 
 
 def test_theta_can_be_a_parameter_of_a_kernel_and_of_a_rollout(setup, space):
-    kernel, theta = Kernel(setup, space), space.start + 0.1
+    kernel, theta = Kernel(setup, space), space.initial + 0.1
 
     def end(theta):
         return rollout(space.put(setup, theta).sim, start(setup), steps=STEPS).q[-2, 0]
@@ -84,10 +84,10 @@ def test_theta_can_be_a_parameter_of_a_kernel_and_of_a_rollout(setup, space):
 def test_equal_spaces_have_one_name_and_others_another(setup, space):
 
     def name(space: ParameterSpace) -> str | None:
-        return program_name(jax.tree.structure(setup), [space.placing])
+        return cache_key(jax.tree.structure(setup), [space.unflatten])
 
     again = ParameterSpace(setup, FREES)
-    assert again.placing == space.placing and hash(again.placing) == hash(space.placing)
+    assert again.unflatten == space.unflatten and hash(again.unflatten) == hash(space.unflatten)
     assert name(again) == name(space) is not None
     for other in (FREES[1:], [*FREES[:1], Free("joint.damping[*]"), *FREES[2:]], FREES[::-1]):
         assert name(ParameterSpace(setup, other)) not in (None, name(space))
@@ -96,4 +96,4 @@ def test_equal_spaces_have_one_name_and_others_another(setup, space):
 def test_bounds_and_priors_are_no_part_of_the_program(setup):
     one = ParameterSpace(setup, [Free("joint.damping[*]", prior=(0.1, 0.5))])
     other = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0.0, 9.0), l2=1.0)])
-    assert one.placing == other.placing
+    assert one.unflatten == other.unflatten

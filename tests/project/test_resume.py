@@ -23,7 +23,7 @@ from hybridsim.project.record.manifest import manifest, other_versions
 from hybridsim.project.record.record import Record
 from support.fit_tasks import arm_task, restless
 
-SOLVERS = {"lm": restless(8), "lbfgs": LBFGS(most_steps=8), "adam": Adam(most_steps=8, batch=2)}
+SOLVERS = {"lm": restless(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch=2)}
 
 
 def stages(solver: str) -> tuple[Stage, ...]:
@@ -95,7 +95,7 @@ def test_a_run_that_was_killed_between_stages_tells_how_all_of_them_ended(place,
     monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
     monkeypatch.setattr(keepers, "SHARE", 1e9)  # every step is written
     # the second stage has nothing to do: it is the first one again, with a slope that counts as none
-    content = LevenbergMarquardt(slope_tolerance=1e-3)
+    content = LevenbergMarquardt(gradient_tolerance=1e-3)
     task = arm_task(tmp_path, stages=(Stage(window=0.25), Stage(window=0.25, solver=content), Stage(window=0.75)))
     whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
     run_fit(task, whole)

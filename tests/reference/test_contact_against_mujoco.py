@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.io.load import load_model
-from hybridsim.sim.rollout import failure, simulate
+from hybridsim.sim.rollout import failure_message, simulate
 from hybridsim.sim.simulator import Simulator
 from support.mjcf_files import write
 from support.mujoco_twin import MujocoState
@@ -68,7 +68,7 @@ class Both:
         qd = np.zeros(model.nv) if qd is None else np.array(qd, dtype=float)
         sim = Simulator(model, contact=contact)
         self.ours = simulate(sim, sim.initial_state(qd=qd), steps=steps)
-        assert not failure(sim, self.ours)
+        assert not failure_message(sim, self.ours)
 
         mj = mujoco.MjModel.from_xml_string(text)
         self.theirs = MujocoState(model, mj, model.home, qd)

@@ -15,7 +15,7 @@ from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.dynamics.jacobian import frame_jacobian
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import bias_torques
-from hybridsim.model.coordinates import coupling, expand_q
+from hybridsim.model.coordinates import coupling_matrix, expand_q
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.joints import JointType
 from support.compare import assert_relative
@@ -122,7 +122,7 @@ def check_urdf(path, options):
     bias = T.T @ pin.nonLinearEffects(pm, data, pq, pv)
     assert_relative(ours["mass matrix"], T.T @ M @ T, what="mass matrix")
     assert_relative(ours["bias"], bias, what="bias")
-    if topology.is_coupled:
+    if topology.has_mimic_joints:
         # Pinocchio's ABA knows no mimic joints: solve its equations of motion on the reduced coordinates
         assert_relative(ours["qdd"], np.linalg.solve(T.T @ M @ T, tau - bias), what="qdd")
     else:
@@ -157,7 +157,7 @@ def _take_inertias(pm, model):
 def _pinocchio_state(pm, model, q):
     """Our coordinates in Pinocchio's conventions, matched by joint name, and the matrix from our velocities to its."""
     topology = model.topology
-    tree_q, G = np.asarray(expand_q(model, q)), np.asarray(coupling(model))
+    tree_q, G = np.asarray(expand_q(model, q)), np.asarray(coupling_matrix(model))
     pq, T = np.zeros(pm.nq), np.zeros((pm.nv, model.nv))
     for name, kind, (q0, q1), (v0, v1) in zip(
         topology.joint_names,

@@ -34,7 +34,7 @@ def test_every_mechanism_moves_without_trouble(name):
 def test_the_pusher_pushes_a_block_that_the_table_holds_back(contact):
     """The block slides to rest after v²/(2 μ g); a tip pushes it without entering it, and off its middle turns it."""
     sim = Simulator(pusher(), contact=contact, dt=0.001)
-    assert {name.partition(".")[0] for name in sim.contact.watched.names} == {"outline|tip", "bottom|table"}
+    assert {name.partition(".")[0] for name in sim.contact.candidates.names} == {"outline|tip", "bottom|table"}
     alone = simulate(sim, sim.initial_state(qd=[0, 0.5, 0, 0, 0, 0]), steps=300)
     # a step at half the speed is 0.25 mm; compliant contact begins unloaded
     assert alone.q[-1, 1] == pytest.approx(0.5**2 / (2 * 0.25 * 9.81), abs=5e-4)

@@ -163,7 +163,7 @@ def test_steps_that_are_too_long_are_shown_by_the_energy_gained():
     graft = Graft("joint.tau", "joint.qd", net)
     sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft))
     found = audit(sim, sim.initial_state([0.5, 0.2], [1.0, -1.0]), still(sim.model, 12))
-    assert float(found.injected[0]) == 0.0 and float(found.gained) > 1.0
+    assert float(found.injected[0]) == 0.0 and float(found.energy_change) > 1.0
 
 
 def test_many_motions_at_once():

@@ -3,11 +3,11 @@
 import jax
 
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.sim.cache_key import program_name
+from hybridsim.sim.cache_key import cache_key
 
 
 def name(tree) -> str | None:
-    return program_name(jax.tree.structure(tree), [])
+    return cache_key(jax.tree.structure(tree), [])
 
 
 def test_what_is_left_out_is_not_a_number():

@@ -11,8 +11,8 @@ from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.robots import cartpole, double_pendulum, pendulum
-from hybridsim.sim.rollout import failure, rollout, simulate
-from hybridsim.sim.rollout_xla import CHAIN
+from hybridsim.sim.rollout import failure_message, rollout, simulate
+from hybridsim.sim.rollout_xla import MAX_STORED_STEPS
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, difference, retract
 from hybridsim.sim.step import step
@@ -41,9 +41,9 @@ def test_rollout_is_a_chain_of_steps(sim):
 def test_long_rollouts_in_blocks_equal_short_ones_in_a_row(backend):
     sim = Simulator(pendulum(), dt=0.001, backend=backend)
     start = sim.initial_state([1.0])
-    steps = CHAIN + 3
+    steps = MAX_STORED_STEPS + 3
     whole = simulate(sim, start, steps=steps)
-    first = simulate(sim, start, steps=CHAIN)
+    first = simulate(sim, start, steps=MAX_STORED_STEPS)
     rest = simulate(sim, first.final, steps=3)
     np.testing.assert_allclose(whole.q[-1], rest.q[-1], rtol=1e-12)
     assert whole.q.shape == (steps + 1, 1)
@@ -58,10 +58,10 @@ def test_divergence_is_a_status_with_step_and_joint_and_never_nan():
     assert 0 < failed < 60
     assert np.isfinite(trajectory.q).all() and np.isfinite(trajectory.qd).all()
     assert (trajectory.q[failed:] == trajectory.q[failed]).all(), "rows after the failure repeat the last good one"
-    text = failure(sim, trajectory)
+    text = failure_message(sim, trajectory)
     assert f"step {failed}" in text and "joint" in text and "implicit" in text
     healthy = simulate(Simulator(model, dt=0.01, integrator="implicit"), steps=2)
-    assert failure(sim, healthy) == ""
+    assert failure_message(sim, healthy) == ""
 
 
 def test_only_the_diverged_row_of_a_batch_is_frozen_and_gradients_stay_finite():

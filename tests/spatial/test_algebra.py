@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated, rigid_inertia
+from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated_inertia, rigid_inertia
 from hybridsim.spatial.rotation import skew
 from hybridsim.spatial.transform import Pose
 
@@ -26,7 +26,7 @@ def dense_motion(X: Pose) -> np.ndarray:
 
 
 def dense_inertia(inertia) -> np.ndarray:
-    blocks = inertia if isinstance(inertia, ArticulatedInertia) else articulated(inertia)
+    blocks = inertia if isinstance(inertia, ArticulatedInertia) else articulated_inertia(inertia)
     return np.block([[np.asarray(blocks.I), np.asarray(blocks.H)], [np.asarray(blocks.H).T, np.asarray(blocks.M)]])
 
 
@@ -60,15 +60,15 @@ def test_rigid_inertia(X_AB):
     dense = dense_inertia(inertia)
     np.testing.assert_allclose(inertia * V, dense @ V, rtol=1e-13)
     turning = np.concatenate([V[:3], np.zeros(3)])
-    np.testing.assert_allclose(inertia.turning(V[:3]), -dense_cross(turning).T @ dense @ turning, rtol=1e-13)
+    np.testing.assert_allclose(inertia.bias_wrench(V[:3]), -dense_cross(turning).T @ dense @ turning, rtol=1e-13)
     # parallel axes: the angular block minus the point mass is the inertia about the centre of mass
     about_com = dense[:3, :3] + 1.7 * np.asarray(skew(COM)) @ np.asarray(skew(COM))
     np.testing.assert_allclose(np.diag(about_com), ENTRIES[:3], rtol=1e-13)
     Ad_inv = np.linalg.inv(dense_motion(X_AB))
     np.testing.assert_allclose(
-        dense_inertia(inertia.seen_from(X_AB)), Ad_inv.T @ dense @ Ad_inv, rtol=1e-11, atol=1e-12
+        dense_inertia(inertia.transform(X_AB)), Ad_inv.T @ dense @ Ad_inv, rtol=1e-11, atol=1e-12
     )
-    both = inertia + inertia.seen_from(X_AB)
+    both = inertia + inertia.transform(X_AB)
     assert isinstance(both, RigidInertia) and float(both.mass) == pytest.approx(3.4)
 
 
@@ -80,9 +80,9 @@ def test_articulated_inertia(X_AB):
     np.testing.assert_allclose(inertia.solve(F), np.linalg.solve(dense, F), rtol=1e-11)
     Ad_inv = np.linalg.inv(dense_motion(X_AB))
     np.testing.assert_allclose(
-        dense_inertia(inertia.seen_from(X_AB)), Ad_inv.T @ dense @ Ad_inv, rtol=1e-11, atol=1e-12
+        dense_inertia(inertia.transform(X_AB)), Ad_inv.T @ dense @ Ad_inv, rtol=1e-11, atol=1e-12
     )
     U = RNG.normal(size=(2, 6))
     np.testing.assert_allclose(
-        dense_inertia(inertia.without(U, 0.1 * U)), dense - 0.1 * U.T @ U, rtol=1e-12, atol=1e-13
+        dense_inertia(inertia.subtract_outer(U, 0.1 * U)), dense - 0.1 * U.T @ U, rtol=1e-12, atol=1e-13
     )

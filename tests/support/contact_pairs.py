@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.collision.contact_points import FAR, Placed, Points
+from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape
 from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.model.geometry import Faces, Shape
 from hybridsim.spatial.transform import Pose
@@ -71,13 +71,13 @@ class Scene:
         return Scene(self.R[::-1], self.p[::-1], self.size[::-1], self.data[::-1])
 
 
-def place(shape: Shape, R, p, size, data=None) -> Placed:
+def place(shape: Shape, R, p, size, data=None) -> PlacedShape:
     """A shape in the world."""
     faces = CUBE_FACES if shape is Shape.MESH else ()
-    return Placed(Pose(R, p), size, data, faces)
+    return PlacedShape(Pose(R, p), size, data, faces)
 
 
-def _contacts(kinds: Kinds, R, p, size, datas, change=None) -> Points:
+def _contacts(kinds: Kinds, R, p, size, datas, change=None) -> ContactPoints:
     """Contacts of one placement whose parameters have been changed."""
     placed = []
     for k in (0, 1):
@@ -132,9 +132,9 @@ def random_change(kinds: Kinds, seed: int) -> dict:
 def evaluate(kinds: Kinds, scene: Scene, change: dict | None = None, direction: dict | None = None, seed: int = 0):
     """Contacts of a batch, their derivative along a direction, and a pulled-back random weight with that weight."""
     nothing = no_change(kinds)
-    points = ROUTINES[kinds].points or len(DATA[kinds[0]])
+    points = ROUTINES[kinds].max_points or len(DATA[kinds[0]])
     rng = np.random.default_rng(seed)
-    shapes = Points(np.zeros(points), *[np.zeros((points, 3))] * 3)
+    shapes = ContactPoints(np.zeros(points), *[np.zeros((points, 3))] * 3)
     weights = jax.tree.map(lambda x: rng.normal(size=(BATCH, *x.shape)), shapes)
     value, pushed, pulled = compiled(kinds)(
         scene.R, scene.p, scene.size, scene.data, change or nothing, direction or nothing, weights
@@ -142,7 +142,7 @@ def evaluate(kinds: Kinds, scene: Scene, change: dict | None = None, direction: 
     return value, pushed, pulled, weights
 
 
-def contacts(kinds: Kinds, scene: Scene) -> Points:
+def contacts(kinds: Kinds, scene: Scene) -> ContactPoints:
     """Contacts of a batch, as NumPy arrays."""
     found = compiled_values(kinds)(scene.R, scene.p, scene.size, scene.data)
     return jax.tree.map(np.asarray, found)
@@ -200,30 +200,30 @@ def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
     return Scene((R_a, R_b), (p_a, p_b), (sizes[0], sizes[1]), data)
 
 
-def present(points: Points) -> np.ndarray:
+def present(points: ContactPoints) -> np.ndarray:
     """Which contacts of a batch are there."""
     return np.asarray(points.gap) < 0.5 * FAR
 
 
-def lowest(points: Points) -> np.ndarray:
+def lowest(points: ContactPoints) -> np.ndarray:
     """The smallest gap of every placement."""
     return np.asarray(points.gap).min(axis=1)
 
 
-def at_lowest(points: Points, values) -> np.ndarray:
+def at_lowest(points: ContactPoints, values) -> np.ndarray:
     """Of every placement the row with the smallest gap."""
     rows = np.asarray(points.gap).argmin(axis=1)
     return np.asarray(values)[np.arange(len(rows)), rows]
 
 
-def one(routine, first: Placed, second: Placed) -> Points:
+def one(routine, first: PlacedShape, second: PlacedShape) -> ContactPoints:
     """Contacts of two shapes, as NumPy arrays."""
     return jax.tree.map(np.asarray, jax.jit(routine)(first, second))
 
 
-def shape(kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()) -> Placed:
+def shape(kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()) -> PlacedShape:
     """One shape in the world."""
     padded = np.zeros(3)
     padded[: len(size)] = size
     R = Rotation.from_rotvec(np.asarray(rotvec, dtype=float)).as_matrix()
-    return Placed(Pose(R, np.array(at, dtype=float)), padded, data, faces)
+    return PlacedShape(Pose(R, np.array(at, dtype=float)), padded, data, faces)

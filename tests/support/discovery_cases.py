@@ -7,9 +7,9 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Drive, Measured
+from hybridsim.identify.windows import InputSignal, Measurements
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.friction import JointFriction
@@ -35,7 +35,7 @@ NOISE = 1e-3
 class Case(NamedTuple):
     """Something to be found."""
 
-    problem: Callable[[float], Problem]
+    problem: Callable[[float], FitProblem]
     """Of the standard deviation of the noise."""
     wanted: frozenset[tuple[int, int]]
     """Numbers of the grafts that are needed and of their inputs, or `WHOLE`."""
@@ -46,11 +46,11 @@ class Case(NamedTuple):
 
     @property
     def stage(self) -> Stage:
-        return Stage(window=self.window, solver=LevenbergMarquardt(most_steps=30))
+        return Stage(window=self.window, solver=LevenbergMarquardt(max_steps=30))
 
     @property
     def warm_up(self) -> list[Stage]:
-        return [Stage(window=window, solver=LevenbergMarquardt(most_steps=30)) for window in self.before]
+        return [Stage(window=window, solver=LevenbergMarquardt(max_steps=30)) for window in self.before]
 
 
 def candidates(
@@ -60,7 +60,7 @@ def candidates(
     starts: list[tuple[np.ndarray, np.ndarray]],
     noise: float,
     commands: list[np.ndarray] | None = None,
-) -> Problem:
+) -> FitProblem:
     """Motions of a mechanism whose coordinates are all measured, and a model that misses something, with networks."""
     rng = np.random.default_rng(1)
     names, actuators = model.topology.coordinate_names, model.actuator.names
@@ -74,16 +74,16 @@ def candidates(
         runs.append(Recording.from_arrays(f"run{k}", np.asarray(motion.t), channels | drives))
     sim = Simulator(model, dt=DT, blueprint=Blueprint(*grafts))
     setup = Setup(sim, Sensors.of(sim, {f"q {name}": f"joint.q[{name}]" for name in names}))
-    told = Measured({f"q {name}": NOISE for name in names}, {name: Drive(f"u {name}") for name in actuators})
+    told = Measurements({f"q {name}": NOISE for name in names}, {name: InputSignal(f"u {name}") for name in actuators})
     train, held_out = tuple(runs[:-HELD_OUT]), tuple(runs[-HELD_OUT:])
-    return Problem(setup, ParameterSpace(setup, [Free("graft[*]")]), told, train, held_out)
+    return FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), told, train, held_out)
 
 
 READS = {"joint.q": (1.0, 1.0), "joint.qd": (4.0, 4.0), "step.time": (1.0,)}
 POSES = {"body.pose[*].p.x": (0.5, 0.5), "body.pose[*].p.z": (0.5, 0.5)}
 
 
-def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0.0)) -> Problem:
+def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0.0)) -> FitProblem:
     """A double pendulum; the torque of each joint may depend on much, given with its usual sizes."""
     model, losses = double_pendulum(), (np.array(damping), np.array(stiffness))
     true = eqx.tree_at(lambda m: (m.joint.damping, m.joint.stiffness), model, losses)
@@ -110,7 +110,7 @@ def between(i: int, j: int, kind=InternalForce, **options) -> Graft:
     return Graft(f"body.external_force{links}", reads, kind(middle, middle, **options))
 
 
-def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> Problem:
+def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> FitProblem:
     """A chain with a spring between two links; any two may have one, and any joint friction."""
     model = n_link_pendulum(links, lengths=[0.5] * links, masses=[0.5] * links)
     rng = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) 
     return candidates(true, model, grafts, starts, noise)
 
 
-def swimming(structured: bool, drag: RodDrag, noise: float) -> Problem:
+def swimming(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
     """A swimmer of four links of which the third has drag; any may have some."""
     model, rng, t = swimmer(4), np.random.default_rng(0), DT * np.arange(STEPS)
     starts, commands = [], []

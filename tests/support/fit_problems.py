@@ -9,9 +9,9 @@ from hybridsim import Simulator, simulate
 from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.solver import Solver, SolverState
-from hybridsim.identify.windows import Drive, Measured
+from hybridsim.identify.windows import InputSignal, Measurements
 from hybridsim.model.model import Model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -25,7 +25,7 @@ DT = 0.01
 FLYING = {f"p{c}": f"joint.q[root.{c}]" for c in ("x", "y", "z", "qw", "qx", "qy", "qz")}
 DOUBLE = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]"}
 NARROW = (
-    Free("joint.damping[*]", bounds=(0.03, 0.04), start=0.035),
+    Free("joint.damping[*]", bounds=(0.03, 0.04), initial=0.035),
     Free("body.mass[link1]", bounds=(0.1, 5)),
 )
 """Free numbers of the double pendulum, of which the damping has bounds that its true values are not in."""
@@ -98,13 +98,15 @@ def problem(
     user: Sequence[str] = (),
     held_out: Sequence[Recording] = (),
     **sensors,
-) -> Problem:
+) -> FitProblem:
     """What is fitted to what, with every channel under the name of what it drives."""
     setup = Setup(sim, Sensors.of(sim, channels, **sensors))
-    measured = Measured(
-        dict.fromkeys(channels, noise), {name: Drive(name) for name in commands}, {name: Drive(name) for name in user}
+    measured = Measurements(
+        dict.fromkeys(channels, noise),
+        {name: InputSignal(name) for name in commands},
+        {name: InputSignal(name) for name in user},
     )
-    return Problem(setup, ParameterSpace(setup, frees), measured, tuple(train), tuple(held_out))
+    return FitProblem(setup, ParameterSpace(setup, frees), measured, tuple(train), tuple(held_out))
 
 
 def true_double_pendulum() -> Model:
@@ -121,7 +123,7 @@ def double_pendulum_problem(
     model: Model | None = None,
     steps: int = 60,
     **more,
-) -> Problem:
+) -> FitProblem:
     """Two links whose damping and one mass are not known; the other mass is, since only ratios can be seen."""
     true = changed(true_double_pendulum(), lambda m: m.body.mass, np.array([1.0, 0.7]))
     made = Simulator(true if model is None else model, dt=DT)
@@ -139,7 +141,7 @@ def pendulum_problem(
     steps: int = 80,
     noise: float = 0.0,
     **more,
-) -> Problem:
+) -> FitProblem:
     """One link whose damping is not known."""
     channels = {"q0": "joint.q[joint0]"}
     made = Simulator(pendulum(damping=damping), dt=DT)
@@ -150,7 +152,7 @@ def pendulum_problem(
     return problem(Simulator(pendulum(), dt=DT), channels, frees, runs, **more)
 
 
-def exactly_started(of: Problem, stage: Stage) -> Objective:
+def exactly_started(of: FitProblem, stage: Stage) -> Objective:
     """What a stage minimises, from the states that the motions really had: channels are all coordinates, in order."""
     objective, _ = of.objective(stage)
     w, model = objective.windows, of.setup.sim.model

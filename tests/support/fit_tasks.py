@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.windows import Measurements
 from hybridsim.io.load import load_model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -88,8 +88,8 @@ def arm_task(
     space = ParameterSpace(
         setup, [Free("joint.damping[*]", bounds=(0.0, most_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
     )
-    measured = Measured({"angle": NOISE}, {}, {})
-    problem = Problem(setup, space, measured, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
+    measured = Measurements({"angle": NOISE}, {}, {})
+    problem = FitProblem(setup, space, measured, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
     stages = stages or (Stage(window=0.25), Stage(window=0.75))
     return Task(
         "arm", problem, stages, file, PROJECT, "arm.urdf", folder / "arm.urdf", {"base": "fixed"}, {"angle": "rad"}
@@ -102,8 +102,8 @@ def arm_setup(folder: Path) -> Setup:
     return Setup(sim, Sensors.of(sim, {"angle": "joint.q[shoulder]"}))
 
 
-def restless(most_steps: int) -> LevenbergMarquardt:
+def restless(max_steps: int) -> LevenbergMarquardt:
     """A solver that makes as many steps as it may, however little they gain."""
     return LevenbergMarquardt(
-        most_steps=most_steps, cost_tolerance=0.0, step_tolerance=0.0, slope_tolerance=0.0, first_damping=1e6
+        max_steps=max_steps, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0, initial_damping=1e6
     )

@@ -7,7 +7,7 @@ import pytest
 from hybridsim.core.errors import ModelError, Problem, Severity
 from hybridsim.io.mjcf.read_mjcf import read_mjcf
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 
 UNSUPPORTED = """<mujoco>
@@ -53,7 +53,7 @@ def load(path: Path) -> tuple[Model, list[Problem]]:
     """The model in a file without errors, fixed bodies merged, and the warnings about it."""
     spec, problems = read_mjcf(path)
     assert not [p for p in problems if p.severity is Severity.ERROR]
-    return assemble(merge_fixed(spec)[0]), problems
+    return assemble(merge_fixed_joints(spec)[0]), problems
 
 
 def refused(path: Path) -> list[Problem]:

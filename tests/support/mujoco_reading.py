@@ -14,7 +14,7 @@ from hybridsim.io.mjcf.read_mjcf import read_mjcf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
 from hybridsim.model.joints import JointType
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.spatial.transform import Pose
 
@@ -39,7 +39,7 @@ def both_readings(path: Path) -> Reading:
         warnings.simplefilter("ignore")
         # MjModel.from_xml_path would write a log into the working folder
         theirs = mujoco.MjSpec.from_file(str(path)).compile()
-    return Reading(theirs, assemble(spec), assemble(merge_fixed(spec)[0]), problems)
+    return Reading(theirs, assemble(spec), assemble(merge_fixed_joints(spec)[0]), problems)
 
 
 def body_name(m: mujoco.MjModel, b: int) -> str:

@@ -11,9 +11,9 @@ H = 1e-6
 def nearby(objective: Objective, seed: int = 0, size: float = 0.03) -> Point:
     """A point off the guess, so that no term vanishes, and within the bounds."""
     random, space = np.random.default_rng(seed), objective.simulated.space
-    point = objective.point(space.start)
+    point = objective.point(space.initial)
     theta = np.abs(size * random.standard_normal((1, objective.n)))
-    return objective.moved(point, theta, size * random.standard_normal((1, objective.windows.count, objective.s)))
+    return objective.retract(point, theta, size * random.standard_normal((1, objective.windows.count, objective.s)))
 
 
 def by_differences(objective: Objective, point: Point) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +22,7 @@ def by_differences(objective: Objective, point: Point) -> tuple[np.ndarray, np.n
     no_theta, no_start = np.zeros((1, n)), np.zeros((1, W, s))
 
     def slope(theta, start):
-        high, low = (objective.cost(objective.moved(point, sign * theta, sign * start))[0] for sign in (H, -H))
+        high, low = (objective.cost(objective.retract(point, sign * theta, sign * start))[0] for sign in (H, -H))
         return (high - low) / (2.0 * H)
 
     of_theta = np.array([slope(np.eye(n)[k][None], no_start) for k in range(n)])
@@ -38,7 +38,7 @@ def check_gradient(objective: Objective, point: Point | None = None, rtol: float
     point = nearby(objective) if point is None else point
     of_theta, of_start = by_differences(objective, point)
     cost, equations = objective.normal_equations(point)
-    backwards = objective.slopes(point)
+    backwards = objective.gradient(point)
     for name, found in (("costs", cost), ("costs backwards", backwards.cost)):
         np.testing.assert_allclose(found, objective.cost(point), rtol=1e-10, err_msg=name)
     for found in (equations.a, backwards.theta):

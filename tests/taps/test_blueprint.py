@@ -80,7 +80,7 @@ def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integra
     """Bit for bit, or to rounding where stages are compiled: XLA fuses two programs differently."""
     model = floating
     plain = Simulator(model, integrator=integrator, contact=contact)
-    sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.watched.nc}
+    sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.candidates.nc}
     assert sizes["contact"] == 3
     grafts = []
     for quantity in CATALOG:

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from hybridsim.cli.output import print_json, print_table, say, warnings_said
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 
 def audit(
@@ -53,7 +53,7 @@ def audit(
     ]
     titles = ("network", "on", "injected", "removed", "most power")
     print_table(titles, rows, right=titles[2:])
-    left_out = f", {counted(found['diverged'], 'window')} that diverge left out" if found["diverged"] else ""
-    say(f"over {found['seconds']:.4g} s of motion in {counted(found['windows'], 'window')}{left_out}")
+    left_out = f", {pluralize(found['diverged'], 'window')} that diverge left out" if found["diverged"] else ""
+    say(f"over {found['seconds']:.4g} s of motion in {pluralize(found['windows'], 'window')}{left_out}")
     say(f"mechanical energy gained in these, by all that acts together: {found['gained']:.4g} J")
     return 0

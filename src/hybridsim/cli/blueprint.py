@@ -8,7 +8,7 @@ import tyro
 from hybridsim.cli.options import Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
     from hybridsim.sim.simulator import Simulator
@@ -91,7 +91,7 @@ def blueprint(
             rows.append((*(about if k == 0 else ("", "", "")), wire.address, "cut" if wire.is_cut else strength))
     print_table(("graft", "network", "output", "input", "strength"), rows, right=("strength",))
     total = sum(one.weights for one in found)
-    say(f"{counted(len(found), 'network')}, {counted(total, 'weight')}. Picture: {picture}")
+    say(f"{pluralize(len(found), 'network')}, {pluralize(total, 'weight')}. Picture: {picture}")
     return 0
 
 

@@ -24,7 +24,7 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
     """
     from hybridsim.native.runtime import cache as kernels
 
-    place, trouble = kernels.folder(), kernels.trouble()
+    place, trouble = kernels.folder(), kernels.unusable_reason()
     found = kernels.clear() if action == "clear" else kernels.entries()
     size = sum(found.values())
     report = {"folder": None if place is None else str(place), "kernels": len(found), "bytes": size}
@@ -37,5 +37,5 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
     elif action == "clear":
         say(f"removed {len(found)} kernels ({size / 2**20:.1f} MB) from {place}")
     else:
-        say(f"{len(found)} kernels, {size / 2**20:.1f} MB of at most {kernels.MOST_BYTES // 2**20} MB, in {place}")
+        say(f"{len(found)} kernels, {size / 2**20:.1f} MB of at most {kernels.MAX_BYTES // 2**20} MB, in {place}")
     return 0

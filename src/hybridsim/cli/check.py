@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
 from hybridsim.cli.output import print_json, print_problems, print_table, say, verdict
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
@@ -94,11 +94,11 @@ def bodies(model: "Model") -> list[dict]:
 def _print_model(model: "Model") -> None:
     facts = summary(model)
     counts = [
-        counted(facts["bodies"], "body", "bodies"),
-        counted(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
-        counted(facts["actuators"], "actuator"),
-        counted(facts["shapes"], "shape"),
-        counted(facts["frames"], "frame"),
+        pluralize(facts["bodies"], "body", "bodies"),
+        pluralize(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
+        pluralize(facts["actuators"], "actuator"),
+        pluralize(facts["shapes"], "shape"),
+        pluralize(facts["frames"], "frame"),
     ]
     gravity = ", ".join(f"{g:g}" for g in facts["gravity"])
     say(f"{facts['name']}: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base", style="bold")

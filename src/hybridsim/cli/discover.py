@@ -8,7 +8,7 @@ import tyro
 
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 
 def discover(
@@ -76,7 +76,7 @@ def discover(
     rows = [(name, f"{share:.0%}") for name, share in facts["inputs"].items() if share > 0.0]
     print_table(("input → output", "chosen"), rows or [("nothing", "–")], right=("chosen",))
     never = sum(share == 0.0 and not name.startswith("a constant") for name, share in facts["inputs"].items())
-    say(f"{counted(never, 'other input')} never chosen, in {counted(len(facts['seeds']), 'seed')}")
+    say(f"{pluralize(never, 'other input')} never chosen, in {pluralize(len(facts['seeds']), 'seed')}")
     say(
         f"error on held-out runs, in standard deviations of the noise: {facts['error_without_networks']:.3g} without "
         f"networks, {facts['error_with_all_inputs']:.3g} with all inputs, {facts['error']:.3g} with what is left"

@@ -7,7 +7,7 @@ from typing import Literal
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 
 def export_c(
@@ -58,18 +58,18 @@ def export_c(
                 "out": str(done.source),
                 "header": str(done.header),
                 "prefix": done.prefix,
-                "states": done.states,
-                "commands": done.commands,
-                "parameters": done.parameters,
-                "differentiated": done.differentiated,
-                "step_memory_bytes": done.step_memory,
-                "vjp_memory_bytes": done.vjp_memory,
+                "states": done.state_size,
+                "commands": done.input_size,
+                "parameters": done.parameter_count,
+                "differentiated": done.gradient_size,
+                "step_memory_bytes": done.step_stack_bytes,
+                "vjp_memory_bytes": done.vjp_stack_bytes,
             }
         )
         return 0
     say(
-        f"{mechanism.name}: {counted(done.states, 'state')}, {counted(done.commands, 'command')}, "
-        f"{counted(done.parameters, 'parameter')} ({done.differentiated} with derivatives), "
+        f"{mechanism.name}: {pluralize(done.state_size, 'state')}, {pluralize(done.input_size, 'command')}, "
+        f"{pluralize(done.parameter_count, 'parameter')} ({done.gradient_size} with derivatives), "
         f"written to {done.source} and {done.header}"
     )
     return 0

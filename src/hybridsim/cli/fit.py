@@ -10,7 +10,7 @@ from hybridsim.cli.fit_check import checked
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import DivergedError, HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
     from hybridsim.project.record.record import Record
@@ -129,7 +129,7 @@ def _print(result: dict[str, Any], record: "Record") -> None:
         numbers = [(run, *(f"{x:.6g}" for x in own.values())) for run, own in result["of_runs"].items()]
         print_table(("run", *names), numbers[:MOST_ROWS], right=names)
     for network in result["networks"]:
-        say(f"network on {', '.join(network['outputs'])}: {counted(network['free_weights'], 'weight')} fitted")
+        say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
     print_table(
         ("error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
     )

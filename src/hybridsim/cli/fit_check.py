@@ -4,22 +4,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybridsim.cli.output import print_json, say
-from hybridsim.core.messages import counted, listed
+from hybridsim.core.messages import name_list, pluralize
 from hybridsim.networks.weight_name import is_of_network
 
 if TYPE_CHECKING:
-    from hybridsim.identify.identifiability import Check
+    from hybridsim.identify.identifiability import Identifiability
     from hybridsim.identify.problem import Stage
     from hybridsim.project.build.task import Task
 
 
 def checked(task: "Task", json: bool) -> int:
     """Say what would be fitted, and what the data cannot tell about it; returns the exit code."""
-    from hybridsim.identify.identifiability import check
+    from hybridsim.identify.identifiability import identifiability
 
     problem = task.problem
     objective, _ = problem.objective(task.stages[-1])
-    found = _of_physics(check(objective, objective.point(problem.space.start)))
+    found = _of_physics(identifiability(objective, objective.point(problem.space.initial)))
     weights = sum(map(is_of_network, problem.space.labels))
     physics = [label for label in problem.space.labels if not is_of_network(label)]
     training, held_out = ([run.name for run in runs] for runs in (problem.train, problem.held_out))
@@ -41,10 +41,10 @@ def checked(task: "Task", json: bool) -> int:
         }
         print_json(facts)
         return 0
-    say(f"{task.name} can be fitted: {counted(problem.space.size, 'free number')} of {task.model}")
+    say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free number')} of {task.model}")
     say(f"  parameters  {_names(physics)}")
     if weights:
-        say(f"  networks    {counted(weights, 'weight')}")
+        say(f"  networks    {pluralize(weights, 'weight')}")
     say(f"  channels    {_names(channels)}")
     say(f"  training    {_names(training)}")
     say(f"  held out    {_names(held_out)}")
@@ -61,7 +61,7 @@ def checked(task: "Task", json: bool) -> int:
     return 0
 
 
-def _of_physics(found: "Check") -> "Check":
+def _of_physics(found: "Identifiability") -> "Identifiability":
     """What can be told of parameters: a fresh network hides most of its weights, and many stand for the same."""
     return replace(
         found,
@@ -78,10 +78,10 @@ def _without_weights(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(names: list[str]) -> str:
-    return f"{len(names)}: {listed(names)}" if names else "none"
+    return f"{len(names)}: {name_list(names)}" if names else "none"
 
 
 def _stage(stage: "Stage") -> str:
     window = "whole runs" if stage.window is None else f"windows of {stage.window:g} s" if stage.window else "one step"
     starts = {"free": "unknown", "near": "nearly known", "measured": "as measured"}[stage.starts]
-    return f"{window}, starts {starts}, solver {stage.solver.name} with at most {stage.solver.most_steps} steps"
+    return f"{window}, starts {starts}, solver {stage.solver.name} with at most {stage.solver.max_steps} steps"

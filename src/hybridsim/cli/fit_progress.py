@@ -61,7 +61,7 @@ class FitProgress:
         where = f"stage {progress.stage + 1}/{progress.stages} step {progress.step}"
         numbers = self._numbers(progress)
         if self._live:
-            total = progress.most_steps
+            total = progress.max_steps
             self._bar.update(self._task, description=where, total=total, completed=progress.step, numbers=numbers)
         elif not self._quiet:
             self._unsaid = f"{where}: {numbers}"
@@ -84,7 +84,7 @@ class FitProgress:
         if done > 0:
             each = (progress.seconds - self._begun[1]) / done
             # a solver may be done any time before it is out of steps
-            parts.append(f"stage ends within {_duration(each * (progress.most_steps - progress.step))}")
+            parts.append(f"stage ends within {_duration(each * (progress.max_steps - progress.step))}")
         return ", ".join(parts)
 
 

@@ -9,7 +9,7 @@ import tyro
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
     from hybridsim.project.starter.explore import Measured, Starter
@@ -72,7 +72,7 @@ def init(
         print_json(_report(starter, out))
         return 0
     _print_matches(starter)
-    say(f"wrote {out}: {counted(len(starter.channels), 'channel')}, {counted(len(starter.commands), 'command')}")
+    say(f"wrote {out}: {pluralize(len(starter.channels), 'channel')}, {pluralize(len(starter.commands), 'command')}")
     say(f"Read it, then: hybridsim fit {out}")
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
-from hybridsim.core.messages import nearest
+from hybridsim.core.messages import did_you_mean
 from hybridsim.io.load_options import Base, InertiaPolicy
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ReadingOptions:
                 return None, [Problem(message, "leave it out, or give a file", code="option.built_in")]
             return BUILT_IN[name](), []
         if not Path(name).exists() and not Path(name).suffix:
-            fix = f"{nearest(name, BUILT_IN)} The built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
+            fix = f"{did_you_mean(name, BUILT_IN)} The built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
             return None, [Problem(f"there is no file and no built-in mechanism {name!r}", fix, code="file.missing")]
         return inspect_model(name, **given)
 

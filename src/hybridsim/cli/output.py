@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hybridsim.core.errors import ModelWarning, Problem, Severity
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 WIDE = 10_000
 """Columns of output that does not go to a terminal: every row of a table stays on its line."""
@@ -84,9 +84,9 @@ def print_json(value: Any) -> None:
 def verdict(name: str, usable: bool, problems: Iterable[Problem]) -> str:
     """One line on whether a model can be used."""
     numbers = Counter(problem.severity for problem in problems)
-    counts = [counted(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
+    counts = [pluralize(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
     if numbers[Severity.NOTE]:
-        counts.append(counted(numbers[Severity.NOTE], "note"))
+        counts.append(pluralize(numbers[Severity.NOTE], "note"))
     return f"{name} {'can' if usable else 'cannot'} be used: {', '.join(counts)}"
 
 

@@ -8,7 +8,7 @@ import tyro
 
 from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 
 
 def predict(
@@ -60,7 +60,7 @@ def predict(
         print_json(facts | {"out": str(folder)})
         return 0
     for row in facts["scores"]:
-        say(f"{row['kind']} over {row['seconds']:.3g} s, {counted(row['windows'], 'window')}:")
+        say(f"{row['kind']} over {row['seconds']:.3g} s, {pluralize(row['windows'], 'window')}:")
         cells = [
             (name, _shown(values["before"]), _shown(values["after"]), task.units.get(name, ""))
             for name, values in row["channels"].items()

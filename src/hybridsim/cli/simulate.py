@@ -9,7 +9,7 @@ from hybridsim.cli.motion_log import MotionLog
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say, warnings_said
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import advice, counted
+from hybridsim.core.messages import name_hint, pluralize
 
 if TYPE_CHECKING:
     from hybridsim.sim.rollout import Trajectory
@@ -140,7 +140,7 @@ def simulate(
         print_json(facts)
     else:
         written = f"{out}" + (f" and {plot}" if plot else "")
-        say(f"{mechanism.name}: {counted(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
+        say(f"{mechanism.name}: {pluralize(done, 'step')} of {step:g} s to t = {done * step:g} s, written to {written}")
         if problem:
             say(problem, style="red")
     return DIVERGED if problem else stop.exit_code
@@ -165,7 +165,7 @@ def _filled(values, names: tuple[str, ...], given: dict[str, float], what: str):
     values = np.array(values, dtype=float)
     for name, value in given.items():
         if name not in names:
-            raise HybridsimError(f"no {what} is named {name!r}; {advice(name, names)}")
+            raise HybridsimError(f"no {what} is named {name!r}; {name_hint(name, names)}")
         if not math.isfinite(value):
             raise HybridsimError(f"{what} {name!r} must be a finite number, not {value}")
         values[names.index(name)] = value
@@ -190,7 +190,7 @@ def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: St
     from rich.progress import Progress
 
     from hybridsim.cli.output import PlainConsole
-    from hybridsim.sim.rollout import failure
+    from hybridsim.sim.rollout import failure_message
     from hybridsim.sim.rollout import simulate as simulated
 
     stride = math.ceil(steps / PLOTTED_ROWS)
@@ -209,7 +209,7 @@ def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: St
         while done < steps and not problem and not stop.given:
             size = min(BLOCK, steps - done)
             part = simulated(sim, state, np.tile(commands, (size, 1)))
-            problem = failure(sim, part, first_step=done)
+            problem = failure_message(sim, part, first_step=done)
             good = int(part.failed_step) if problem else size
             keep(part, 0 if done == 0 else 1, good + 1)
             state, done = part.final, done + good

@@ -19,7 +19,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
         reading: how to read the file.
         json: print JSON for other programs.
     """
-    from hybridsim.contact.candidates import candidates
+    from hybridsim.contact.candidates import find_candidates
     from hybridsim.io.hulls import with_hulls
     from hybridsim.sim.simulator import axis_names
     from hybridsim.taps.catalog import CATALOG, Axis, Form
@@ -27,7 +27,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
     mechanism = with_hulls(reading.load(model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # this is a list, not a simulation
-        names = dict(axis_names(mechanism, candidates(mechanism))) | {Axis.NONE: ()}
+        names = dict(axis_names(mechanism, find_candidates(mechanism))) | {Axis.NONE: ()}
     rows = [
         {
             "name": quantity.name,

@@ -12,9 +12,9 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, JointSpec
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
-LEAST_SHARE = 1e-3
+MIN_RELATIVE_MOBILITY = 1e-3
 """Least that a direction counts, by the one in which a shape moves most easily: in some, joints hold it."""
-LEAST_INVERSE_MASS = 1e-12
+MIN_INVERSE_MASS = 1e-12
 """What is added to it [1/kg], for shapes that nothing can move: a mean of logarithms cannot take zeros."""
 
 
@@ -61,7 +61,7 @@ def mobility(model: Model) -> Mobility:
     return Mobility(np.linalg.pinv(M, hermitian=True), directions, poses)
 
 
-def inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """What one newton-second changes a shape's and each joint's velocity by, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
 
     For a shape it is the geometric mean over the directions of space, at its centre.
@@ -76,7 +76,7 @@ def inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
             continue
         (J,) = moves.jacobian(model, info.body, p[None])
         sizes = np.linalg.eigvalsh(J @ moves.inverse @ J.T)
-        sizes = np.maximum(sizes, LEAST_SHARE * sizes.max() + LEAST_INVERSE_MASS)
+        sizes = np.maximum(sizes, MIN_RELATIVE_MOBILITY * sizes.max() + MIN_INVERSE_MASS)
         shapes.append(float(np.exp(np.mean(np.log(sizes)))))
     return np.array(shapes), np.diag(moves.inverse).copy()
 

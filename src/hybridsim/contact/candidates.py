@@ -15,7 +15,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
-MANY_CONTACTS = 200
+MANY_CONTACTS_WARNING = 200
 """Contacts that a model may have without a warning: the problem of so many has a matrix of 600 rows."""
 
 
@@ -28,7 +28,7 @@ class Pair:
     """Numbers of the shapes, in the order of `ROUTINES`."""
     name: str
     """`foot|floor`"""
-    points: int
+    max_points: int
     """Contacts that it can have."""
     data_shapes: tuple[tuple[int, ...], ...] = ()
     """Sizes of what the two shapes have in `Geometry.data`."""
@@ -47,21 +47,23 @@ class Candidates:
     @property
     def nc(self) -> int:
         """Number of contacts."""
-        return sum(pair.points for pair in self.pairs)
+        return sum(pair.max_points for pair in self.pairs)
 
     @cached_property
-    def pair_of(self) -> tuple[int, ...]:
+    def pair_indices(self) -> tuple[int, ...]:
         """The pair that each contact belongs to."""
-        return tuple(k for k, pair in enumerate(self.pairs) for _ in range(pair.points))
+        return tuple(k for k, pair in enumerate(self.pairs) for _ in range(pair.max_points))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Name of every contact: that of its pair, and a number if there are several."""
         return tuple(
-            pair.name if pair.points == 1 else f"{pair.name}.{k}" for pair in self.pairs for k in range(pair.points)
+            pair.name if pair.max_points == 1 else f"{pair.name}.{k}"
+            for pair in self.pairs
+            for k in range(pair.max_points)
         )
 
-    def matching(self, pattern: str) -> list[int]:
+    def match(self, pattern: str) -> list[int]:
         """The pairs that a pattern means, as in `candidates`."""
         return [
             k
@@ -73,10 +75,10 @@ class Candidates:
     def bodies(self) -> tuple[tuple[int, int], ...]:
         """The bodies of every contact."""
         of_pair = [(self.infos[pair.first].body, self.infos[pair.second].body) for pair in self.pairs]
-        return tuple(of_pair[k] for k in self.pair_of)
+        return tuple(of_pair[k] for k in self.pair_indices)
 
     @cached_property
-    def kinds(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
+    def shape_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
         """Kinds of pairs, and the pairs of each whose shapes have as many points and the same faces, in their order."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
@@ -85,7 +87,7 @@ class Candidates:
         return tuple(((key[0], key[1]), tuple(members)) for key, members in groups.items())
 
 
-def candidates(
+def find_candidates(
     model: Model, *, only: Sequence[str] = (), exclude: Sequence[str] = (), self_collision: bool = True
 ) -> Candidates:
     """Every contact that a model can have.
@@ -134,7 +136,7 @@ def candidates(
         message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
         warn_user(message)
     watched = Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
-    if watched.nc > MANY_CONTACTS:
+    if watched.nc > MANY_CONTACTS_WARNING:
         message = (
             f"{watched.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
         )
@@ -151,7 +153,7 @@ def _may_touch(
         return True
     if not (a.group & b.mask or b.group & a.mask):
         return False
-    if any({a.link, b.link} == set(pair) for pair in (*geometry.excluded_pairs, *geometry.carried_pairs)):
+    if any({a.link, b.link} == set(pair) for pair in (*geometry.excluded_pairs, *geometry.parent_child_pairs)):
         return False
     if WORLD in (a.body, b.body):
         return True
@@ -190,7 +192,7 @@ def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
             continue
         for info in (a, b):
             _require_data(info, other=b if info is a else a)
-        points = routine.points or len(geometry.data[a.data])
+        points = routine.max_points or len(geometry.data[a.data])
         sizes = tuple(np.shape(geometry.data[i.data]) if i.data >= 0 else () for i in (a, b))
         return Pair(first, second, f"{a.name}|{b.name}", points, sizes)
     return None

@@ -8,36 +8,38 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.contact_state import Motion, Touch
+from hybridsim.contact.contact_state import ContactState, StepKinematics
 from hybridsim.core.types import AnyArray, Qdd, Scalar, Tau
-from hybridsim.dynamics.aba import articulated_body
+from hybridsim.dynamics.aba import articulated_body_algorithm
 from hybridsim.model.model import Model
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
-NOTHING = Candidates((), ())
+NO_CANDIDATES = Candidates((), ())
 """An empty list of contacts."""
 
 
 class AbstractContact(eqx.Module):
     """A model of contact. `bound` readies it for a mechanism; the simulator does that."""
 
-    watched: eqx.AbstractVar[Candidates]
-    """The contacts that are watched."""
+    candidates: eqx.AbstractVar[Candidates]
+    """The contacts that are candidates."""
     integrators = ("euler", "rk4", "implicit")
     """Integrators that it works with."""
-    bears_joints = False
+    handles_joint_constraints = False
     """Does it take care of joint limits and dry friction of joints?"""
 
     @abc.abstractmethod
-    def bound(self, model: Model, dt: Scalar) -> "AbstractContact":
+    def bind(self, model: Model, dt: Scalar) -> "AbstractContact":
         """The contact model for a mechanism and a time step [s]: its pairs listed, with one number for each."""
 
-    def initial(self) -> Any:
+    def initial_state(self) -> Any:
         """Memory at the start of a simulation; none by default."""
         return None
 
-    def wrenches(self, model: Model, touch: Touch, X_WB: Pose, dt: Scalar, taps: Taps) -> Float[AnyArray, "nb 6"]:
+    def wrenches(
+        self, model: Model, touch: ContactState, X_WB: Pose, dt: Scalar, taps: Taps
+    ) -> Float[AnyArray, "nb 6"]:
         """Wrench of the contacts on each body, at its origin and in its frame [N·m, N]."""
         del touch, X_WB, dt, taps
         return np.zeros((model.nb, 6))
@@ -45,7 +47,7 @@ class AbstractContact(eqx.Module):
     def accelerations(
         self,
         model: Model,
-        motion: Motion,
+        motion: StepKinematics,
         bias: Float[AnyArray, "nb 6"],
         tau: Tau,
         memory: Any,
@@ -64,14 +66,14 @@ class AbstractContact(eqx.Module):
             taps: of the step.
         """
         del dt, taps
-        return articulated_body(model, motion.kin, motion.inertia, bias, tau), memory
+        return articulated_body_algorithm(model, motion.kin, motion.inertia, bias, tau), memory
 
 
 class NoContact(AbstractContact):
     """Bodies pass through each other."""
 
-    watched: Candidates = eqx.field(static=True, default=NOTHING)
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
 
-    def bound(self, model: Model, dt: Scalar) -> "NoContact":
+    def bind(self, model: Model, dt: Scalar) -> "NoContact":
         del model, dt
         return self

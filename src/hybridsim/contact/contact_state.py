@@ -16,10 +16,10 @@ from hybridsim.contact.collision.detect import detect
 from hybridsim.core.numerics import cross
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Mat3, Q, Qd, Vec3
-from hybridsim.dynamics.jacobian import world_directions
+from hybridsim.dynamics.jacobian import world_subspace
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import ancestor_mask
-from hybridsim.model.coordinates import coupling
+from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
@@ -27,7 +27,7 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
 
-class Touch(eqx.Module):
+class ContactState(eqx.Module):
     """Every contact of the list, touching or not."""
 
     gap: Float[AnyArray, " nc"]
@@ -40,26 +40,28 @@ class Touch(eqx.Module):
     """Velocity of the first body's point relative to the second's, in the contact's frame [m/s]."""
 
 
-class Motion(eqx.Module):
+class StepKinematics(eqx.Module):
     """A mechanism's motion at the start of a step, as the taps left it."""
 
     q: Q
     qd: Qd
     kin: Kinematics
     inertia: RigidInertia
-    touch: Touch
+    contacts: ContactState
 
 
-def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps) -> Touch:
+def contact_state(
+    model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps
+) -> ContactState:
     """All contacts of bodies at these poses and with these velocities."""
     if not candidates.nc:
-        return Touch(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
+        return ContactState(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
     points = detect(model.geometry, X_WB, candidates)
     gap = points.gap
     if taps.is_active:
         # a network is not shown a kilometre where there is no point, nor can it make one touch
         is_there = points.gap < FAR
-        gap = taps("contact.gap", jnp.where(is_there, points.gap, sizes(model.geometry, candidates)))
+        gap = taps("contact.gap", jnp.where(is_there, points.gap, bounding_radii(model.geometry, candidates)))
         gap = jnp.where(is_there, gap, points.gap)
     point = taps("contact.point", 0.5 * (points.on_first + points.on_second))
     normal = taps("contact.normal", points.normal)
@@ -75,10 +77,10 @@ def touches(model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyA
     relative = jax.vmap(lambda frame, v: frame @ v)(frame, velocity(0) - velocity(1))
     approach = taps("contact.gap_velocity", relative[:, 0])
     slip = taps("contact.slip_velocity", relative[:, 1:])
-    return Touch(gap, frame, point, jnp.concatenate([approach[:, None], slip], axis=1))
+    return ContactState(gap, frame, point, jnp.concatenate([approach[:, None], slip], axis=1))
 
 
-def sizes(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
+def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
     """How far the two shapes of every contact reach from their frames, together [m]; grounds count nothing."""
 
     def reach(info: GeomInfo, size: Vec3):
@@ -89,7 +91,7 @@ def sizes(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
 
     of_shapes = [reach(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
     of_pairs = [of_shapes[pair.first] + of_shapes[pair.second] for pair in candidates.pairs]
-    return jnp.stack(of_pairs)[np.array(candidates.pair_of, dtype=int)]
+    return jnp.stack(of_pairs)[np.array(candidates.pair_indices, dtype=int)]
 
 
 def contact_frame(normal: Vec3) -> Mat3:
@@ -104,7 +106,7 @@ def _with_world(X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"]) -> tuple[Pose, Floa
 
 
 def body_wrenches(
-    touch: Touch, candidates: Candidates, X_WB: Pose, forces: Float[AnyArray, "nc 3"]
+    touch: ContactState, candidates: Candidates, X_WB: Pose, forces: Float[AnyArray, "nc 3"]
 ) -> Float[AnyArray, "nb 6"]:
     """What forces [N] (or impulses) at the contacts do to each body, at its origin and in its frame."""
     f_W = jax.vmap(lambda frame, f: f @ frame)(touch.frame, forces)
@@ -124,10 +126,12 @@ def body_wrenches(
     return jax.vmap(on_body)(X_WB, share)
 
 
-def contact_jacobian(model: Model, candidates: Candidates, kin: Kinematics, touch: Touch) -> Float[AnyArray, "n nv"]:
+def contact_jacobian(
+    model: Model, candidates: Candidates, kin: Kinematics, touch: ContactState
+) -> Float[AnyArray, "n nv"]:
     """J with `velocity = J qd`: three rows for every contact."""
     reference = kin.X_WB.p[0]
-    directions = world_directions(model.topology, kin, reference)
+    directions = world_subspace(model.topology, kin, reference)
     moves = np.concatenate([np.zeros((1, model.topology.mv)), np.asarray(ancestor_mask(model.topology), dtype=float)])
     bodies = np.array(candidates.bodies, dtype=int).reshape(-1, 2) + 1
     # what moves both bodies moves neither against the other
@@ -139,4 +143,4 @@ def contact_jacobian(model: Model, candidates: Candidates, kin: Kinematics, touc
         return (frame @ velocities.T) * share[None]
 
     J = jax.vmap(rows)(touch.frame, touch.point, share).reshape(-1, model.topology.mv)
-    return J @ coupling(model) if model.topology.is_coupled else J
+    return J @ coupling_matrix(model) if model.topology.has_mimic_joints else J

@@ -4,15 +4,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hybridsim.contact.candidates import candidates
+from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.contact import AbstractContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.impulse.stabilisation import Recovery
-from hybridsim.contact.pair_parameters import friction_of, larger, mean, per_pair
+from hybridsim.contact.pair_parameters import pair_friction, pair_max, pair_mean, per_pair
 from hybridsim.model.model import Model
 
 
-def with_model_numbers(contact: AbstractContact, model: Model) -> AbstractContact:
+def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
     """The contact model with friction, restitution, softness and recovery time for every pair, if for some by name.
 
     Raises:
@@ -32,14 +32,16 @@ def with_model_numbers(contact: AbstractContact, model: Model) -> AbstractContac
     with warnings.catch_warnings():
         # about the pairs themselves: told when the contact model lists them
         warnings.simplefilter("ignore")
-        pairs = candidates(model, only=contact.only, exclude=contact.exclude, self_collision=contact.self_collision)
+        pairs = find_candidates(
+            model, only=contact.only, exclude=contact.exclude, self_collision=contact.self_collision
+        )
     models = {
-        "friction": lambda: friction_of(geometry, pairs),
-        "restitution": lambda: larger(geometry.restitution, pairs),
-        "softness": lambda: mean(geometry.softness, pairs),
+        "friction": lambda: pair_friction(geometry, pairs),
+        "restitution": lambda: pair_max(geometry.restitution, pairs),
+        "softness": lambda: pair_mean(geometry.softness, pairs),
     }
     told = {what: per_pair(what, given, pairs, otherwise=models[what]()) for what, given in by_name.items()}
     if isinstance(time, Mapping):
-        otherwise = mean(geometry.recovery_time, pairs)
+        otherwise = pair_mean(geometry.recovery_time, pairs)
         told["stabilisation"] = Recovery(per_pair("the recovery time", time, pairs, otherwise=otherwise))
     return replace(contact, **told)

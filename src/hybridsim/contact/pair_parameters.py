@@ -9,11 +9,11 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.core.messages import advice, listed
+from hybridsim.core.messages import name_hint, name_list
 from hybridsim.core.types import AnyArray, as_floats
 from hybridsim.model.geometry import Geometry, GeomInfo
 
-PairNumbers = AnyArray | float | Mapping[str, AnyArray | float] | None
+PairParameters = AnyArray | float | Mapping[str, AnyArray | float] | None
 """One number for all pairs, one each, or by name: `{"*": 0.5, "foot_*": 0.6, "foot_*|floor": 0.8}`.
 
 Names are those of shapes, links or bodies, as for `only` and `exclude` of `candidates`: `foot_*|floor` for a pair in
@@ -24,7 +24,7 @@ none does, what the model says, if it says something.
 
 def per_pair(
     what: str,
-    given: PairNumbers,
+    given: PairParameters,
     candidates: Candidates,
     *,
     most: float = np.finfo(float).max,
@@ -52,7 +52,7 @@ def per_pair(
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be numbers, not {given!r}") from None
     if values.shape not in ((), (len(names),)):
-        raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {listed(names)}")
+        raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {name_list(names)}")
     if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= most)).all():
         bounds = f"between 0 and {most:g}" if most < np.finfo(float).max else "finite and not negative"
         raise ValueError(f"{what} must be {bounds}, not {values.tolist()}")
@@ -61,10 +61,10 @@ def per_pair(
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
 
 
-def told_pairs(given: PairNumbers, candidates: Candidates) -> tuple[bool, ...]:
+def specified_pairs(given: PairParameters, candidates: Candidates) -> tuple[bool, ...]:
     """Which pairs have been given a number."""
     if isinstance(given, Mapping):
-        told = {pair for pattern in given for pair in candidates.matching(pattern)}
+        told = {pair for pattern in given for pair in candidates.match(pattern)}
         return tuple(k in told for k in range(len(candidates.pairs)))
     return (given is not None,) * len(candidates.pairs)
 
@@ -76,24 +76,24 @@ def _by_name(
     names = [pair.name for pair in candidates.pairs]
     told = {}
     for pattern, value in given.items():
-        found = candidates.matching(pattern)
+        found = candidates.match(pattern)
         if not found:
-            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; {advice(pattern, names)}")
+            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; {name_hint(pattern, names)}")
         told |= dict.fromkeys(found, value)
     missing = [name for k, name in enumerate(names) if k not in told]
     if missing and otherwise is not None:
         told = dict(enumerate(otherwise)) | told
     elif missing:
-        raise ValueError(f"{what} is not told for {listed(missing)}; add '*' for all others")
+        raise ValueError(f"{what} is not told for {name_list(missing)}; add '*' for all others")
     return [told[k] for k in range(len(names))]
 
 
-def larger(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
+def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """Of two surfaces' numbers the larger one; that of the surface with the higher priority, if they differ."""
     return _maximum(values, *_shapes(candidates))
 
 
-def friction_of(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
+def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """Friction of every pair: its own, or else by the two surfaces. One that is told counts before one that is not."""
     of_surfaces = _maximum(geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.has_friction)))
     if not geometry.friction_pairs:
@@ -112,14 +112,14 @@ def _maximum(values: Float[AnyArray, " ng"], first: np.ndarray, second: np.ndarr
     return jnp.maximum(values[first], values[second])
 
 
-def mean(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
+def pair_mean(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """The mean of two surfaces' numbers; that of the surface with the higher priority, if they differ."""
     first, second = _shapes(candidates)
     values = jnp.asarray(values)
     return 0.5 * (values[first] + values[second])
 
 
-def in_series(values: Float[AnyArray, " ng"], candidates: Candidates, chosen: Sequence[int]) -> AnyArray:
+def pair_series(values: Float[AnyArray, " ng"], candidates: Candidates, chosen: Sequence[int]) -> AnyArray:
     """Stiffness or damping of two surfaces in series, for some pairs; an infinite one does not give way."""
     first, second = (shapes[np.array(chosen, dtype=int)] for shapes in _shapes(candidates))
     a, b = (jnp.asarray(values)[shapes] for shapes in (first, second))

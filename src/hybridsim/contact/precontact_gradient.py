@@ -15,7 +15,7 @@ PerContact = Float[AnyArray, " nc"]
 
 
 @jax.custom_jvp
-def felt_from_distance(force: PerContact, gap: PerContact, stiffness: PerContact, reach: Scalar | float) -> PerContact:
+def precontact_gradient(force: PerContact, gap: PerContact, stiffness: PerContact, reach: Scalar | float) -> PerContact:
     """Normal forces; their derivative has −stiffness · exp(−gap/reach) by the gap where the force is zero.
 
     Args:
@@ -28,7 +28,7 @@ def felt_from_distance(force: PerContact, gap: PerContact, stiffness: PerContact
     return force
 
 
-@felt_from_distance.defjvp
+@precontact_gradient.defjvp
 def _with_distant(primals, tangents):
     force, gap, stiffness, reach = primals
     weight = jnp.where((force == 0.0) & (gap > 0.0), jnp.exp(-jnp.maximum(gap, 0.0) / reach), 0.0)

@@ -13,7 +13,7 @@ Normal = Float[AnyArray, " nc"]
 Tangential = Float[AnyArray, "nc 2"]
 
 
-def tapped_impulses(
+def tap_impulses(
     normal: Normal, friction: Callable[[Normal], Tangential], dt: Scalar, taps: Taps, *, gap: Normal | None = None
 ) -> Float[AnyArray, "nc 3"]:
     """Impulses on the first body of every contact, in the contact's frame [N·s].

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 """Names that a message lists before it only counts the others."""
 MOST_MEANT = 3
 """Names that a message asks about."""
@@ -15,7 +15,7 @@ LONGEST, MOST_COMPARED = 100, 500
 """Letters and names that are compared: texts may be hostile, and the comparison is slow."""
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def pluralize(count: int, one: str, many: str = "") -> str:
     """`1 body`, `3 bodies`."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
@@ -27,14 +27,14 @@ def and_more(count: int, one: str, many: str = "") -> str:
     return f" (and {count - 1} more {one if count == 2 else many or one + 's'})"
 
 
-def listed(names: Iterable[str]) -> str:
+def name_list(names: Iterable[str]) -> str:
     """Names in quotes, separated by commas; of many only the first ones and how many more there are."""
     names = list(names)
-    shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
-    return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
+    shown = ", ".join(repr(name) for name in names[:MAX_NAMES])
+    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """A question that names the valid names most like `name`; empty if none is."""
     matcher = SequenceMatcher(b=name[:LONGEST].lower())
     likeness: dict[str, float] = {}
@@ -52,7 +52,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"did you mean {' or '.join(map(repr, close[:MOST_MEANT]))}?" if close else ""
 
 
-def advice(name: str, valid: Iterable[str]) -> str:
+def name_hint(name: str, valid: Iterable[str]) -> str:
     """Advice for a name that is not there: the most similar valid ones, or else what there is."""
     valid = list(dict.fromkeys(valid))
-    return nearest(name, valid) or (f"there are {listed(valid)}" if valid else "there are none")
+    return did_you_mean(name, valid) or (f"there are {name_list(valid)}" if valid else "there are none")

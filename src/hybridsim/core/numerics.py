@@ -28,7 +28,7 @@ TINY_LENGTH_SQUARED = 1e-24
 """Squares of lengths [m²] below this, a picometre's, count as zero: what is so short has no direction."""
 TINY_AREA_SQUARED = 1e-24
 """Squares of areas [m⁴] below this, a square micrometre's, count as zero: a face so small has no normal."""
-LEAST_EXTENT = 1e-9
+MIN_HALF_EXTENT = 1e-9
 """Half extents below this [m] count as this long where a shape's coordinates are divided by them."""
 
 
@@ -39,12 +39,12 @@ def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
     return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
 
 
-def unit(vector: Float[AnyArray, " n"], otherwise: Float[AnyArray, " n"]) -> tuple[Float[AnyArray, " n"], Scalar]:
+def unit(vector: Float[AnyArray, " n"], fallback: Float[AnyArray, " n"]) -> tuple[Float[AnyArray, " n"], Scalar]:
     """Direction and length of a vector [m]; one without a length gets another direction and the derivative zero."""
     squared = jnp.sum(vector * vector)
     is_zero = squared < TINY_LENGTH_SQUARED
     length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
-    return jnp.where(is_zero, otherwise, vector / length), jnp.where(is_zero, 0.0, length)
+    return jnp.where(is_zero, fallback, vector / length), jnp.where(is_zero, 0.0, length)
 
 
 def safe_divide(x: AnyArray, y: AnyArray) -> Array:

@@ -34,7 +34,7 @@ else:
     # models hold NumPy arrays, and indexing a NumPy vector gives a NumPy scalar
     AnyArray = Array | np.ndarray | np.floating
 
-Numbers = AnyArray | Sequence | float
+ArrayLike = AnyArray | Sequence | float
 """Whatever a user may write where numbers are wanted: an array, a list, a tuple, one number."""
 
 Scalar = Float[AnyArray, ""]
@@ -60,7 +60,7 @@ StatusCode = Int[AnyArray, ""]
 """A value of `hybridsim.core.result.Status`."""
 
 
-def as_floats(x: Numbers) -> AnyArray:
+def as_floats(x: ArrayLike) -> AnyArray:
     """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay with JAX."""
     if isinstance(x, Tracer):
         return x if jax.numpy.issubdtype(x.dtype, np.float64) else x.astype(float)

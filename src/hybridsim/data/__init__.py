@@ -1,1 +1,1 @@
-"""Recorded data: files into clean series in SI units; knows no robot."""
+"""Recorded data: load files into checked time series in SI units, independent of any robot model."""

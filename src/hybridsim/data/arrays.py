@@ -1,7 +1,7 @@
-"""Arrays of a file as columns: `angles[0]` is the first column of the array `angles`; stacks of runs are taken apart.
+"""Tables of the arrays in a file: `angles[0]` is the first column of the array `angles`; runs become separate tables.
 
-A file with several runs holds them in one of two ways: as a stack, arrays of shape (runs, samples) or (runs, samples,
-columns), or one after the other, with an array that says in which row each run starts.
+A file stores several runs in one of two ways: stacked, in arrays of shape (runs, samples) or (runs, samples, columns),
+or concatenated, with an array that holds the first row of each run.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,42 +10,43 @@ from typing import Any, Literal
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import advice, counted
+from hybridsim.core.messages import name_hint, pluralize
 from hybridsim.data.table import Table
 
-MOST_COLUMNS = 1000
-"""An array with more columns holds something else: an image, or samples side by side."""
+MAX_COLUMNS = 1000
+"""An array with more columns is not a table of channels: it is an image, or has its samples along the columns."""
 
-WhichRun = int | Literal["all"] | None
-"""One run, counted from 0; all of them; or None where a file holds a single one."""
+RunSelection = int | Literal["all"] | None
+"""Index of one run, from 0; all runs; or None for a file with a single run."""
 
 
-def tables_of(arrays: Mapping[str, Any], file: str, run: WhichRun = None, run_starts: str = "") -> list[Table]:
-    """The arrays of a file as tables, one for every run that is wanted.
+def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None, run_starts: str = "") -> list[Table]:
+    """Tables of the arrays in a file, one per selected run.
 
     Args:
-        arrays: by name, of NumPy or HDF5; the one array of a file without names is called "".
-        file: for messages.
-        run: which run is wanted.
-        run_starts: array of the rows where runs start, with the end of the last run as its last entry; empty for a
-            stack.
+        arrays: NumPy arrays or HDF5 data sets by name; the only array of a file without names is named "".
+        file: path of the file; for messages.
+        run: selected run.
+        run_starts: name of the array with the first row of each run and the end of the last run as its last entry;
+            empty for stacked runs.
 
     Raises:
-        DataError: there is no such run, or no such array.
+        DataError: the run or the array `run_starts` does not exist.
     """
-    arrays = dict(_without_fields(arrays))
+    arrays = dict(_split_record_fields(arrays))
     if run is None and not run_starts:
         return [_table(arrays, file)]
     if run is None:
         fix = "choose one with run=0, or load them all with load_runs"
-        raise DataError([_run_problem(f"{run_starts!r} says where runs start, but no run is chosen", fix, file)])
+        message = f"run_starts={run_starts!r} is given, but no run is chosen"
+        raise DataError([_run_problem(message, fix, file)])
     if run_starts:
-        return _runs_in_a_row(arrays, file, run, run_starts)
+        return _concatenated_runs(arrays, file, run, run_starts)
     return _stacked_runs(arrays, file, run)
 
 
 def as_floats(array: np.ndarray) -> np.ndarray:
-    """Numbers in double precision; points in time become seconds since 1970, durations seconds."""
+    """Values in double precision; dates become seconds since 1970, durations seconds."""
     if array.dtype.kind not in "Mm":
         return array.astype(float)
     unit = "datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]"
@@ -55,41 +56,41 @@ def as_floats(array: np.ndarray) -> np.ndarray:
 def _stacked_runs(arrays: Mapping[str, Any], file: str, run: int | Literal["all"]) -> list[Table]:
     stacks = [array for array in arrays.values() if _is_numeric(array) and len(array.shape) in (2, 3)]
     if not stacks:
-        message = "there is no stack of runs: no array of shape (runs, samples) or (runs, samples, columns)"
-        raise DataError([_run_problem(message, "leave the run out", file)])
+        message = "the file has no stacked runs: no array of shape (runs, samples) or (runs, samples, columns)"
+        raise DataError([_run_problem(message, "omit run", file)])
     count = max(stacks, key=lambda array: (len(array.shape), array.size)).shape[0]
     tables = []
-    for k in _wanted(run, count, file):
-        chosen, others = {}, {}
+    for k in _selected_runs(run, count, file):
+        arrays_of_run, unreadable = {}, {}
         for name, array in arrays.items():
             if len(array.shape) < 2:
-                chosen[name] = array  # shared by all runs, such as their time
+                arrays_of_run[name] = array  # shared by all runs, such as their time stamps stamps
             elif array.shape[0] == count:
-                chosen[name] = array[k]
+                arrays_of_run[name] = array[k]
             else:
-                message = f"array {name!r} of shape {_shape(array)} is not one of {counted(count, 'run')}"
-                others[name] = _array_problem(name, message, "name another column", file)
-        tables.append(_table(chosen, file, row_form=f"row {{}} of run {k}", unreadable=others))
+                message = f"array {name!r} of shape {_shape(array)} is not stacked over the {pluralize(count, 'run')}"
+                unreadable[name] = _array_problem(name, message, "choose another column", file)
+        tables.append(_table(arrays_of_run, file, row_format=f"row {{}} of run {k}", unreadable=unreadable))
     return tables
 
 
-def _runs_in_a_row(arrays: Mapping[str, Any], file: str, run: int | Literal["all"], run_starts: str) -> list[Table]:
+def _concatenated_runs(arrays: Mapping[str, Any], file: str, run: int | Literal["all"], run_starts: str) -> list[Table]:
     if run_starts not in arrays:
-        message = f"there is no array {run_starts!r} that says where runs start"
-        raise DataError([_run_problem(message, advice(run_starts, arrays), file)])
+        message = f"the file has no array {run_starts!r}, which run_starts names"
+        raise DataError([_run_problem(message, name_hint(run_starts, arrays), file)])
     starts = np.asarray(arrays[run_starts][...])
-    form_is_right = starts.dtype.kind in "iu" and starts.ndim == 1 and len(starts) > 1
-    if not form_is_right or starts[0] < 0 or (np.diff(starts.astype(np.int64)) < 0).any():
-        message = f"{run_starts!r} does not hold increasing row numbers"
-        fix = "it needs the row where each run starts, counted from 0, and the end of the last run"
+    is_index_vector = starts.dtype.kind in "iu" and starts.ndim == 1 and len(starts) > 1
+    if not is_index_vector or starts[0] < 0 or (np.diff(starts.astype(np.int64)) < 0).any():
+        message = f"array {run_starts!r} does not hold increasing row indices"
+        fix = "it must hold the index of the first row of each run, counted from 0, and the end of the last run"
         raise DataError([_run_problem(message, fix, file)])
     rows = int(starts[-1])
     sliced = {name: array for name, array in arrays.items() if array.shape and array.shape[0] == rows}
     if not sliced:
-        message = f"no array has the {rows} rows at which the last run of {run_starts!r} ends"
-        raise DataError([_run_problem(message, "append the end of the last run to it", file)])
-    others = {
-        name: _array_problem(name, f"array {name!r} has not {counted(rows, 'row')} like the runs", "", file)
+        message = f"{run_starts!r} says that the last run ends at row {rows}, but no array has {pluralize(rows, 'row')}"
+        raise DataError([_run_problem(message, f"append the end of the last run to {run_starts!r}", file)])
+    unreadable = {
+        name: _array_problem(name, f"array {name!r} does not have the {pluralize(rows, 'row')} of the runs", "", file)
         for name in arrays
         if name not in sliced
     }
@@ -98,19 +99,19 @@ def _runs_in_a_row(arrays: Mapping[str, Any], file: str, run: int | Literal["all
             {name: array[int(starts[k]) : int(starts[k + 1])] for name, array in sliced.items()},
             file,
             first_row=int(starts[k]) + 1,
-            row_form=f"row {{}} (in run {k})",
-            unreadable=others,
+            row_format=f"row {{}} (in run {k})",
+            unreadable=unreadable,
         )
-        for k in _wanted(run, len(starts) - 1, file)
+        for k in _selected_runs(run, len(starts) - 1, file)
     ]
 
 
-def _wanted(run: int | Literal["all"], count: int, file: str) -> range:
+def _selected_runs(run: int | Literal["all"], count: int, file: str) -> range:
     if run == "all":
         return range(count)
     if not 0 <= run < count:
-        message = f"there is no run {run}"
-        raise DataError([_run_problem(message, f"its {counted(count, 'run')} are counted from 0", file)])
+        message = f"the file has no run {run}"
+        raise DataError([_run_problem(message, f"it has {pluralize(count, 'run')}, counted from 0", file)])
     return range(run, run + 1)
 
 
@@ -119,48 +120,48 @@ def _table(
     file: str,
     *,
     first_row: int = 1,
-    row_form: str = "row {}",
+    row_format: str = "row {}",
     unreadable: Mapping[str, Problem] | None = None,
 ) -> Table:
     columns: dict[str, np.ndarray] = {}
-    unusable = dict(unreadable or {})
+    not_columns = dict(unreadable or {})
     for name, array in arrays.items():
-        problem = _unusable(name, array, file)
+        problem = _unusable_reason(name, array, file)
         if problem is not None:
-            unusable[name] = problem
+            not_columns[name] = problem
         elif len(array.shape) == 1:
             columns[name or "0"] = as_floats(np.asarray(array[...]))
         else:
-            numbers = np.ascontiguousarray(as_floats(np.asarray(array[...])).T)
-            columns |= {f"{name}[{k}]" if name else str(k): column for k, column in enumerate(numbers)}
+            values = np.ascontiguousarray(as_floats(np.asarray(array[...])).T)
+            columns |= {f"{name}[{k}]" if name else str(k): column for k, column in enumerate(values)}
             last = array.shape[1] - 1
-            message = f"array {name!r} has {counted(array.shape[1], 'column')}"
-            fix = f"name one of them: '{name}[0]' to '{name}[{last}]'" if last else f"write '{name}[0]'"
-            unusable[name] = _array_problem(name, message, fix, file)
-    return Table(columns, file, first_row=first_row, row_form=row_form, unreadable=unusable)
+            message = f"array {name!r} has {pluralize(array.shape[1], 'column')}"
+            fix = f"choose one of them: '{name}[0]' to '{name}[{last}]'" if last else f"write '{name}[0]'"
+            not_columns[name] = _array_problem(name, message, fix, file)
+    return Table(columns, file, first_row=first_row, row_format=row_format, unreadable=not_columns)
 
 
-def _unusable(name: str, array: Any, file: str) -> Problem | None:
-    """Why an array cannot be taken for columns."""
-    called = f"array {name!r}" if name else "the array"
+def _unusable_reason(name: str, array: Any, file: str) -> Problem | None:
+    """Why an array cannot be split into columns; None if it can."""
+    label = f"array {name!r}" if name else "the array"
     if not _is_numeric(array):
-        return _array_problem(name, f"{called} holds no numbers (type {array.dtype})", "name another column", file)
+        return _array_problem(name, f"{label} is not numeric (type {array.dtype})", "choose another column", file)
     shape = array.shape
     if not shape:
-        return _array_problem(name, f"{called} is a single number, not a column", "name another column", file)
-    if len(shape) == 2 and (shape[1] > MOST_COLUMNS or (shape[1] > shape[0] > 0 and shape[1] > MOST_COLUMNS // 10)):
-        fix = "save its transpose if samples are side by side: one row per sample"
-        return _array_problem(name, f"{called} has {shape[1]} columns and {counted(shape[0], 'row')}", fix, file)
+        return _array_problem(name, f"{label} is a scalar, not a column", "choose another column", file)
+    if len(shape) == 2 and (shape[1] > MAX_COLUMNS or (shape[1] > shape[0] > 0 and shape[1] > MAX_COLUMNS // 10)):
+        fix = "a table has one row per sample; if samples run along the columns, save the transpose"
+        return _array_problem(name, f"{label} has {shape[1]} columns and {pluralize(shape[0], 'row')}", fix, file)
     if len(shape) == 3:
-        message = f"{called} of shape {_shape(array)} seems to be a stack of {counted(shape[0], 'run')}"
+        message = f"{label} of shape {_shape(array)} looks like a stack of {pluralize(shape[0], 'run')}"
         return _run_problem(message, "choose one with run=0, or load them all with load_runs", file, name)
     if len(shape) > 3:
-        return _array_problem(name, f"{called} has {len(shape)} dimensions", "name another column", file)
+        return _array_problem(name, f"{label} has {len(shape)} dimensions", "choose another column", file)
     return None
 
 
-def _without_fields(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Arrays of records with named fields become one array per field, `array.field`."""
+def _split_record_fields(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Arrays by name; a structured array is split into one array per field, `array.field`."""
     for name, array in arrays.items():
         if array.dtype.names is None:
             yield name, array
@@ -170,7 +171,7 @@ def _without_fields(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_numeric(array: Any) -> bool:
-    # an empty data set of HDF5 has no shape at all
+    # the shape of an empty HDF5 data set is None
     return array.shape is not None and array.dtype.kind in "biufMm"
 
 

@@ -1,4 +1,4 @@
-"""Columns of tables become series of a recording: units, angles, checks. Every problem is collected."""
+"""Assemble a recording from table columns: units, unwrapping, checks. All problems are collected before raising."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,91 +9,93 @@ import numpy as np
 
 from hybridsim.core.errors import DataError, Problem, Severity
 from hybridsim.data import checks
-from hybridsim.data.channel import Channel, problems_of
-from hybridsim.data.derivative import derivative, window_in_words
-from hybridsim.data.lookup import find_table, no_time_problem
+from hybridsim.data.channel import Channel, channel_problems
+from hybridsim.data.derivative import derivative, window_text
+from hybridsim.data.lookup import find_table, missing_time_problem
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS, find_unit
 
-OnFault = Literal["error", "drop"]
-"""What to do with samples at fault: refuse the recording, or leave them out and say so."""
+OnInvalid = Literal["error", "drop"]
+"""Treatment of invalid samples: refuse the recording, or drop them and add a note."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a recording is made."""
+class RecordingOptions:
+    """How a recording is assembled."""
 
     time: str | float = "time"
-    """Time column of channels without their own; or the constant step between samples, where a file has none."""
+    """Time column of channels that do not name one; or the constant sampling interval of a file without time stamps."""
     time_unit: str = "s"
-    on_nan: OnFault = "error"
-    """For samples without a finite number."""
-    on_disorder: OnFault = "error"
-    """For samples that are not later than all before them."""
+    on_nan: OnInvalid = "error"
+    """Treatment of samples whose value is missing or not finite."""
+    on_disorder: OnInvalid = "error"
+    """Treatment of samples that are not later than all samples before them."""
 
     def __post_init__(self):
         for name in ("on_nan", "on_disorder"):
-            if getattr(self, name) not in get_args(OnFault):
-                raise ValueError(f"{name} is one of {', '.join(get_args(OnFault))}, not {getattr(self, name)!r}")
+            if getattr(self, name) not in get_args(OnInvalid):
+                choices = ", ".join(get_args(OnInvalid))
+                raise ValueError(f"{name} must be one of {choices}, not {getattr(self, name)!r}")
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the times."""
+        """Problems of the time column or sampling interval."""
         unit = find_unit(self.time_unit, "time", "time")
-        found = [unit] if isinstance(unit, Problem) else []
+        problems = [unit] if isinstance(unit, Problem) else []
         if not isinstance(self.time, str) and not 0.0 < self.time < math.inf:
-            message = f"the time step {self.time} is not a positive number"
-            found.append(Problem(message, "tell the step between samples", code="data.step", element="time"))
-        return found
+            message = f"the sampling interval {self.time} is not a positive finite number"
+            problems.append(Problem(message, "give the time between samples", code="data.step", element="time"))
+        return problems
 
 
-def recording_of(
+def assemble_recording(
     name: str,
     channels: Sequence[Channel],
     tables: Mapping[str, Sequence[Table]],
-    options: Options,
+    options: RecordingOptions,
     *,
-    before: Sequence[Problem] = (),
+    read_problems: Sequence[Problem] = (),
 ) -> Recording:
-    """A recording of channels in tables.
+    """Recording of the channels, with their columns taken from the tables.
 
     Args:
-        name: of the recording.
-        channels: what to take.
-        tables: where the column of each channel may be, by the channel's name; a channel without any is passed over.
-        options: where times come from, and what to do with samples at fault.
-        before: problems that were met while the tables were read.
+        name: name of the recording.
+        channels: channels to assemble.
+        tables: tables that may hold the column of each channel, by channel name; a channel without tables is skipped.
+        options: source of the time stamps, and treatment of invalid samples.
+        read_problems: problems found while the tables were read.
 
     Raises:
-        DataError: the recording cannot be used; carries every error, `before` included.
+        DataError: the recording cannot be used; carries every error, including those in `read_problems`.
     """
-    wrong = [*problems_of(channels), *options.problems()]
-    distinct = list({id(table): table for found in tables.values() for table in found}.values())
-    found = [*before, *wrong, *(problem for table in distinct for problem in table.problems)]
+    config_problems = [*channel_problems(channels), *options.problems()]
+    unique_tables = list({id(table): table for candidates in tables.values() for table in candidates}.values())
+    table_problems = (problem for table in unique_tables for problem in table.problems)
+    problems = [*read_problems, *config_problems, *table_problems]
     assembly = _Assembly(options)
     if not options.problems():
-        at_fault = {problem.element for problem in wrong}
+        invalid = {problem.element for problem in config_problems}
         for channel in channels:
-            if channel.column and channel.name not in at_fault and tables.get(channel.name):
+            if channel.column and channel.name not in invalid and tables.get(channel.name):
                 assembly.add(channel, tables[channel.name])
-    file = distinct[0].file if distinct else ""
-    found += [*assembly.problems, *checks.alike(list(assembly.series.values()), file)]
-    _raise_errors(found)
+    file = unique_tables[0].file if unique_tables else ""
+    problems += [*assembly.problems, *checks.duplicate_channels(list(assembly.series.values()), file)]
+    _raise_errors(problems)
     for channel in channels:
         if channel.velocity_of:
-            assembly.estimate(channel)
-    found += assembly.estimates
-    _raise_errors(found)
+            assembly.estimate_velocity(channel)
+    problems += assembly.estimate_problems
+    _raise_errors(problems)
     series = {channel.name: assembly.series[channel.name] for channel in channels}
-    sources = dict.fromkeys((table.file, table.sha256) for table in distinct if table.file)
-    return Recording(name, series, tuple(sources), tuple(dict.fromkeys(found)))
+    sources = dict.fromkeys((table.file, table.sha256) for table in unique_tables if table.file)
+    return Recording(name, series, tuple(sources), tuple(dict.fromkeys(problems)))
 
 
-def recording_of_arrays(
-    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnFault, on_disorder: OnFault
+def recording_from_arrays(
+    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnInvalid, on_disorder: OnInvalid
 ) -> Recording:
-    """A recording of arrays in memory; see `Recording.from_arrays`."""
+    """Recording of arrays in memory; see `Recording.from_arrays`."""
     time = "t"
     while time in channels:
         time += "'"
@@ -107,11 +109,12 @@ def recording_of_arrays(
         if array.ndim == 1:
             columns[key] = array
         else:
-            message = f"{key!r} has shape {array.shape}, not one dimension"
-            unreadable[key] = Problem(message, "give one array per channel", code="data.array", element=key)
-    table = Table(columns, first_row=0, row_form="entry {}", unreadable=unreadable)
-    wanted = [Channel(key, key) for key in channels]
-    return recording_of(name, wanted, {key: [table] for key in channels}, Options(time, "s", on_nan, on_disorder))
+            message = f"{key!r} has shape {array.shape}; a channel must be one-dimensional"
+            unreadable[key] = Problem(message, "pass one array per channel", code="data.array", element=key)
+    table = Table(columns, first_row=0, row_format="entry {}", unreadable=unreadable)
+    specs = [Channel(key, key) for key in channels]
+    options = RecordingOptions(time, "s", on_nan, on_disorder)
+    return assemble_recording(name, specs, {key: [table] for key in channels}, options)
 
 
 def _raise_errors(problems: Sequence[Problem]) -> None:
@@ -121,64 +124,68 @@ def _raise_errors(problems: Sequence[Problem]) -> None:
 
 
 class _Assembly:
-    """Series and problems of a recording, as far as it is done."""
+    """Series of a recording and their problems, accumulated channel by channel."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: RecordingOptions):
         self._options = options
-        self._drops = options.on_nan == "drop"
+        self._drop_nan = options.on_nan == "drop"
         self._times: dict[tuple[int, str | float, int], np.ndarray | None] = {}
         self.series: dict[str, Series] = {}
         self.problems: list[Problem] = []
-        self.estimates: list[Problem] = []
+        self.estimate_problems: list[Problem] = []
 
     def add(self, channel: Channel, tables: Sequence[Table]) -> None:
-        """Add a measured channel, or what is wrong with it."""
+        """Add a measured channel, or its problems if it cannot be used."""
         table = find_table(channel, tables)
         if isinstance(table, Problem):
             self.problems.append(table)
             return
         column = channel.column
-        numbers = table.columns[column]
-        t = self._times_of(channel, table, len(numbers))
-        finite = np.isfinite(numbers)
-        self.problems += checks.missing_numbers(finite, table, column, channel.name, dropped=self._drops)
+        raw = table.columns[column]
+        t = self._channel_times(channel, table, len(raw))
+        finite = np.isfinite(raw)
+        self.problems += checks.missing_values(finite, table, column, channel.name, dropped=self._drop_nan)
         rows = np.flatnonzero(finite if t is None else finite & np.isfinite(t))
         if len(rows) < 2:
-            if self._drops or finite.all():  # or else it is told that numbers are missing
-                self.problems.append(checks.too_short(len(rows), table, column, channel.name))
+            if self._drop_nan or finite.all():  # otherwise the missing values are already an error
+                self.problems.append(checks.too_few_samples(len(rows), table, column, channel.name))
             return
         unit = UNITS[channel.unit]
-        numbers = numbers[rows]
+        raw = raw[rows]
         if channel.unwrap:
-            numbers = np.unwrap(numbers, period=unit.turn)
-        self.problems += checks.turns(numbers, rows, unit, table, column, unwrapped=channel.unwrap)
-        values = channel.scale * (unit.factor * numbers) + channel.offset
-        self.problems += checks.constant(values, table, column, channel.name)
+            raw = np.unwrap(raw, period=unit.period)
+        self.problems += checks.wrap_around(raw, rows, unit, table, column, unwrapped=channel.unwrap)
+        values = channel.scale * (unit.factor * raw) + channel.offset
+        self.problems += checks.constant_channel(values, table, column, channel.name)
         if t is None:
             return
         if not finite[np.isfinite(t)].all():
-            # what was left out of this channel may leave a gap that the times do not show
+            # samples dropped from this channel may leave a gap that the time column does not have
             self.problems += checks.gaps(t[rows], rows, table, column)
         t = t if len(rows) == len(t) else t[rows]
         self.series[channel.name] = Series(channel.name, t, values)
 
-    def estimate(self, channel: Channel) -> None:
-        """Add a channel that is the velocity of another one."""
+    def estimate_velocity(self, channel: Channel) -> None:
+        """Add a channel that is the numerical derivative of another one."""
         source = self.series[channel.velocity_of]
         try:
             self.series[channel.name] = replace(derivative(source, window=channel.window), name=channel.name)
         except DataError as error:
-            self.estimates += error.problems
+            self.estimate_problems += error.problems
             return
-        window = window_in_words(channel.window)
-        message = f"channel {channel.name!r} is estimated from {source.name!r} by cubic polynomials over {window}"
-        self.estimates.append(Problem(message, severity=Severity.NOTE, code="data.estimated", element=channel.name))
+        window = window_text(channel.window)
+        message = (
+            f"channel {channel.name!r} is differentiated numerically from {source.name!r}, by local cubic polynomials "
+            f"over {window}"
+        )
+        note = Problem(message, severity=Severity.NOTE, code="data.estimated", element=channel.name)
+        self.estimate_problems.append(note)
 
-    def _times_of(self, channel: Channel, table: Table, count: int) -> np.ndarray | None:
-        """Times of a channel's samples [s], NaN where the file has none; None if they are of no use."""
+    def _channel_times(self, channel: Channel, table: Table, count: int) -> np.ndarray | None:
+        """Time stamps of a channel's samples [s], NaN where missing or dropped; None if they cannot be used."""
         time = channel.time or self._options.time
         if isinstance(time, str) and time in table.columns and len(table.columns[time]) != count:
-            self.problems.append(checks.other_length(count, len(table.columns[time]), table, channel.column, time))
+            self.problems.append(checks.length_mismatch(count, len(table.columns[time]), table, channel.column, time))
             return None
         key = (id(table), time, count)
         if key not in self._times:
@@ -190,18 +197,18 @@ class _Assembly:
         if not isinstance(time, str):
             return _read_only(np.arange(count) * (time * factor))
         if time not in table.columns:
-            self.problems.append(no_time_problem(time, table))
+            self.problems.append(missing_time_problem(time, table))
             return None
         t = table.columns[time] * factor
         finite = np.isfinite(t)
-        self.problems += checks.missing_numbers(finite, table, time, "", dropped=self._drops)
+        self.problems += checks.missing_values(finite, table, time, "", dropped=self._drop_nan)
         rows = np.flatnonzero(finite)
         if self._options.on_disorder == "drop":
             later = np.diff(np.maximum.accumulate(t[rows]), prepend=-np.inf) > 0.0
-            self.problems += checks.left_out_of_order(later, rows, table, time)
+            self.problems += checks.dropped_out_of_order(later, rows, table, time)
             t[rows[~later]] = np.nan
             rows = rows[later]
-        disorder = checks.order(t[rows], rows, table, time)
+        disorder = checks.time_order(t[rows], rows, table, time)
         self.problems += disorder
         if disorder:
             return None
@@ -211,6 +218,6 @@ class _Assembly:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    # so that all series of a recording share it
+    # series copy writeable arrays only, so all series of a recording share this one
     array.setflags(write=False)
     return array

@@ -9,28 +9,28 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import and_more, counted, listed
+from hybridsim.core.messages import and_more, name_list, pluralize
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
 from hybridsim.data.units import Unit
 
-LONG_GAP = 5.0
+GAP_FACTOR = 5.0
 """A step that is longer than this many usual ones is a gap."""
-PLAUSIBLE_STEPS = (1e-7, 10.0)
+PLAUSIBLE_STEP = (1e-7, 10.0)
 """Between these, a usual time step [s] needs no question about its unit."""
-UNEVEN_STEP, UNEVEN_SHARE = 0.5, 0.1
+UNEVEN_DEVIATION, UNEVEN_FRACTION = 0.5, 0.1
 """Sampling is called uneven where a tenth of the steps differ from the usual one by more than half of it."""
-WRAP = (0.8, 1.2)
+WRAP_JUMP = (0.8, 1.2)
 """Changes from one sample to the next between these parts of a full turn look like an angle that starts again."""
-EDGE = 0.1
+RANGE_TOLERANCE = 0.1
 """How near numbers without a unit must come to both ends of a turn to be taken for an angle [rad]."""
-SMOOTH = 0.25
+MAX_MEDIAN_CHANGE = 0.25
 """An angle whose usual change is more than this part of a turn does not show where it starts again."""
-DOUBTFUL_UNWRAP = 0.4
+AMBIGUOUS_CHANGE = 0.4
 """Changes of more than this part of a turn leave open in which direction the angle moved."""
 
 
-def missing_numbers(
+def missing_values(
     finite: Sequence[bool] | np.ndarray, table: Table, column: str, name: str, *, dropped: bool
 ) -> list[Problem]:
     """Numbers that are missing or not finite: errors, or a note if they were left out."""
@@ -38,11 +38,13 @@ def missing_numbers(
     if not len(bad):
         return []
     first = int(bad[0])
-    where = f"in {table.place(first)}{and_more(len(bad), 'such row')}"
+    where = f"in {table.row_label(first)}{and_more(len(bad), 'such row')}"
     if dropped:
-        message = f"{_called(column, name)} has no finite number {where}; left out {counted(len(bad), 'sample')}"
+        message = (
+            f"{_column_label(column, name)} has no finite number {where}; left out {pluralize(len(bad), 'sample')}"
+        )
         return [_problem(table, column, message, "", "data.nan", first, Severity.NOTE)]
-    message = f"{_called(column, name)} has no finite number {where}: empty, NaN or infinite"
+    message = f"{_column_label(column, name)} has no finite number {where}: empty, NaN or infinite"
     return [
         _problem(
             table, column, message, "correct the file, or leave these samples out: on_nan='drop'", "data.nan", first
@@ -50,16 +52,15 @@ def missing_numbers(
     ]
 
 
-def order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+def time_order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
     """Times that go back or stand still."""
     steps, found = np.diff(t), []
     back, still = np.flatnonzero(steps < 0.0), np.flatnonzero(steps == 0.0)
     if len(back):
         row = int(rows[back[0] + 1])
         more = and_more(len(back), "such row")
-        message = (
-            f"time {column!r} goes back from {t[back[0]]:.15g} to {t[back[0] + 1]:.15g} s in {table.place(row)}{more}"
-        )
+        before, after = t[back[0]], t[back[0] + 1]
+        message = f"time {column!r} goes back from {before:.15g} to {after:.15g} s in {table.row_label(row)}{more}"
         fix = (
             "cut the file there if two recordings follow one another, sort its rows, or leave out samples that are not "
             "later than all before them: on_disorder='drop'"
@@ -68,20 +69,20 @@ def order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table,
     if len(still):
         row = int(rows[still[0] + 1])
         more = and_more(len(still), "such row")
-        message = f"time {column!r} in {table.place(row)} is the same as before, {t[still[0]]:.15g} s{more}"
+        message = f"time {column!r} in {table.row_label(row)} is the same as before, {t[still[0]]:.15g} s{more}"
         fix = "write time stamps with more digits, or leave the second sample out: on_disorder='drop'"
         found.append(_problem(table, column, message, fix, "data.time_duplicate", row))
     return found
 
 
-def left_out_of_order(later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+def dropped_out_of_order(later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
     """A note on samples that were left out because they are not later than all before them."""
     out = np.flatnonzero(~later)
     if not len(out):
         return []
     row = int(rows[out[0]])
-    where = f"in {table.place(row)}{and_more(len(out), 'such row')}"
-    message = f"time {column!r} goes back or stands still {where}; left out {counted(len(out), 'sample')}"
+    where = f"in {table.row_label(row)}{and_more(len(out), 'such row')}"
+    message = f"time {column!r} goes back or stands still {where}; left out {pluralize(len(out), 'sample')}"
     return [_problem(table, column, message, "", "data.time_order", row, Severity.NOTE)]
 
 
@@ -90,12 +91,12 @@ def sampling(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Tab
     found = []
     steps = np.diff(t)
     usual = float(np.median(steps))
-    if not PLAUSIBLE_STEPS[0] <= usual <= PLAUSIBLE_STEPS[1]:
+    if not PLAUSIBLE_STEP[0] <= usual <= PLAUSIBLE_STEP[1]:
         fix = "tell the unit of the time column: time_unit='ms', 'us' or 'ns'" if usual > 1.0 else "time_unit='s'?"
         message = f"the usual step of time {column!r} is {usual:.3g} s, which is hard to believe"
         found.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
     found += gaps(t, rows, table, column)
-    if (np.abs(steps - usual) > UNEVEN_STEP * usual).mean() > UNEVEN_SHARE:
+    if (np.abs(steps - usual) > UNEVEN_DEVIATION * usual).mean() > UNEVEN_FRACTION:
         low, high = np.quantile(steps, [0.05, 0.95])
         message = f"time {column!r} is sampled unevenly: most steps are between {low:.3g} and {high:.3g} s"
         found.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
@@ -106,21 +107,21 @@ def gaps(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, 
     """Steps in time that are much longer than usual."""
     steps = np.diff(t)
     usual = float(np.median(steps))
-    long = np.flatnonzero(steps > LONG_GAP * usual)
+    long = np.flatnonzero(steps > GAP_FACTOR * usual)
     if not len(long):
         return []
     longest = int(long[np.argmax(steps[long])])
     row = int(rows[longest + 1])
-    others = f"; there are {counted(len(long), 'gap')} in all" if len(long) > 1 else ""
+    others = f"; there are {pluralize(len(long), 'gap')} in all" if len(long) > 1 else ""
     message = (
-        f"{column!r} has a gap of {steps[longest]:.3g} s before {table.place(row)}, at {t[longest]:.15g} s, "
+        f"{column!r} has a gap of {steps[longest]:.3g} s before {table.row_label(row)}, at {t[longest]:.15g} s, "
         f"where {usual:.3g} s are usual{others}"
     )
-    fix = f"cut the recording there: segments(recording, longest_gap={LONG_GAP * usual:.2g})"
+    fix = f"cut the recording there: segments(recording, longest_gap={GAP_FACTOR * usual:.2g})"
     return [_problem(table, column, message, fix, "data.gap", row, Severity.WARNING)]
 
 
-def turns(
+def wrap_around(
     values: Float[np.ndarray, " n"],
     rows: Int[np.ndarray, " n"],
     unit: Unit,
@@ -141,60 +142,60 @@ def turns(
         column: its column.
         unwrapped: whether they are.
     """
-    turn = unit.turn or (2 * np.pi if not unit.quantity and _fills_a_turn(values) else 0.0)
+    turn = unit.period or (2 * np.pi if not unit.quantity and _spans_one_revolution(values) else 0.0)
     if not turn:
         return []
     changes = np.abs(np.diff(values)) / turn
     if unwrapped:
-        doubtful = np.flatnonzero(changes > DOUBTFUL_UNWRAP)
+        doubtful = np.flatnonzero(changes > AMBIGUOUS_CHANGE)
         if not len(doubtful):
             return []
         row = int(rows[doubtful[0] + 1])
         message = (
-            f"column {column!r} changes by {changes[doubtful[0]]:.2g} turns at {table.place(row)}"
+            f"column {column!r} changes by {changes[doubtful[0]]:.2g} turns at {table.row_label(row)}"
             f"{and_more(len(doubtful), 'such place')}, so that unwrapping may have gone the wrong way round"
         )
         return [_problem(table, column, message, "check the place", "data.unwrap", row, Severity.WARNING)]
-    jumps = np.flatnonzero((changes > WRAP[0]) & (changes < WRAP[1]))
-    if not len(jumps) or np.median(changes) > SMOOTH:
+    jumps = np.flatnonzero((changes > WRAP_JUMP[0]) & (changes < WRAP_JUMP[1]))
+    if not len(jumps) or np.median(changes) > MAX_MEDIAN_CHANGE:
         return []
     row = int(rows[jumps[0] + 1])
     more = and_more(len(jumps), "such jump")
-    message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} turns at {table.place(row)}{more}"
-    fix = "set unwrap=True" if unit.turn else "if it is an angle, set unit='rad' and unwrap=True"
+    message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} turns at {table.row_label(row)}{more}"
+    fix = "set unwrap=True" if unit.period else "if it is an angle, set unit='rad' and unwrap=True"
     return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
 
 
-def _fills_a_turn(values: np.ndarray) -> bool:
+def _spans_one_revolution(values: np.ndarray) -> bool:
     low, high = values.min(), values.max()
     return any(
-        start <= low <= start + EDGE and start + 2 * np.pi - EDGE <= high <= start + 2 * np.pi
+        start <= low <= start + RANGE_TOLERANCE and start + 2 * np.pi - RANGE_TOLERANCE <= high <= start + 2 * np.pi
         for start in (-np.pi, 0.0)
     )
 
 
-def too_short(count: int, table: Table, column: str, name: str) -> Problem:
+def too_few_samples(count: int, table: Table, column: str, name: str) -> Problem:
     """A channel with too few samples."""
-    message = f"{_called(column, name)} has {counted(count, 'usable sample')}; at least 2 are needed"
+    message = f"{_column_label(column, name)} has {pluralize(count, 'usable sample')}; at least 2 are needed"
     return _problem(table, column, message, "check whether the recording was cut off", "data.empty")
 
 
-def other_length(count: int, times: int, table: Table, column: str, time: str) -> Problem:
+def length_mismatch(count: int, times: int, table: Table, column: str, time: str) -> Problem:
     """A channel with more or fewer samples than times."""
-    message = f"column {column!r} has {counted(count, 'sample')}, but its time {time!r} has {times}"
+    message = f"column {column!r} has {pluralize(count, 'sample')}, but its time {time!r} has {times}"
     return _problem(table, column, message, "name the time column that belongs to it in the channel", "data.length")
 
 
-def constant(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
+def constant_channel(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
     """A channel that never changes."""
     if (values != values[0]).any():
         return []
-    message = f"{_called(column, name)} is constant"
+    message = f"{_column_label(column, name)} is constant"
     fix = "check the sensor and its cable; leave the channel out if it was not used"
     return [_problem(table, column, message, fix, "data.constant", severity=Severity.WARNING)]
 
 
-def alike(series: Sequence[Series], file: str) -> list[Problem]:
+def duplicate_channels(series: Sequence[Series], file: str) -> list[Problem]:
     """Channels with the same numbers to the last bit."""
     by_bytes: dict[bytes, list[str]] = {}
     for one in series:
@@ -202,7 +203,7 @@ def alike(series: Sequence[Series], file: str) -> list[Problem]:
             by_bytes.setdefault(one.values.tobytes(), []).append(one.name)
     return [
         Problem(
-            f"channels {listed(names)} are identical to the last bit",
+            f"channels {name_list(names)} are identical to the last bit",
             "check whether a column was named twice or a sensor recorded twice",
             file,
             severity=Severity.WARNING,
@@ -214,7 +215,7 @@ def alike(series: Sequence[Series], file: str) -> list[Problem]:
     ]
 
 
-def _called(column: str, name: str) -> str:
+def _column_label(column: str, name: str) -> str:
     return f"column {column!r}" + (f" (channel {name!r})" if name not in ("", column) else "")
 
 
@@ -227,5 +228,5 @@ def _problem(
     row: int | None = None,
     severity: Severity = Severity.ERROR,
 ) -> Problem:
-    line = 0 if row is None else table.row(row)
+    line = 0 if row is None else table.row_number(row)
     return Problem(message, fix, table.file, line, severity, code, column)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 
@@ -35,31 +35,31 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
     start, end = _windows(series, window)
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     prime = "'" * order
-    reach = series.reach + float(np.max(series.t[end - 1] - series.t))
+    reach = series.lookahead + float(np.max(series.t[end - 1] - series.t))
     return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second, reach)
 
 
-def window_in_words(window: int | float) -> str:
+def window_text(window: int | float) -> str:
     """`9 samples` or `0.02 s`."""
-    return counted(int(window), "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
+    return pluralize(int(window), "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
 
 
-def windows_of(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+def centred_windows(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """First sample of the windows around each of `count` samples, and the sample after each window."""
     start = np.clip(np.arange(count) - samples // 2, 0, count - samples)
     return start, start + samples
 
 
 def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarray]:
-    count, words = len(series), window_in_words(window)
+    count, words = len(series), window_text(window)
     if isinstance(window, int | np.integer):
         if window <= DEGREE:
             fix = f"use at least {DEGREE + 1} samples; for seconds write {window}.0"
             raise DataError([_too_few(series, f"a window of {words} is too short", fix)])
         if count < window:
             fix = "use a shorter window"
-            raise DataError([_too_few(series, f"it has {counted(count, 'sample')}, a window {words}", fix)])
-        return windows_of(count, window)
+            raise DataError([_too_few(series, f"it has {pluralize(count, 'sample')}, a window {words}", fix)])
+        return centred_windows(count, window)
     t = series.t
     if not window > 0.0:
         raise DataError([_too_few(series, f"a window of {words} is too short", "use a longer one")])
@@ -71,7 +71,7 @@ def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarra
     sparse = np.flatnonzero(end - start <= DEGREE)
     if len(sparse):
         k = sparse[0]
-        held = counted(int(end[k] - start[k]), "sample")
+        held = pluralize(int(end[k] - start[k]), "sample")
         usual = DEGREE * series.median_step
         fix = f"use a longer window; it needs {DEGREE + 1} samples, which usually take {usual:.3g} s"
         raise DataError([_too_few(series, f"the window of {words} at {t[k]:.15g} s holds {held}", fix)])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-BLOCK = 1_000_000
+BLOCK_ELEMENTS = 1_000_000
 """Numbers that are worked on at once: bounds memory."""
 
 
@@ -47,7 +47,7 @@ def local_fit(
     """
     times = t if at is None else t[at]
     width = int((end - start).max())
-    rows = max(1, BLOCK // width)
+    rows = max(1, BLOCK_ELEMENTS // width)
     result = np.empty((4, len(times)))
     for first in range(0, len(times), rows):
         part = slice(first, first + rows)

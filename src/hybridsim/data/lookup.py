@@ -4,46 +4,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import advice, listed
+from hybridsim.core.messages import name_hint, name_list
 from hybridsim.data.channel import Channel
 from hybridsim.data.table import Table
 
 
 def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:
     """The one of some tables that has a channel's column, or why there is none."""
-    having = [table for table in tables if channel.column in table.columns]
-    if len(having) == 1:
-        return having[0]
+    matches = [table for table in tables if channel.column in table.columns]
+    if len(matches) == 1:
+        return matches[0]
     where = f"column {channel.column!r} of channel {channel.name!r}"
-    if having:
-        message = f"{where} is in several files: {listed(table.file for table in having)}"
+    if matches:
+        message = f"{where} is in several files: {name_list(table.file for table in matches)}"
         return Problem(message, "say which one in the channel's file", code="data.ambiguous", element=channel.column)
     for table in tables:
-        reason = _reason(channel.column, table)
+        reason = _unreadable_reason(channel.column, table)
         if reason is not None:
             return reason
     names = [name for table in tables for name in table.columns]
-    return _missing(f"there is no {where}", channel.column, names, tables)
+    return _missing_column(f"there is no {where}", channel.column, names, tables)
 
 
-def no_time_problem(column: str, table: Table) -> Problem:
+def missing_time_problem(column: str, table: Table) -> Problem:
     """What is wrong with a time column that a table does not have."""
-    reason = _reason(column, table)
+    reason = _unreadable_reason(column, table)
     if reason is not None:
         return reason
-    missing = _missing(f"there is no time column {column!r}", column, table.columns, [table])
+    missing = _missing_column(f"there is no time column {column!r}", column, table.columns, [table])
     steps = "tell the column with time=, or time=0.001 for a constant step where the file has none"
     return replace(missing, fix=f"{missing.fix}; {steps}" if missing.fix else steps)
 
 
-def _missing(message: str, column: str, names: Iterable[str], tables: Sequence[Table]) -> Problem:
+def _missing_column(message: str, column: str, names: Iterable[str], tables: Sequence[Table]) -> Problem:
     file = tables[0].file
     if len(tables) > 1:
-        file, message = "", f"{message} in {listed(table.file for table in tables)}"
-    return Problem(message, advice(column, names), file, code="data.missing_column", element=column)
+        file, message = "", f"{message} in {name_list(table.file for table in tables)}"
+    return Problem(message, name_hint(column, names), file, code="data.missing_column", element=column)
 
 
-def _reason(column: str, table: Table) -> Problem | None:
+def _unreadable_reason(column: str, table: Table) -> Problem | None:
     """Why a name in the file is not a column, or why the array that it would be a part of cannot be used."""
     if column in table.unreadable:
         return table.unreadable[column]

@@ -3,19 +3,19 @@
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.data.derivative import windows_of
+from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 
 WINDOW, DEGREE = 9, 3
 """Cubic polynomials over nine samples follow a mechanism at any useful sampling rate, and little of the noise."""
-FEWEST = 6
+MIN_SAMPLES = 6
 """Samples without which nothing can be said."""
-FEWEST_VALUES = 10
+MIN_DISTINCT_VALUES = 10
 """Different values of a sensor that counts steps; fewer do not tell it from something that is switched."""
-WHOLE = 1e-3
+INTEGER_TOLERANCE = 1e-3
 """How far a change may be from a whole number of steps: written numbers are rounded themselves."""
-NORMAL = 1.482602218505602
+MAD_TO_STD = 1.482602218505602
 """Standard deviation of normal noise over its median magnitude."""
 
 
@@ -29,27 +29,27 @@ def noise_level(series: Series) -> float:
     Raises:
         DataError: there are too few samples.
     """
-    if len(series) < FEWEST:
+    if len(series) < MIN_SAMPLES:
         message = f"series {series.name!r} has {len(series)} samples, too few to tell its noise"
         raise DataError([Problem(message, "tell the noise", code="data.noise", element=series.name)])
-    start, end = windows_of(len(series), min(WINDOW, len(series)))
+    start, end = centred_windows(len(series), min(WINDOW, len(series)))
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     # a polynomial follows each sample by its leverage, which leaves so much less of the noise
     share = np.sqrt(np.maximum(1.0 - fit.leverage, 0.0))
     judged = share > 0.1  # at uneven times, some samples may be followed nearly all the way
     if not judged.any():
         judged = share == share.max()
-    level = NORMAL * float(np.median(np.abs(series.values - fit.value)[judged] / share[judged]))
-    return max(level, _rounding(series.values))
+    level = MAD_TO_STD * float(np.median(np.abs(series.values - fit.value)[judged] / share[judged]))
+    return max(level, _quantisation_std(series.values))
 
 
-def _rounding(values: np.ndarray) -> float:
+def _quantisation_std(values: np.ndarray) -> float:
     """Standard deviation of rounding, if all values are whole numbers of steps; zero if not."""
     changes = np.abs(np.diff(values))
     moving = changes[changes > 0.0]
     # a sensor that counts stands still at times; a command that is switched does too, but has few values
-    if len(moving) == len(changes) or len(np.unique(values)) < FEWEST_VALUES:
+    if len(moving) == len(changes) or len(np.unique(values)) < MIN_DISTINCT_VALUES:
         return 0.0
     step = moving.min()
     counts = moving / step
-    return float(step / np.sqrt(12.0)) if np.abs(counts - np.round(counts)).max() < WHOLE else 0.0
+    return float(step / np.sqrt(12.0)) if np.abs(counts - np.round(counts)).max() < INTEGER_TOLERANCE else 0.0

@@ -1,4 +1,4 @@
-"""Reading a recorded file, whatever its format; its ending tells which it is."""
+"""Read a recorded file of any supported format, which the file extension selects."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem, Severity
-from hybridsim.core.messages import nearest
-from hybridsim.data.arrays import WhichRun
+from hybridsim.core.messages import did_you_mean
+from hybridsim.data.arrays import RunSelection
 from hybridsim.data.read_csv import read_csv
 from hybridsim.data.read_hdf5 import read_hdf5
 from hybridsim.data.read_mcap import read_mcap
@@ -22,34 +22,34 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
     "mcap": (".mcap",),
 }
-"""Endings of files by format."""
-OTHER_FORMATS = {
-    (".pkl", ".pickle", ".pt", ".pth"): "save it as NPZ; pickled files are never loaded, since they could run any code",
+"""File extensions by format."""
+UNSUPPORTED_FORMATS = {
+    (".pkl", ".pickle", ".pt", ".pth"): "save it as NPZ; pickle files are never loaded, as they can run arbitrary code",
     (".bag", ".db3"): "convert it to MCAP with JSON messages, or to CSV",
     (".xls", ".xlsx", ".ods"): "save the sheet as CSV",
     (".mat",): "save it as NPZ or HDF5",
     (".gz", ".zip", ".zst", ".xz", ".bz2"): "unpack it first",
 }
-"""What to do with files that cannot be read."""
-GIT_LFS = b"version https://git-lfs.github.com/spec/"
-"""How pointers of Git LFS begin."""
+"""Advice for formats that are not supported, by file extension."""
+GIT_LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
+"""First bytes of a Git LFS pointer file."""
 
 
 def read_table(path: str | Path, *, group: str = "", run: int | None = None, run_starts: str = "") -> Table:
-    """The columns of a CSV, NPZ, NPY, HDF5, Parquet or MCAP file.
+    """Columns of a CSV, NPZ, NPY, HDF5, Parquet or MCAP file.
 
-    A column of an array with two dimensions is called `angles[0]`, in every format; in files without names, columns are
-    called by their number, "0", "1" and so on.
+    In every format, a column of a two-dimensional array is named like `angles[0]`; in files without names, columns are
+    named by their index: "0", "1" and so on.
 
     Args:
         path: the file.
         group: group of an HDF5 file or topic of an MCAP file; empty for all of them.
-        run: which run, counted from 0, of an NPZ, NPY or HDF5 file that holds several.
-        run_starts: array that says in which row each run starts, where runs follow one another; it ends with the end of
-            the last one. Empty for arrays of shape (runs, samples) or (runs, samples, columns).
+        run: index of the run, from 0, in an NPZ, NPY or HDF5 file that holds several.
+        run_starts: name of the array with the first row of each run, for runs that are concatenated; its last entry is
+            the end of the last run. Empty for arrays of shape (runs, samples) or (runs, samples, columns).
 
     Returns:
-        The table. What is not a column of numbers is in its `unreadable`.
+        The table. Names that are not numeric columns are in its `unreadable`.
 
     Raises:
         DataError: the file cannot be read.
@@ -61,23 +61,27 @@ def read_table(path: str | Path, *, group: str = "", run: int | None = None, run
     return table
 
 
-def inspect_tables(path: str | Path, *, group: str = "", run: WhichRun = None, run_starts: str = "") -> Sequence[Table]:
-    """The tables of a file: one, or with `run="all"` one per run. Takes the arguments of `read_table`.
+def inspect_tables(
+    path: str | Path, *, group: str = "", run: RunSelection = None, run_starts: str = ""
+) -> Sequence[Table]:
+    """Tables of a file: one, or with `run="all"` one per run. Takes the arguments of `read_table`.
 
-    Other than there, wrong rows are no exception but in the tables' `problems`, to be told with all others.
+    Unlike `read_table`, malformed rows do not raise but are listed in the tables' `problems`, so that the caller can
+    report them together with all others.
 
     Raises:
         DataError: nothing in the file can be read.
     """
     path = Path(path)
     kind = _format(path)
-    sha256 = sha256_of(path)
-    _refuse_pointers(path)
+    sha256 = file_sha256(path)
+    _refuse_lfs_pointer(path)
     if group and kind not in ("hdf5", "mcap"):
-        fix = "leave the group out; only HDF5 and MCAP files have groups"
-        raise DataError([Problem(f"there is no group {group!r}", fix, str(path), code="data.group", element=group)])
+        fix = "omit group; only HDF5 files have groups and only MCAP files have topics"
+        message = f"the file has no group {group!r}"
+        raise DataError([Problem(message, fix, str(path), code="data.group", element=group)])
     if (run is not None or run_starts) and kind not in ("npz", "hdf5"):
-        fix = "leave the run out; only NPZ, NPY and HDF5 files hold several"
+        fix = "omit run and run_starts; only NPZ, NPY and HDF5 files can hold several runs"
         raise DataError([Problem("the file holds a single run", fix, str(path), code="data.run")])
     match kind:
         case "csv":
@@ -93,28 +97,27 @@ def inspect_tables(path: str | Path, *, group: str = "", run: WhichRun = None, r
     return [replace(table, sha256=sha256) for table in tables]
 
 
-def sha256_of(path: Path) -> str:
-    """Hash of a file's bytes, read piece by piece.
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, read in chunks.
 
     Raises:
-        DataError: the file is not there or cannot be read.
+        DataError: the file does not exist or cannot be read.
     """
     try:
-        # what it holds is read several times, and a pipe without a writer would keep us waiting for ever
+        # the file is read several times, and opening a pipe without a writer would block forever
         if path.exists() and not path.is_file() and not path.is_dir():
-            message = "this is a pipe or a device, not a file"
-            raise DataError([Problem(message, "save what it gives to a file", str(path), code="file.special")])
+            message = "this is a pipe or a device, not a regular file"
+            raise DataError([Problem(message, "save its output to a file", str(path), code="file.special")])
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
-        problem = Problem("there is no such file", _similar_file(path), str(path), code="file.missing")
+        problem = Problem("the file does not exist", _missing_file_fix(path), str(path), code="file.missing")
     except IsADirectoryError:
-        problem = Problem("this is a folder", "name a file in it", str(path), code="file.directory")
+        problem = Problem("this is a folder, not a file", "name a file in it", str(path), code="file.directory")
     except OSError as error:
         reason = error.strerror or str(error)
-        problem = Problem(
-            f"the file cannot be read: {reason}", "check path and permissions", str(path), code="file.unreadable"
-        )
+        fix = "check the path and the permissions"
+        problem = Problem(f"the file cannot be read: {reason}", fix, str(path), code="file.unreadable")
     raise DataError([problem])
 
 
@@ -124,26 +127,26 @@ def _format(path: Path) -> str:
         if suffix in suffixes:
             return name
     if not path.exists() or path.is_dir():
-        sha256_of(path)  # says what is wrong with it
+        file_sha256(path)  # raises the error that says what is wrong
     known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
     fix = next(
-        (fix for suffixes, fix in OTHER_FORMATS.items() if suffix in suffixes), "save it in one of these formats"
+        (fix for suffixes, fix in UNSUPPORTED_FORMATS.items() if suffix in suffixes), "save it in one of these formats"
     )
-    message = f"the file has the ending {suffix!r}, which is none of {known}"
+    message = f"file extension {suffix!r} is not one of {known}"
     raise DataError([Problem(message, fix, str(path), code="data.format")])
 
 
-def _refuse_pointers(path: Path) -> None:
-    """Raise for what Git LFS leaves in the place of a large file that was not fetched."""
+def _refuse_lfs_pointer(path: Path) -> None:
+    """Raise if the file is the pointer that Git LFS leaves in place of a large file that was not fetched."""
     with path.open("rb") as stream:
-        if stream.read(len(GIT_LFS)) == GIT_LFS:
-            message = "this is a pointer of Git LFS, not the recording itself"
+        if stream.read(len(GIT_LFS_MAGIC)) == GIT_LFS_MAGIC:
+            message = "this is a Git LFS pointer, not the recording itself"
             raise DataError([Problem(message, "fetch it with `git lfs pull`", str(path), code="data.format")])
 
 
-def _similar_file(path: Path) -> str:
+def _missing_file_fix(path: Path) -> str:
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
-        return f"there is no folder {str(path.parent)!r} either"
-    return nearest(path.name, names) or "check the path"
+        return f"the folder {str(path.parent)!r} does not exist either; check the path"
+    return did_you_mean(path.name, names) or "check the path"

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import listed
-from hybridsim.data.csv_cells import cells_of, is_text, separator_of
-from hybridsim.data.csv_faults import Faults
+from hybridsim.core.messages import name_list
+from hybridsim.data.csv_cells import detect_delimiter, is_text, split_cells
+from hybridsim.data.csv_diagnostics import CsvDiagnostics
 from hybridsim.data.table import Table
 
-BLOCK = 20_000
+BLOCK_LINES = 20_000
 """Lines that are read at once."""
 
 
@@ -29,34 +29,34 @@ def read_csv(path: Path) -> Table:
     Raises:
         DataError: it is not text, or has no rows.
     """
-    _refuse_binary(path)
-    lines = _Lines(path)
+    _refuse_binary_file(path)
+    lines = _LineReader(path)
     first_number, first = lines.first()
     following = lines.peek()
-    separator = separator_of(first, following)
-    cells = cells_of(first, separator)
-    names, has_header = _names(cells, lines.comment, separator)
+    separator = detect_delimiter(first, following)
+    cells = split_cells(first, separator)
+    names, has_header = _column_names(cells, lines.comment, separator)
     if not has_header:
         lines.put_back(first_number, first)
-    faults = Faults(str(path), names, separator)
-    blocks = [_block(texts, numbers, separator, faults) for texts, numbers in lines.blocks()]
+    faults = CsvDiagnostics(str(path), names, separator)
+    blocks = [_read_block(texts, numbers, separator, faults) for texts, numbers in lines.blocks()]
     if not blocks:
         fix = "check whether the recording was stopped before its first sample"
         raise DataError([Problem("the file has a header but no rows", fix, str(path), code="data.empty")])
     values = np.ascontiguousarray(np.concatenate(blocks).T)
-    unreadable = faults.by_column()
+    unreadable = faults.column_problems()
     return Table(
         {name: values[k] for k, name in enumerate(names) if name not in unreadable},
         str(path),
         first_row=lines.first_row,
-        row_form="line {}",
-        skipped=np.array(sorted([*lines.skipped, *faults.ragged_lines]), dtype=int),
+        row_format="line {}",
+        skipped_lines=np.array(sorted([*lines.skipped, *faults.ragged_lines]), dtype=int),
         unreadable=unreadable,
-        problems=faults.of_file(),
+        problems=faults.file_problems(),
     )
 
 
-class _Lines:
+class _LineReader:
     """The lines of a file that are rows, with their numbers."""
 
     def __init__(self, path: Path):
@@ -124,7 +124,7 @@ class _Lines:
             self.first_row = numbers[0]
             self.skipped = [number for number in self.skipped if number > self.first_row]
             yield list(texts), numbers
-        while raw := list(islice(self._raw, BLOCK)):
+        while raw := list(islice(self._raw, BLOCK_LINES)):
             numbers = range(self._number + 1, self._number + 1 + len(raw))
             self._number += len(raw)
             if any("#" in line or line.isspace() for line in raw):
@@ -139,47 +139,47 @@ def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
 
 
-def _names(first: Sequence[str], comment: str, separator: str) -> tuple[list[str], bool]:
+def _column_names(first: Sequence[str], comment: str, separator: str) -> tuple[list[str], bool]:
     """Names of the columns, and whether the first line holds them; a column without one is called by its position."""
     by_position = [str(k) for k in range(len(first))]
     # a table of pandas has an index without a name before columns that may be called 0, 1, 2
     is_index = len(first) > 1 and [*first] == ["", *by_position[:-1]]
     if is_index or any(is_text(cell) for cell in first):
         return [name or ("index" if is_index else by_position[k]) for k, name in enumerate(first)], True
-    told = cells_of(comment, separator)
+    told = split_cells(comment, separator)
     if len(told) == len(first) and all(is_text(cell) for cell in told):
         return list(told), False
     return by_position, False
 
 
-def _block(texts: list[str], numbers: Sequence[int], separator: str, faults: Faults) -> np.ndarray:
+def _read_block(texts: list[str], numbers: Sequence[int], separator: str, faults: CsvDiagnostics) -> np.ndarray:
     """Numbers of some rows (rows, columns); NaN in columns that hold text."""
-    count, wanted = len(faults.names), faults.columns_of_numbers()
+    count, wanted = len(faults.names), faults.numeric_columns()
     is_blank = separator == " "
     # NumPy does not count the cells of rows from which it takes only some
     is_partial = len(wanted) < count
     if is_partial and (is_blank or not wanted or any(line.count(separator) != count - 1 for line in texts)):
-        return faults.read(texts, numbers)
+        return faults.read_rows(texts, numbers)
     try:
         columns = wanted if is_partial else None
         values = np.loadtxt(texts, delimiter=None if is_blank else separator, comments=None, ndmin=2, usecols=columns)
     except ValueError:
-        return faults.read(texts, numbers)
+        return faults.read_rows(texts, numbers)
     if values.shape[1] != len(wanted):
-        return faults.read(texts, numbers)
+        return faults.read_rows(texts, numbers)
     whole = np.full((len(values), count), np.nan)
     whole[:, wanted] = values
     return whole
 
 
-def _refuse_binary(path: Path) -> None:
+def _refuse_binary_file(path: Path) -> None:
     with path.open("rb") as stream:
         head = stream.read(4096)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         message, fix = "the file is text in UTF-16", "save it as UTF-8"
     elif b"\0" in head:
         message = "this is not a text file"
-        fix = f"check its ending; formats are told apart by {listed(['.csv', '.npz', '.h5', '.parquet', '.mcap'])}"
+        fix = f"check its ending; formats are told apart by {name_list(['.csv', '.npz', '.h5', '.parquet', '.mcap'])}"
     else:
         return
     raise DataError([Problem(message, fix, str(path), code="data.format")])

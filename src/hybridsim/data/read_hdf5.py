@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import advice
-from hybridsim.data.arrays import WhichRun, tables_of
-from hybridsim.data.damage import damage_told
-from hybridsim.data.packages import needed
+from hybridsim.core.messages import name_hint
+from hybridsim.data.arrays import RunSelection, array_tables
+from hybridsim.data.optional_packages import import_optional
+from hybridsim.data.parser_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
-def read_hdf5(path: Path, group: str = "", run: WhichRun = None, run_starts: str = "") -> list[Table]:
+def read_hdf5(path: Path, group: str = "", run: RunSelection = None, run_starts: str = "") -> list[Table]:
     """The tables of a group, one per wanted run; see `arrays.tables_of`.
 
     Args:
@@ -24,10 +24,10 @@ def read_hdf5(path: Path, group: str = "", run: WhichRun = None, run_starts: str
     Raises:
         DataError: the file is damaged, or has no such group or run.
     """
-    h5py = needed(path, "h5py")
+    h5py = import_optional(path, "h5py")
     fix = "check that it is an HDF5 file and was closed after writing"
-    with damage_told(path, fix), h5py.File(path, "r") as file:
-        return tables_of(_datasets(h5py, file, group, path), str(path), run, run_starts)
+    with parser_errors_as_data_errors(path, fix), h5py.File(path, "r") as file:
+        return array_tables(_datasets(h5py, file, group, path), str(path), run, run_starts)
 
 
 def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
     inside = group.strip("/")
     if inside and inside not in groups:
         what = "is a data set, not a group" if inside in file else "is not in the file"
-        fix = advice(inside, groups) if groups else "leave the group out: the file has none"
+        fix = name_hint(inside, groups) if groups else "leave the group out: the file has none"
         raise DataError([Problem(f"group {group!r} {what}", fix, str(path), code="data.group", element=group)])
     found: dict[str, Any] = {}
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import advice, listed
-from hybridsim.data.arrays import MOST_COLUMNS
-from hybridsim.data.damage import damage_told
-from hybridsim.data.packages import needed
+from hybridsim.core.messages import name_hint, name_list
+from hybridsim.data.arrays import MAX_COLUMNS
+from hybridsim.data.optional_packages import import_optional
+from hybridsim.data.parser_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 LOG_TIME = "log_time"
@@ -32,9 +32,9 @@ def read_mcap(path: Path, group: str = "") -> Table:
     Raises:
         DataError: the file is damaged, has no such topic, or messages in another encoding.
     """
-    reader = needed(path, "mcap", "reader")
+    reader = import_optional(path, "mcap", "reader")
     with (
-        damage_told(path, "if the recording was cut off, repair a copy with `mcap recover`"),
+        parser_errors_as_data_errors(path, "if the recording was cut off, repair a copy with `mcap recover`"),
         path.open("rb") as stream,
     ):
         return _table(reader.make_reader(stream, validate_crcs=True), str(path), group)
@@ -54,12 +54,12 @@ def _table(reader: Any, file: str, group: str) -> Table:
         if group in ("", channel.topic):
             topic.add(message)
     if not topics or (group and group not in topics):
-        raise DataError([_no_topic(group, topics, foreign, file)])
+        raise DataError([_missing_topic_problem(group, topics, foreign, file)])
     start = min(stamps)
     if group or len(topics) == 1:
         topic = topics[group] if group else next(iter(topics.values()))
         return Table(topic.columns(start), file, unreadable=topic.unreadable())
-    unreadable = {topic: _foreign_problem(topic, encoding, file) for topic, encoding in foreign.items()}
+    unreadable = {topic: _encoding_problem(topic, encoding, file) for topic, encoding in foreign.items()}
     columns = {}
     for name, topic in topics.items():
         columns |= {f"{name}/{field}": column for field, column in topic.columns(start).items()}
@@ -72,27 +72,27 @@ class _Topic:
 
     def __init__(self, name: str, file: str):
         self._name, self._file = name, file
-        self._stamps: list[int] = []
+        self._log_times: list[int] = []
         self._rows: dict[str, list[int]] = {}
-        self._numbers: dict[str, list[float]] = {}
-        self._others: dict[str, tuple[int, Any]] = {}
+        self._values: dict[str, list[float]] = {}
+        self._non_numeric: dict[str, tuple[int, Any]] = {}
 
     def add(self, message: Any) -> None:
         """Take in the next message."""
-        row = len(self._stamps)
-        self._stamps.append(message.log_time)
+        row = len(self._log_times)
+        self._log_times.append(message.log_time)
         try:
             content = json.loads(message.data)
         except ValueError as error:
             text = f"message {row + 1} of topic {self._name!r} is not JSON: {error}"
             fix = "write it again, or leave the topic out"
             raise DataError([Problem(text, fix, self._file, row + 1, code="data.format")]) from None
-        for name, value in _leaves(content, ""):
+        for name, value in _scalar_fields(content, ""):
             if isinstance(value, int | float) or value is None:
                 self._rows.setdefault(name, []).append(row)
-                self._numbers.setdefault(name, []).append(_float(value))
+                self._values.setdefault(name, []).append(_float(value))
             else:
-                self._others.setdefault(name, (row, value))
+                self._non_numeric.setdefault(name, (row, value))
 
     def columns(self, start: int) -> dict[str, np.ndarray]:
         """Numbers by field, NaN where a message has none.
@@ -101,10 +101,10 @@ class _Topic:
             start: log time of the file's first message [ns].
         """
         # whole numbers are subtracted: a float cannot hold today's date in nanoseconds
-        columns = {LOG_TIME: (np.array(self._stamps, dtype=np.int64) - start) * 1e-9}
-        for name, numbers in self._numbers.items():
-            if name not in self._others:
-                column = np.full(len(self._stamps), np.nan)
+        columns = {LOG_TIME: (np.array(self._log_times, dtype=np.int64) - start) * 1e-9}
+        for name, numbers in self._values.items():
+            if name not in self._non_numeric:
+                column = np.full(len(self._log_times), np.nan)
                 column[self._rows[name]] = numbers
                 columns[name] = column
         return columns
@@ -112,7 +112,7 @@ class _Topic:
     def unreadable(self) -> dict[str, Problem]:
         """Fields that hold something else, at least once."""
         problems = {}
-        for name, (row, value) in self._others.items():
+        for name, (row, value) in self._non_numeric.items():
             what = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
             message = f"field {name!r} of topic {self._name!r} has {what} in row {row + 1}, not a number"
             problems[name] = Problem(
@@ -121,14 +121,14 @@ class _Topic:
         return problems
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _scalar_fields(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     """The single values in a message, by name."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, f"{name}.{key}" if name else key)
-    elif isinstance(value, list) and len(value) <= MOST_COLUMNS:
+            yield from _scalar_fields(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and len(value) <= MAX_COLUMNS:
         for k, item in enumerate(value):
-            yield from _leaves(item, f"{name}[{k}]")
+            yield from _scalar_fields(item, f"{name}[{k}]")
     else:
         yield name, value
 
@@ -140,18 +140,18 @@ def _float(value: float | None) -> float:
         return float("inf")  # a whole number beyond all floats
 
 
-def _no_topic(group: str, topics: Collection[str], foreign: Mapping[str, str], file: str) -> Problem:
+def _missing_topic_problem(group: str, topics: Collection[str], foreign: Mapping[str, str], file: str) -> Problem:
     if group in foreign:
-        return _foreign_problem(group, foreign[group], file)
+        return _encoding_problem(group, foreign[group], file)
     if not topics and foreign:
-        return _foreign_problem(listed(foreign), listed(dict.fromkeys(foreign.values())), file)
+        return _encoding_problem(name_list(foreign), name_list(dict.fromkeys(foreign.values())), file)
     if not topics:
         return Problem("the file holds no messages", "check whether this is the right file", file, code="data.empty")
     message = f"there is no topic {group!r}"
-    return Problem(message, advice(group, [*topics, *foreign]), file, code="data.group", element=group)
+    return Problem(message, name_hint(group, [*topics, *foreign]), file, code="data.group", element=group)
 
 
-def _foreign_problem(topic: str, encoding: str, file: str) -> Problem:
+def _encoding_problem(topic: str, encoding: str, file: str) -> Problem:
     message = f"topic {topic} has messages in {encoding}, and only those in JSON can be read"
     fix = "convert the topic to JSON messages or to CSV, for example with a short script of the `mcap` package"
     return Problem(message, fix, file, code="data.encoding", element=topic)

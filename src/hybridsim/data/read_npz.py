@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.data.arrays import WhichRun, tables_of
-from hybridsim.data.damage import damage_told
+from hybridsim.data.arrays import RunSelection, array_tables
+from hybridsim.data.parser_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
-def read_npz(path: Path, run: WhichRun = None, run_starts: str = "") -> list[Table]:
+def read_npz(path: Path, run: RunSelection = None, run_starts: str = "") -> list[Table]:
     """The tables of an NPZ or NPY file, one per wanted run; see `arrays.tables_of`.
 
     Raises:
@@ -20,13 +20,13 @@ def read_npz(path: Path, run: WhichRun = None, run_starts: str = "") -> list[Tab
     """
     # opened here, since NumPy leaves a damaged file open
     with path.open("rb") as stream:
-        loaded = _loaded(path, stream)
+        loaded = _open_npz(path, stream)
         if isinstance(loaded, np.ndarray):
-            return tables_of({"": loaded}, str(path), run, run_starts)
+            return array_tables({"": loaded}, str(path), run, run_starts)
         arrays, objects, damages = {}, {}, []
         for name in loaded.files:
             try:
-                arrays[name] = _array(path, loaded, name)
+                arrays[name] = _load_array(path, loaded, name)
             except DataError as error:
                 if error.problems[0].code == "data.object":
                     objects[name] = error.problems[0]  # matters only to who asks for this array
@@ -34,28 +34,28 @@ def read_npz(path: Path, run: WhichRun = None, run_starts: str = "") -> list[Tab
                     damages += error.problems
     if damages:
         raise DataError(damages)
-    tables = tables_of(arrays, str(path), run, run_starts)
+    tables = array_tables(arrays, str(path), run, run_starts)
     return [replace(table, unreadable={**table.unreadable, **objects}) for table in tables]
 
 
-def _loaded(path: Path, stream: Any) -> Any:
-    with damage_told(path, "save it again with numpy.savez or numpy.save"):
+def _open_npz(path: Path, stream: Any) -> Any:
+    with parser_errors_as_data_errors(path, "save it again with numpy.savez or numpy.save"):
         try:
             return np.load(stream, allow_pickle=False)
         except ValueError as error:
             # NumPy takes any file that is not its own for a pickled one
-            raise _refusal(path, error, "the file holds Python objects, or NumPy did not write it") from None
+            raise _pickle_error(path, error, "the file holds Python objects, or NumPy did not write it") from None
 
 
-def _array(path: Path, loaded: Any, name: str) -> np.ndarray:
-    with damage_told(path, "save it again with numpy.savez", name):
+def _load_array(path: Path, loaded: Any, name: str) -> np.ndarray:
+    with parser_errors_as_data_errors(path, "save it again with numpy.savez", name):
         try:
             return np.asarray(loaded[name])
         except ValueError as error:
-            raise _refusal(path, error, f"array {name!r} holds Python objects", name) from None
+            raise _pickle_error(path, error, f"array {name!r} holds Python objects", name) from None
 
 
-def _refusal(path: Path, error: ValueError, message: str, name: str = "") -> Exception:
+def _pickle_error(path: Path, error: ValueError, message: str, name: str = "") -> Exception:
     """An error for what NumPy refuses to unpickle; whatever else it says stays as it is."""
     if "allow_pickle" not in str(error):
         return error

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem
-from hybridsim.data.arrays import MOST_COLUMNS, as_floats
-from hybridsim.data.damage import damage_told
-from hybridsim.data.packages import needed
+from hybridsim.data.arrays import MAX_COLUMNS, as_floats
+from hybridsim.data.optional_packages import import_optional
+from hybridsim.data.parser_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
@@ -19,9 +19,9 @@ def read_parquet(path: Path) -> Table:
     Raises:
         DataError: the file is damaged.
     """
-    arrow, parquet = needed(path, "pyarrow"), needed(path, "pyarrow", "parquet")
+    arrow, parquet = import_optional(path, "pyarrow"), import_optional(path, "pyarrow", "parquet")
     fix = "check that it is a Parquet file and was closed after writing"
-    with damage_told(path, fix), parquet.ParquetFile(path) as file:
+    with parser_errors_as_data_errors(path, fix), parquet.ParquetFile(path) as file:
         content = file.read()
         while any(arrow.types.is_struct(field.type) for field in content.schema):
             content = content.flatten()
@@ -69,7 +69,7 @@ def _list_columns(arrow: Any, values: Any) -> np.ndarray | None:
     if not is_list or not _is_number(arrow, values.type.value_type) or values.null_count:
         return None
     lengths = {len(row) for row in values}
-    if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= MOST_COLUMNS:
+    if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= MAX_COLUMNS:
         return None
     flat = arrow.chunked_array([chunk.flatten() for chunk in values.chunks], type=values.type.value_type)
     return np.ascontiguousarray(_floats(arrow, flat).reshape(-1, length).T)

@@ -8,13 +8,13 @@ from jaxtyping import Float
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.data.series import Series
 
-Kind = Literal["linear", "hold", "cubic"]
+Interpolation = Literal["linear", "hold", "cubic"]
 """Straight lines between samples; the last sample, as a command is held; or a smooth curve, of cubic polynomials."""
-ROUNDING = 1e-6
+TIME_TOLERANCE = 1e-6
 """Times may be outside by this part of a step: sums of steps do not end exactly on the last sample."""
 
 
-def resampled(series: Series, t, kind: Kind = "linear") -> Float[np.ndarray, " m"]:
+def resample(series: Series, t, kind: Interpolation = "linear") -> Float[np.ndarray, " m"]:
     """Values of a series at the times `t` [s], which must lie within it.
 
     Args:
@@ -25,11 +25,11 @@ def resampled(series: Series, t, kind: Kind = "linear") -> Float[np.ndarray, " m
     Raises:
         DataError: a time lies before the first sample or after the last one.
     """
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind is one of {', '.join(get_args(Kind))}, not {kind!r}")
+    if kind not in get_args(Interpolation):
+        raise ValueError(f"kind is one of {', '.join(get_args(Interpolation))}, not {kind!r}")
     times = np.asarray(t, dtype=float)
     first, last = series.t[0], series.t[-1]
-    slack = ROUNDING * series.median_step
+    slack = TIME_TOLERANCE * series.median_step
     # written so that NaN is outside, too
     outside = ~((times >= first - slack) & (times <= last + slack))
     if outside.any():

@@ -1,4 +1,4 @@
-"""One measured quantity over time."""
+"""Time series of one measured quantity."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,16 @@ from hybridsim.core.errors import DataError, Problem
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Samples of one quantity. Times increase strictly, all numbers are finite; the arrays cannot be written to."""
+    """Samples of one quantity: strictly increasing time stamps and finite values, in read-only arrays."""
 
     name: str
     t: Float[np.ndarray, " n"]
-    """Times [s]."""
+    """Time stamps [s]."""
     values: Float[np.ndarray, " n"]
     """Samples, in SI units."""
-    reach: float = 0.0
-    """How much later than itself a sample knows something of [s]: zero for what was measured, not for estimates."""
+    lookahead: float = 0.0
+    """How far beyond its own time stamp the data of a sample extend [s]: zero for measurements, positive for estimates
+    from a window of samples."""
 
     def __post_init__(self):
         for field in ("t", "values"):
@@ -29,15 +30,15 @@ class Series:
             object.__setattr__(self, field, array)
         reason = ""
         if self.t.ndim != 1 or self.t.shape != self.values.shape:
-            reason = f"needs as many times as values, not arrays of shape {self.t.shape} and {self.values.shape}"
+            reason = f"needs one time stamp per value, but t has shape {self.t.shape}, values {self.values.shape}"
         elif len(self.t) < 2:
             reason = "needs at least 2 samples"
         elif not (np.isfinite(self.t).all() and np.isfinite(self.values).all()):
-            reason = "has numbers that are not finite"
+            reason = "has values or time stamps that are not finite"
         elif not (np.diff(self.t) > 0.0).all():
-            reason = "needs times that increase"
+            reason = "needs strictly increasing time stamps"
         if reason:
-            fix = "Recording.from_arrays and load_recording say where"
+            fix = "use Recording.from_arrays or load_recording, which report the location"
             raise DataError([Problem(f"series {self.name!r} {reason}", fix, code="data.series", element=self.name)])
 
     def __len__(self) -> int:
@@ -45,5 +46,5 @@ class Series:
 
     @property
     def median_step(self) -> float:
-        """The usual time between samples [s]."""
+        """Median time between samples [s]."""
         return float(np.median(np.diff(self.t)))

@@ -1,4 +1,4 @@
-"""What all file formats are read into: columns of numbers by name, with the row numbers that a user knows them by."""
+"""The common representation of all file formats: numeric columns by name, with row numbers as the user counts them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from hybridsim.core.errors import Problem
 
 
-def _no_lines() -> np.ndarray:
+def _no_skipped_lines() -> np.ndarray:
     return np.zeros(0, dtype=int)
 
 
@@ -17,32 +17,32 @@ def _no_lines() -> np.ndarray:
 class Table:
     """The content of a file, or of one run or topic in it.
 
-    Every name in the file is either a column or `unreadable`. What cannot be read only matters to who asks for it: a
-    recording with a text column beside the numbers is a good one.
+    Every name in the file is either a column or `unreadable`. An unreadable column is an error only if a channel uses
+    it: a recording may well have a text column beside the numeric ones.
     """
 
     columns: Mapping[str, Float[np.ndarray, " n"]]
-    """Numbers by name, NaN where the file has none. Streams of one file may differ in length."""
+    """Values by column name, NaN where missing. Columns of one file may differ in length."""
     file: str = ""
     """Path of the file as the user gave it; empty for arrays in memory."""
     sha256: str = ""
-    """Of the file's bytes."""
+    """SHA-256 of the file's bytes."""
     first_row: int = 1
-    """How the user counts the first row: of a text file its line, of arrays 1."""
-    row_form: str = "row {}"
-    """How messages call a row."""
-    skipped: Int[np.ndarray, " k"] = field(default_factory=_no_lines)
-    """Lines after the first row that are no rows: comments and blank ones; increasing."""
+    """Number of the first row as the user counts: its line in a text file, 1 in arrays."""
+    row_format: str = "row {}"
+    """Format of a row number in messages."""
+    skipped_lines: Int[np.ndarray, " k"] = field(default_factory=_no_skipped_lines)
+    """Lines after the first row that are not rows, such as comments and blank lines; increasing."""
     unreadable: Mapping[str, Problem] = field(default_factory=dict)
-    """Why a name in the file is no column of numbers."""
+    """Why a name in the file is not a numeric column."""
     problems: tuple[Problem, ...] = ()
-    """What is wrong with the file as a whole."""
+    """Problems of the file as a whole."""
 
-    def row(self, index: int) -> int:
-        """The user's number of the row with this index."""
-        rows_before = self.skipped - self.first_row - np.arange(len(self.skipped))
+    def row_number(self, index: int) -> int:
+        """Number, as the user counts, of the row with this index."""
+        rows_before = self.skipped_lines - self.first_row - np.arange(len(self.skipped_lines))
         return self.first_row + index + int(np.searchsorted(rows_before, index, side="right"))
 
-    def place(self, index: int) -> str:
-        """How messages call the row with this index: `line 17`, `row 16 of run 3`."""
-        return self.row_form.format(self.row(index))
+    def row_label(self, index: int) -> str:
+        """Row with this index in messages: `line 17`, `row 16 of run 3`."""
+        return self.row_format.format(self.row_number(index))

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import listed, nearest
+from hybridsim.core.messages import did_you_mean, name_list
 
 STANDARD_GRAVITY = 9.80665
 """What accelerometers call 1 g [m/s²]."""
@@ -19,7 +19,7 @@ class Unit:
     """What it measures, such as `angle`; empty for plain numbers."""
     factor: float = 1.0
     """The unit in SI units."""
-    turn: float = 0.0
+    period: float = 0.0
     """Of an angle: how much a full turn is in this unit."""
 
 
@@ -79,12 +79,12 @@ def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
     """
     if name not in UNITS:
         known = f"units are {', '.join(filter(None, UNITS))}; for others use the channel's scale"
-        fix = " ".join(filter(None, [nearest(name, UNITS), known]))
+        fix = " ".join(filter(None, [did_you_mean(name, UNITS), known]))
         return Problem(f"unit {name!r} of {element!r} is unknown", fix, code="data.unit", element=element)
     if quantity and UNITS[name].quantity != quantity:
         return Problem(
             f"unit {name!r} of {element!r} is not one of {quantity}",
-            f"choose one of {listed(unit for unit, entry in UNITS.items() if entry.quantity == quantity)}",
+            f"choose one of {name_list(unit for unit, entry in UNITS.items() if entry.quantity == quantity)}",
             code="data.unit",
             element=element,
         )

@@ -10,19 +10,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Numbers, Qdd, Tau
-from hybridsim.dynamics.articulated import Factors, articulated_factors, divided
+from hybridsim.core.types import AnyArray, ArrayLike, Qdd, Tau
+from hybridsim.dynamics.articulated import ArticulatedFactors, apply_mass_inverse, articulated_factors
 from hybridsim.dynamics.crba import tree_mass_matrix
-from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.rnea import tree_bias_torques, tree_inertia_torques, tree_torques
-from hybridsim.model.coordinates import checked_v, coupling
+from hybridsim.model.coordinates import coupling_matrix, require_v
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
 
 def forward_dynamics(
-    model: Model, q: Numbers, qd: Numbers, tau: Numbers, F_ext: Float[AnyArray, "nb 6"] | None = None
+    model: Model, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, F_ext: Float[AnyArray, "nb 6"] | None = None
 ) -> Qdd:
     """Joint accelerations [rad/s² or m/s²].
 
@@ -33,13 +33,13 @@ def forward_dynamics(
         tau: joint torques or forces; springs, dampers and limits of the model are not included here.
         F_ext: wrench on each body at its origin, in the body frame [N·m, N].
     """
-    kin, tau = kinematics(model, q, qd), checked_v(model, "tau", tau)
+    kin, tau = kinematics(model, q, qd), require_v(model, "tau", tau)
     inertia = body_inertias(model)
-    bias = bias_forces(inertia, kin)
-    return articulated_body(model, kin, inertia, bias if F_ext is None else bias - F_ext, tau)
+    bias = bias_wrenches(inertia, kin)
+    return articulated_body_algorithm(model, kin, inertia, bias if F_ext is None else bias - F_ext, tau)
 
 
-def articulated_body(
+def articulated_body_algorithm(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"], tau: Tau
 ) -> Qdd:
     """Joint accelerations from body inertias, bias forces (external wrenches subtracted) and joint torques.
@@ -48,20 +48,22 @@ def articulated_body(
     times the change of τ minus that of inverse dynamics at fixed qdd, which is far cheaper and needs no more than the
     recursion's own factors.
     """
-    if model.topology.is_coupled:
+    if model.topology.has_mimic_joints:
         return _coupled(model, kin, inertia, bias, tau)
     return _accelerations(model, kin, inertia, bias, tau)[0]
 
 
 @eqx.filter_custom_jvp
-def _accelerations(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> tuple[Qdd, Factors]:
+def _accelerations(
+    model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau
+) -> tuple[Qdd, ArticulatedFactors]:
     """M⁻¹ (τ − rest), and the factors of M, whose derivatives nobody needs.
 
     Without the rule below derivatives would go through the recursion, and be right: JAX before 0.11 drops rules when
     it splits the body of a scan, which second derivatives of rollouts then meet.
     """
     factors = articulated_factors(model, kin, inertia)
-    return divided(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias)), factors
+    return apply_mass_inverse(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias)), factors
 
 
 @_accelerations.def_jvp
@@ -76,7 +78,7 @@ def _change_of_accelerations(primals, tangents):
     d_qdd = jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
         change,
-        lambda _, torque: divided(model, kin, factors, torque),
+        lambda _, torque: apply_mass_inverse(model, kin, factors, torque),
         symmetric=True,
     )
     return (qdd, factors), (d_qdd, jax.tree.map(jnp.zeros_like, factors))
@@ -84,7 +86,7 @@ def _change_of_accelerations(primals, tangents):
 
 def _coupled(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
     """Mimic joints share coordinates, which the recursion cannot express: solve with the mass matrix instead."""
-    G = coupling(model)
+    G = coupling_matrix(model)
     M = tree_mass_matrix(model, kin, inertia)
     torque = tau - G.T @ tree_bias_torques(model, kin, inertia, bias)
     return jax.scipy.linalg.solve(G.T @ M @ G, torque, assume_a="pos")

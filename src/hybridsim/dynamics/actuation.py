@@ -46,7 +46,7 @@ class AbstractStage(eqx.Module):
     def check(self, dt: Scalar) -> None:
         """Raise if the stage cannot work with this time step [s]; not called with traced values."""
 
-    def initial(self, motor: Motor) -> Any:
+    def initial_state(self, motor: Motor) -> Any:
         """Memory at the start of a simulation, in which the actuators stand at `motor`."""
         del motor
         return None
@@ -125,7 +125,7 @@ class FirstOrderLag(AbstractStage):
     time_constant: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
 
-    def initial(self, motor):
+    def initial_state(self, motor):
         return np.zeros(motor.position.shape)
 
     def output(self, model, signal, motor, memory, dt):
@@ -154,7 +154,7 @@ class TransportDelay(AbstractStage):
                 f"steps; give TransportDelay more samples"
             )
 
-    def initial(self, motor):
+    def initial_state(self, motor):
         return np.zeros((self.samples, *motor.position.shape))
 
     def output(self, model, signal, motor, memory, dt):
@@ -179,7 +179,7 @@ class SeriesElastic(AbstractStage):
     rotor_inertia: PerActuator = eqx.field(converter=as_floats)
     """[kg·m² or kg]"""
 
-    def initial(self, motor):
+    def initial_state(self, motor):
         # the spring is relaxed and moves with the joint
         return as_floats(motor)
 
@@ -218,12 +218,12 @@ class Actuation(eqx.Module):
             for stage in self.stages:
                 stage.check(dt)
 
-    def initial(self, model: Model, q: Q, qd: Qd) -> tuple:
+    def initial_state(self, model: Model, q: Q, qd: Qd) -> tuple:
         """Memory of all stages at the start of a simulation from this state."""
         topology, driven = model.topology, model.actuator.joints
         position = model.actuator.gear * q[np.array([topology.q_slices[j][0] for j in driven], dtype=int)]
         speed = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in driven], dtype=int)]
-        return tuple(stage.initial(Motor(position, speed)) for stage in self.stages)
+        return tuple(stage.initial_state(Motor(position, speed)) for stage in self.stages)
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, memory: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the joints' effort limits."""

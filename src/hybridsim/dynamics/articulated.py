@@ -15,10 +15,10 @@ from hybridsim.core.types import AnyArray, Qdd
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
 from hybridsim.model.model import Model
-from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated
+from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated_inertia
 
 
-class Factors(eqx.Module):
+class ArticulatedFactors(eqx.Module):
     """What the recursion from the leaves to the root finds; it solves for as many torques as one likes."""
 
     IA: ArticulatedInertia
@@ -31,7 +31,7 @@ class Factors(eqx.Module):
     """1/D of a joint with one degree of freedom, rows of D for one with three."""
 
 
-def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> Factors:
+def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> ArticulatedFactors:
     """From the leaves to the root: articulated inertias IA."""
 
     def gather(IA, X_PB, dofs):
@@ -47,25 +47,29 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
             inverse = 1.0 / D
             K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
             # along its joint the body resists by the armature alone
-            rest = IA.without(U, K).along(S[0], armature * inverse[0] * U[0])
-            return rest.seen_from(X_PB), IA, (U, K, D)
+            rest = IA.subtract_outer(U, K).with_axis_force(S[0], armature * inverse[0] * U[0])
+            return rest.transform(X_PB), IA, (U, K, D)
         else:
             K = symmetric_solve_3(D, U) if n == 3 else U
             D = D.reshape(n, 3)
-        return IA.without(U, K).seen_from(X_PB), IA, (U, K, D)
+        return IA.subtract_outer(U, K).transform(X_PB), IA, (U, K, D)
 
-    own = jax.vmap(articulated)(inertia)
+    own = jax.vmap(articulated_inertia)(inertia)
     dofs = (kin.S, jnp.asarray(model.joint.armature))
     IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, dofs)
-    return Factors(IA, U, K, D)
+    return ArticulatedFactors(IA, U, K, D)
 
 
-def divided(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]) -> Qdd:
+def apply_mass_inverse(
+    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " mv"]
+) -> Qdd:
     """M⁻¹ times a torque."""
-    return accelerations(model, kin, factors, driven(model, kin, factors, torque))
+    return forward_pass(model, kin, factors, backward_pass(model, kin, factors, torque))
 
 
-def driven(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+def backward_pass(
+    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " mv"]
+) -> Float[AnyArray, " mv"]:
     """From the leaves to the root: D⁻¹ u, what the rest u of a torque that is left for each joint accelerates it by."""
 
     def gather(pA, body, dofs):
@@ -81,7 +85,7 @@ def driven(model: Model, kin: Kinematics, factors: Factors, torque: Float[AnyArr
     return leaves_to_root(model.topology, gather, forces, (kin.X_PB, factors.IA), dofs)[1]
 
 
-def accelerations(model: Model, kin: Kinematics, factors: Factors, k: Float[AnyArray, " mv"]) -> Qdd:
+def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " mv"]) -> Qdd:
     """From the root to the leaves: accelerations of joints that by themselves would accelerate by `k`."""
 
     def accelerate(a_parent, X_PB, dofs):

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root
-from hybridsim.model.coordinates import coupling
+from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
 
-def mass_matrix(model: Model, q: Numbers) -> Float[AnyArray, "nv nv"]:
+def mass_matrix(model: Model, q: ArrayLike) -> Float[AnyArray, "nv nv"]:
     """Joint-space inertia M(q), armature included [kg·m², kg·m or kg]."""
     return joint_space_inertia(model, kinematics(model, q, jnp.zeros(model.nv)), body_inertias(model))
 
@@ -26,9 +26,9 @@ def mass_matrix(model: Model, q: Numbers) -> Float[AnyArray, "nv nv"]:
 def joint_space_inertia(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "nv nv"]:
     """The same from kinematics and the inertias of bodies."""
     M = tree_mass_matrix(model, kin, inertia)
-    if not model.topology.is_coupled:
+    if not model.topology.has_mimic_joints:
         return M
-    G = coupling(model)
+    G = coupling_matrix(model)
     return G.T @ M @ G
 
 
@@ -39,7 +39,7 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
     def collect(total, X_PB, dofs):
         (I, F), (S, own) = total, dofs
         F = F + own.T @ jax.vmap(lambda s: I * s)(S)
-        return (I.seen_from(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
+        return (I.transform(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
 
     forces = np.zeros((model.nb, topology.mv, 6))
     own = (kin.S, np.eye(topology.mv))

@@ -18,9 +18,9 @@ def body_inertias(model: Model) -> RigidInertia:
     return jax.vmap(rigid_inertia)(*jax.tree.map(jnp.asarray, (model.body.mass, model.body.com, model.body.inertia)))
 
 
-def bias_forces(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
+def bias_wrenches(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
     """Force that keeps each body turning as it does while its origin does not accelerate [N·m, N]."""
-    return jax.vmap(lambda I, V: I.turning(V[:3]))(inertia, kin.V_WB_B)
+    return jax.vmap(lambda I, V: I.bias_wrench(V[:3]))(inertia, kin.V_WB_B)
 
 
 def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:
@@ -33,7 +33,7 @@ def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:
     if JointType.FREE not in topology.joint_types:
         return np.zeros(topology.mv)
     parts = [
-        joints.carried_acceleration(kind, kin.V_PB_B[body]) if kind is JointType.FREE else np.zeros(kind.nv)
+        joints.classical_acceleration_term(kind, kin.V_PB_B[body]) if kind is JointType.FREE else np.zeros(kind.nv)
         for body, kind in enumerate(topology.joint_types)
     ]
     return model.joint.armature * jnp.concatenate(parts)

@@ -12,7 +12,7 @@ from hybridsim.core.result import Status
 from hybridsim.core.types import AnyArray, Mat3, Q, Qd, Scalar, StatusCode, Vec3, require_float64
 from hybridsim.dynamics.jacobian import frame_jacobian
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.model.coordinates import checked_q, expand_q, retract, scalar_positions
+from hybridsim.model.coordinates import expand_q, require_q, retract, scalar_positions
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.rotation import matrix_log
@@ -48,26 +48,26 @@ class IKSolution(NamedTuple):
 def inverse_kinematics(
     model: Model,
     targets: list[Target],
-    q_start: Q,
+    q_initial: Q,
     *,
     damping: float = 1e-3,
     tolerance: float = 1e-8,
     max_iterations: int = 200,
     respect_limits: bool = True,
 ) -> IKSolution:
-    """Coordinates near `q_start` for which every target is met as well as possible.
+    """Coordinates near `q_initial` for which every target is met as well as possible.
 
     Each iteration solves (Jᵀ J + λ² 1) δ = Jᵀ e, halves λ when the error fell and grows it fourfold (staying put)
     when it did not, so that the error never increases.
 
     The solution has derivatives, forward and reverse, with respect to the targets and the model: they come from the
     condition that holds at the solution, not from the iterations. Where a mechanism has more joints than the targets
-    need, it follows a target by the smallest motion; `q_start` then has no derivative.
+    need, it follows a target by the smallest motion; `q_initial` then has no derivative.
 
     Args:
         model: the mechanism.
         targets: frames and where they should be.
-        q_start: where to start.
+        q_initial: initial guess.
         damping: first λ, in units of the Jacobian [m or rad].
         tolerance: error [m, rad] at which to stop.
         max_iterations: when to give up.
@@ -106,7 +106,7 @@ def inverse_kinematics(
         none = np.zeros((), jax.dtypes.float0)
         return solution, IKSolution(q_tangent, error_tangent, none, none)
 
-    return solve(model, wanted, checked_q(model, q_start))
+    return solve(model, wanted, require_q(model, q_initial))
 
 
 def _damped_least_squares(

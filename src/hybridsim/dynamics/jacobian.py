@@ -12,15 +12,15 @@ from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray, Vec3
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import ancestor_mask
-from hybridsim.model.coordinates import coupling
+from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 from hybridsim.spatial.transform import Pose
 
 
-def world_directions(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "mv 6"]:
+def world_subspace(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "mv 6"]:
     """Joint directions in world axes about the point `reference` of the world."""
-    X_WB = take(kin.X_WB, topology.dof_owners)
+    X_WB = take(kin.X_WB, topology.dof_bodies)
     about = jax.vmap(lambda X, S: Pose(X.R, X.p - reference).motion(S))
     return about(X_WB, kin.S)
 
@@ -44,14 +44,14 @@ def point_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float
 def frame_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float[AnyArray, "6 nv"]:
     """Angular velocity of the body and velocity of its point `p_B`, both in world axes, per unit `qd`."""
     X_WB = jax.tree.map(lambda x: x[body], kin.X_WB)
-    directions = world_directions(model.topology, kin, X_WB.point(p_B)) * _moves(model, body)[:, None]
+    directions = world_subspace(model.topology, kin, X_WB.point(p_B)) * _moves(model, body)[:, None]
     return _reduced(model, directions.T)
 
 
 def _in_body(model: Model, kin: Kinematics, X_WB: Pose, moves: Float[AnyArray, " mv"]) -> Float[AnyArray, "6 nv"]:
     """Jacobian of a body at this pose, in its own frame, from the degrees of freedom that move it."""
     about_body = Pose(X_WB.R, np.zeros(3))
-    directions = world_directions(model.topology, kin, X_WB.p) * moves[:, None]
+    directions = world_subspace(model.topology, kin, X_WB.p) * moves[:, None]
     return _reduced(model, jax.vmap(about_body.inv_motion)(directions).T)
 
 
@@ -60,4 +60,4 @@ def _moves(model: Model, body: int) -> np.ndarray:
 
 
 def _reduced(model: Model, J: Float[AnyArray, "k mv"]) -> Float[AnyArray, "k nv"]:
-    return J @ coupling(model) if model.topology.is_coupled else J
+    return J @ coupling_matrix(model) if model.topology.has_mimic_joints else J

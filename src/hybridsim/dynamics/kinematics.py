@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
-from hybridsim.core.types import AnyArray, Numbers, Q, Vec3, require_float64
-from hybridsim.dynamics.tree import per_joint_type, root_to_leaves
+from hybridsim.core.types import AnyArray, ArrayLike, Q, Vec3, require_float64
+from hybridsim.dynamics.tree import map_joint_types, root_to_leaves
 from hybridsim.model import joints
-from hybridsim.model.coordinates import checked_q, checked_v, expand_q, expand_v
+from hybridsim.model.coordinates import expand_q, expand_v, require_q, require_v
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
@@ -32,10 +32,10 @@ class Kinematics(eqx.Module):
     """Velocity in the world, in the body frame [rad/s, m/s]."""
 
 
-def kinematics(model: Model, q: Numbers, qd: Numbers) -> Kinematics:
+def kinematics(model: Model, q: ArrayLike, qd: ArrayLike) -> Kinematics:
     """Poses and velocities of all bodies."""
     require_float64()
-    q, qd = checked_q(model, q), checked_v(model, "qd", qd)
+    q, qd = require_q(model, q), require_v(model, "qd", qd)
     X_PB, S = joint_poses(model, q)
 
     def step(parent, X_PB, dofs):
@@ -53,10 +53,10 @@ def joint_poses(model: Model, q: Q) -> tuple[Pose, Float[AnyArray, "mv 6"]]:
 
     def one(kind: JointType, joint, q):
         X_PJ, axis, anchor = joint
-        return X_PJ @ joints.motion(kind, axis, anchor, q), joints.subspace(kind, axis, anchor)
+        return X_PJ @ joints.joint_transform(kind, axis, anchor, q), joints.motion_subspace(kind, axis, anchor)
 
     rows = (model.joint.placement, model.joint.axis, model.joint.anchor)
-    return per_joint_type(model.topology, one, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
+    return map_joint_types(model.topology, one, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
 
 
 def frame_pose(model: Model, kin: Kinematics, name: str) -> Pose:

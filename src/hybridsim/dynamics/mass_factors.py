@@ -14,7 +14,7 @@ from jaxtyping import Float
 from hybridsim.core.types import AnyArray, Qd, Tau
 from hybridsim.dynamics.crba import tree_mass_matrix
 from hybridsim.dynamics.kinematics import Kinematics
-from hybridsim.model.coordinates import coupling
+from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
@@ -24,36 +24,36 @@ class MassFactors(eqx.Module):
 
     L: Float[AnyArray, "nv nv"]
     """Below its diagonal; the ones on it are left out."""
-    inverse: Float[AnyArray, " nv"]
+    D_inv: Float[AnyArray, " nv"]
     """1/D."""
 
-    def halves(self, torque: Tau) -> tuple[Float[AnyArray, " nv"], Float[AnyArray, " nv"]]:
+    def half_solve(self, torque: Tau) -> tuple[Float[AnyArray, " nv"], Float[AnyArray, " nv"]]:
         """What of a torque is left for each joint, u, and what that accelerates, D⁻¹ u.
 
         For two torques, u of the one times D⁻¹ u of the other is the one times M⁻¹ times the other.
         """
         u = solve_triangular(self.L, torque, lower=True, trans=1, unit_diagonal=True)
-        return u, self.inverse * u
+        return u, self.D_inv * u
 
-    def finished(self, half: Float[AnyArray, " nv"]) -> Qd:
+    def finish_solve(self, half: Float[AnyArray, " nv"]) -> Qd:
         """M⁻¹ times a torque, from its second half."""
         return solve_triangular(self.L, half, lower=True, unit_diagonal=True)
 
-    def divided(self, torque: Tau) -> Qd:
+    def apply_mass_inverse(self, torque: Tau) -> Qd:
         """M⁻¹ times a torque."""
-        return self.finished(self.halves(torque)[1])
+        return self.finish_solve(self.half_solve(torque)[1])
 
 
 def mass_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> MassFactors:
     """Factors of the mass matrix, mimic joints counted with those they follow."""
     M = tree_mass_matrix(model, kin, inertia)
-    if model.topology.is_coupled:
-        G = coupling(model)
+    if model.topology.has_mimic_joints:
+        G = coupling_matrix(model)
         M = G.T @ M @ G
-    return factored(M)
+    return ltdl(M)
 
 
-def factored(M: Float[AnyArray, "nv nv"]) -> MassFactors:
+def ltdl(M: Float[AnyArray, "nv nv"]) -> MassFactors:
     """Factors of a matrix of which the lower half counts."""
     n = M.shape[0]
     L, inverse = [], []

@@ -52,10 +52,10 @@ def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
     w `friction_width`.
     """
-    return -friction_level(model, qd) * smooth_sign(qd, model.joint.friction_width)
+    return -friction_limit(model, qd) * smooth_sign(qd, model.joint.friction_width)
 
 
-def friction_level(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+def friction_limit(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
     """The largest dry friction at a velocity [N·m or N]."""
     joint = model.joint
     return joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))

@@ -39,6 +39,6 @@ def _body_regressor(omega: Vec3, A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 
 
     def force(phi):
         inertia = RigidInertia(phi[0], phi[1:4], symmetric_matrix(phi[4:]))
-        return inertia * A + inertia.turning(omega)
+        return inertia * A + inertia.bias_wrench(omega)
 
     return jax.vmap(force, out_axes=1)(jnp.eye(10))

@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
-from hybridsim.core.types import AnyArray, Numbers, Tau, Twist, Vec3
-from hybridsim.dynamics.inertias import armature_bias, bias_forces, body_inertias
+from hybridsim.core.types import AnyArray, ArrayLike, Tau, Twist, Vec3
+from hybridsim.dynamics.inertias import armature_bias, bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
-from hybridsim.model.coordinates import checked_v, expand_v, reduce_tau
+from hybridsim.model.coordinates import expand_v, reduce_tau, require_v
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
 
 def inverse_dynamics(
-    model: Model, q: Numbers, qd: Numbers, qdd: Numbers, F_ext: Float[AnyArray, "nb 6"] | None = None
+    model: Model, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, F_ext: Float[AnyArray, "nb 6"] | None = None
 ) -> Tau:
     """Joint torques or forces that produce the accelerations `qdd` [N·m or N].
 
@@ -37,18 +37,18 @@ def inverse_dynamics(
     """
     kin = kinematics(model, q, qd)
     inertia = body_inertias(model)
-    bias = bias_forces(inertia, kin)
-    tree_qdd = expand_v(model, checked_v(model, "qdd", qdd))
+    bias = bias_wrenches(inertia, kin)
+    tree_qdd = expand_v(model, require_v(model, "qdd", qdd))
     tau = tree_torques(model, kin, inertia, bias if F_ext is None else bias - F_ext, tree_qdd)
     return reduce_tau(model, tau)
 
 
-def bias_torques(model: Model, q: Numbers, qd: Numbers) -> Tau:
+def bias_torques(model: Model, q: ArrayLike, qd: ArrayLike) -> Tau:
     """Torques that gravity and velocity products call for at zero acceleration: C(q, qd) qd + g(q) [N·m or N]."""
     return inverse_dynamics(model, q, qd, np.zeros(model.nv))
 
 
-def gravity_torques(model: Model, q: Numbers) -> Tau:
+def gravity_torques(model: Model, q: ArrayLike) -> Tau:
     """Torques that hold the mechanism at rest against gravity [N·m or N]."""
     return bias_torques(model, q, np.zeros(model.nv))
 

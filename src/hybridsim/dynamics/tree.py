@@ -163,7 +163,7 @@ def leaves_to_root(topology: Topology, step: Callable, own: Rows, bodies: Rows, 
     return _in_order(topology, results, dof_results)
 
 
-def per_joint_type(topology: Topology, function: Callable, rows: Rows, q: Any) -> tuple[Rows, Rows]:
+def map_joint_types(topology: Topology, function: Callable, rows: Rows, q: Any) -> tuple[Rows, Rows]:
     """Apply `function(kind, row, q) -> (result, dof_result)` to every body, all bodies of a joint type at once."""
     results, dof_results, members, dof_members = [], [], [], []
     for kind in dict.fromkeys(topology.joint_types):
@@ -180,7 +180,7 @@ def per_joint_type(topology: Topology, function: Callable, rows: Rows, q: Any) -
 
 def ancestor_mask(topology: Topology) -> Sequence[Sequence[bool]]:
     """For each body and each degree of freedom of the tree: does the degree of freedom move the body?"""
-    return [[owner in chain for owner in topology.dof_owners] for chain in topology.ancestors]
+    return [[owner in chain for owner in topology.dof_bodies] for chain in topology.ancestors]
 
 
 def roots(topology: Topology) -> list[int]:

@@ -27,10 +27,10 @@ from hybridsim.data.recording import Recording
 from hybridsim.experiments.experiment import Case, Experiment, Goal
 from hybridsim.experiments.figures import draw_after
 from hybridsim.experiments.recordings import recordings
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import Judged, predicted
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import WindowScores, score_predictions
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Drive, Measured
+from hybridsim.identify.windows import InputSignal, Measurements
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
 from hybridsim.params.free import Free
@@ -68,7 +68,7 @@ BODIES = (
     Free("joint.stribeck_velocity[*]", bounds=(0.1, 20.0)),
 )
 ZEROS = (Free("sensor.bias[*]", per="run", bounds=(-0.2, 0.2), scale=0.01),)
-LATE = (Free(("sensor.delay[q1]", "sensor.delay[q2]"), tie=True, bounds=(0.0, 0.015), start=0.005),)
+LATE = (Free(("sensor.delay[q1]", "sensor.delay[q2]"), tied=True, bounds=(0.0, 0.015), initial=0.005),)
 """A command that takes effect late is the same as angles that are read late."""
 
 
@@ -114,7 +114,7 @@ def model() -> Model:
 
 def problem(
     frees: tuple[Free, ...], held_out: str, *, driven_by: str = "c", start: bool = True, train: tuple[str, ...] = ()
-) -> Problem:
+) -> FitProblem:
     """A fit to all logs but one.
 
     Args:
@@ -131,12 +131,12 @@ def problem(
     sim = Simulator(mechanism, dt=DT)
     channels = {f"q{k}": f"joint.q[joint{k}]" for k in (1, 2)}
     setup = Setup(sim, Sensors.of(sim, channels))
-    commands = {f"joint{k}": Drive(f"{driven_by}{k}") for k in (1, 2)}
+    commands = {f"joint{k}": InputSignal(f"{driven_by}{k}") for k in (1, 2)}
     others = train or tuple(name for name in LOGS if name != held_out)
-    return Problem(
+    return FitProblem(
         setup,
         ParameterSpace(setup, frees),
-        Measured(dict.fromkeys(channels, NOISE), commands, {}),
+        Measurements(dict.fromkeys(channels, NOISE), commands, {}),
         tuple(map(log, others)),
         (log(held_out),),
     )
@@ -145,7 +145,7 @@ def problem(
 def _cases(smoke: bool) -> list[Case]:
     most, logs = (3, LOGS[:1]) if smoke else (100, LOGS)
     stages = tuple(
-        Stage(window=window, loss="huber", loss_scale=20.0, solver=LevenbergMarquardt(most_steps=most))
+        Stage(window=window, loss="huber", loss_scale=20.0, solver=LevenbergMarquardt(max_steps=most))
         for window in (0.25, 0.5)
     )
     train = LOGS[1:3] if smoke else ()
@@ -186,7 +186,7 @@ AUTHORS_OWN = Free("joint.damping[joint1]")
 """Something must be free, even where nothing is fitted."""
 
 
-def error_after(judged: Judged) -> Float[np.ndarray, " W"]:
+def error_after(judged: WindowScores) -> Float[np.ndarray, " W"]:
     """How far both angles together are off at the end of predictions [rad]."""
     w = judged.objective.windows
     off = np.zeros(w.count)
@@ -198,10 +198,10 @@ def error_after(judged: Judged) -> Float[np.ndarray, " W"]:
     return np.sqrt(off)[judged.ok[0]]
 
 
-def _score(of: Problem, theta: Float[np.ndarray, " n"]) -> dict[str, float]:
+def _score(of: FitProblem, theta: Float[np.ndarray, " n"]) -> dict[str, float]:
     found = {}
     for after in HORIZONS:
-        judged = predicted(of, theta, of.held_out, before=BEFORE, after=after)
+        judged = score_predictions(of, theta, of.held_out, before=BEFORE, after=after)
         found[f"off after {after:g} s [rad]"] = float(np.median(error_after(judged)))
         found[f"rms over {after:g} s [rad]"] = judged.scores[0].median
     return found

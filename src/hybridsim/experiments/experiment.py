@@ -19,8 +19,8 @@ from jaxtyping import Float
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.files import write_atomically
 from hybridsim.identify.fit import Progress, fit
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import score_predictions, score_windows
 
 Array = np.ndarray
 FORMAT = 1
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     name: str
     words: str
     """What is fitted, for people."""
-    make: Callable[[], Problem]
+    make: Callable[[], FitProblem]
     stages: tuple[Stage, ...]
     """None at all: the model is scored as it is."""
     after: str = ""
@@ -61,7 +61,7 @@ class Experiment:
     """Where the recordings come from."""
     cases: Callable[[bool], Sequence[Case]]
     """The fits; fewer and smaller ones for a smoke test."""
-    score: Callable[[Problem, Float[Array, " n"]], dict[str, Any]]
+    score: Callable[[FitProblem, Float[Array, " n"]], dict[str, Any]]
     """Numbers of one fit."""
     metrics: Callable[[Mapping[str, dict[str, Any]]], dict[str, float]]
     """Numbers of the whole, from the scores of the cases by name."""
@@ -196,7 +196,7 @@ def _flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, fl
 
 
 def usual_scores(
-    problem: Problem,
+    problem: FitProblem,
     theta: Float[Array, " n"],
     *,
     windows: Sequence[float],
@@ -209,9 +209,9 @@ def usual_scores(
     """
     found: dict[str, Any] = {}
     for window in windows:
-        found[f"explained {window:g} s"] = _spread(explained(problem, theta, problem.held_out, window).scores[0])
+        found[f"explained {window:g} s"] = _spread(score_windows(problem, theta, problem.held_out, window).scores[0])
     for after in horizons:
-        judged = predicted(problem, theta, problem.held_out, before=before, after=after)
+        judged = score_predictions(problem, theta, problem.held_out, before=before, after=after)
         found[f"predicted {after:g} s"] = _spread(judged.scores[0])
     return found
 
@@ -251,8 +251,8 @@ def _fitted(
     stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
     problem, begun = case.make(), time.monotonic()
-    problem = replace(problem, space=problem.space.started_at(start))
-    theta, of_runs, words = np.asarray(problem.space.start), {}, "as it is"
+    problem = replace(problem, space=problem.space.with_initial_values(start))
+    theta, of_runs, words = np.asarray(problem.space.initial), {}, "as it is"
     if case.stages:
         fitted = fit(problem, case.stages, watch=watch, stop=stop)
         if fitted.stopped:

@@ -28,9 +28,9 @@ from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metr
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.marker_camera import NAMES, Camera, Markers, calibrated, circle
 from hybridsim.experiments.recordings import recordings
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.windows import Measurements
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.mlp import MLP
@@ -145,7 +145,7 @@ class Periodic(eqx.Module):
 
 def problem(
     frees: tuple[Free, ...], *, by_camera: bool = True, air: bool = False, network: bool = False, smoke: bool = False
-) -> Problem:
+) -> FitProblem:
     """A fit of some of the numbers."""
     train, test = (TRAINING[:1], HELD_OUT[:1]) if smoke else (TRAINING, HELD_OUT)
     by = camera(TRAINING) if by_camera else None
@@ -154,8 +154,8 @@ def problem(
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     runs = [[run(k, by) for k in numbers] for numbers in (train, test)]
     if smoke:
-        runs = [[one.between(0.0, 4.0) for one in group] for group in runs]
-    return Problem(setup, ParameterSpace(setup, frees), Measured(NOISE, {}, {}), *map(tuple, runs))
+        runs = [[one.slice(0.0, 4.0) for one in group] for group in runs]
+    return FitProblem(setup, ParameterSpace(setup, frees), Measurements(NOISE, {}, {}), *map(tuple, runs))
 
 
 def _cases(smoke: bool) -> list[Case]:
@@ -163,7 +163,7 @@ def _cases(smoke: bool) -> list[Case]:
 
     def stages(*windows: float) -> tuple[Stage, ...]:
         return tuple(
-            Stage(window=w, loss="huber", loss_scale=5.0, solver=LevenbergMarquardt(most_steps=most)) for w in windows
+            Stage(window=w, loss="huber", loss_scale=5.0, solver=LevenbergMarquardt(max_steps=most)) for w in windows
         )
 
     air = (*BODIES, *DRY, *AIR)

@@ -24,9 +24,9 @@ from hybridsim.data.recording import Recording
 from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.windows import Measurements
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.mlp import MLP
@@ -130,20 +130,20 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
 
 def problem(
     frees: tuple[Free, ...], *, dry: bool = False, air: bool = False, network: bool = False, train=None, test=HELD_OUT
-) -> Problem:
+) -> FitProblem:
     """A fit of some of the numbers."""
     blueprint = Blueprint(*grafts(network=network)) if air else Blueprint()
     sim = Simulator(model(dry=dry), blueprint=blueprint, dt=DT, integrator="rk4")
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     train = [k for k in range(len(_segments()[0])) if k not in HELD_OUT] if train is None else train
-    measured = Measured(dict.fromkeys(CHANNELS, NOISE), {}, {})
-    return Problem(setup, ParameterSpace(setup, frees), measured, runs(train), runs(test))
+    measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
+    return FitProblem(setup, ParameterSpace(setup, frees), measured, runs(train), runs(test))
 
 
 def _cases(smoke: bool) -> list[Case]:
     few = {"train": (0, 12), "test": (1,)} if smoke else {}
     most = 3 if smoke else 100
-    stages = tuple(Stage(window=window, solver=LevenbergMarquardt(most_steps=most)) for window in (0.5, 1.0))
+    stages = tuple(Stage(window=window, solver=LevenbergMarquardt(max_steps=most)) for window in (0.5, 1.0))
     friction = (*BODIES, *VISCOUS, *DRY)
     air = (*friction, *STRIBECK, *AIR)
     cases = [

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.initial_states import StartRows
+from hybridsim.identify.initial_states import InitialStates
 from hybridsim.identify.windows import Windows
 
 Array = np.ndarray
 
 
-class Ends(NamedTuple):
+class EndStates(NamedTuple):
     """Where windows end, coordinates and velocities, and how that changes; filled in group by group."""
 
     state: Float[Array, "P W x"]
@@ -24,35 +24,35 @@ class Ends(NamedTuple):
     """Changes of the ends along each direction: θ, then the window's own start."""
 
 
-class Ties:
+class Continuity:
     """Ties between the windows of each run."""
 
-    def __init__(self, windows: Windows, starts: StartRows, tolerance: Float[Array, " s"]):
+    def __init__(self, windows: Windows, starts: InitialStates, tolerance: Float[Array, " s"]):
         self.starts, self.weight = starts, 1.0 / np.asarray(tolerance, dtype=float)
         self.second = np.flatnonzero(windows.follows)
         """Windows that begin where the one before them ends."""
         self.at = windows.steps
 
-    def room(self, problems: int, windows: int, directions: int) -> Ends:
+    def room(self, problems: int, windows: int, directions: int) -> EndStates:
         """Room for the ends of all windows."""
         s = self.starts
-        return Ends(np.zeros((problems, windows, s.nq + s.nv)), np.zeros((problems, windows, directions, s.size)))
+        return EndStates(np.zeros((problems, windows, s.nq + s.nv)), np.zeros((problems, windows, directions, s.size)))
 
-    def keep(self, ends: Ends, problem: Array, window: Array, y: Array, t_y: Array | None, m: int) -> None:
+    def keep(self, ends: EndStates, problem: Array, window: Array, y: Array, t_y: Array | None, m: int) -> None:
         """Take note of where windows of some problems ended; states stand behind the `m` readings."""
         state = y[:, self.at, m:]
         ends.state[problem, window] = state
         if t_y is not None:
             ends.by[problem, window] = self.starts.changes_of(state[:, : self.starts.nq], t_y[:, :, self.at, m:])
 
-    def defects(self, ends: Ends, q: Array, qd: Array) -> Float[Array, "P T s"]:
+    def defects(self, ends: EndStates, q: Array, qd: Array) -> Float[Array, "P T s"]:
         """Weighted changes from the starts of windows to the ends of those before."""
         second, nq = self.second, self.starts.nq
         before = ends.state[:, second - 1]
         return self.weight * self.starts.change(q[:, second], qd[:, second], before[..., :nq], before[..., nq:])
 
     def add(
-        self, ends: Ends, q: Array, qd: Array, A: Array, a: Array, B: Array, D: Array, d: Array
+        self, ends: EndStates, q: Array, qd: Array, A: Array, a: Array, B: Array, D: Array, d: Array
     ) -> tuple[Float[Array, " P"], Float[Array, "P W s s"]]:
         """Add the squares of the defects to normal equations in place.
 

@@ -14,9 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.penalty import NOTHING
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.support_search import Candidate, Chosen, Support, SupportSearch, fresh_networks, silent
+from hybridsim.identify.penalty import NO_SPARSITY
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.support_search import (
+    Candidate,
+    SeedResult,
+    Support,
+    SupportSearch,
+    theta_with_fresh_networks,
+    theta_with_silent_networks,
+)
 from hybridsim.networks.prune import CONSTANT, Column, columns_of, pruned
 from hybridsim.taps.blueprint import Blueprint
 
@@ -28,12 +35,12 @@ FEWEST_RUNS = 4
 class Discovery:
     """What was found."""
 
-    problem: Problem
+    problem: FitProblem
     columns: tuple[Column, ...]
     """All inputs that there were."""
     plain: float
     """Error of the model without networks on held-out runs, in standard deviations of the noise."""
-    seeds: tuple[Chosen, ...]
+    seeds: tuple[SeedResult, ...]
     settled: Candidate
     """What most seeds chose, fitted to all runs."""
 
@@ -69,13 +76,13 @@ class Discovery:
 
 
 def discover(
-    problem: Problem,
+    problem: FitProblem,
     stage: Stage,
     *,
     seeds: Sequence[int] = range(5),
     warm_up: Sequence[Stage] = (),
-    known: Mapping[int, Chosen] | None = None,
-    keep: Callable[[Chosen], None] = lambda chosen: None,
+    known: Mapping[int, SeedResult] | None = None,
+    keep: Callable[[SeedResult], None] = lambda chosen: None,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Discovery:
     """Find the smallest set of inputs that explains the data.
@@ -97,12 +104,14 @@ def discover(
     columns = columns_of(problem.setup.sim.bound_blueprint(), problem.space.labels)
     if not columns:
         raise HybridsimError("no network is free: there are no inputs to choose from")
-    stage, *before = (replace(one, sparsity=NOTHING) for one in (stage, *warm_up))
+    stage, *before = (replace(one, sparsity=NO_SPARSITY) for one in (stage, *warm_up))
 
-    def search(of: Problem, seed: int) -> SupportSearch:
-        return SupportSearch(of, stage, before, columns, fresh_networks(of, seed), lambda s: tell(f"seed {seed}: {s}"))
+    def search(of: FitProblem, seed: int) -> SupportSearch:
+        return SupportSearch(
+            of, stage, before, columns, theta_with_fresh_networks(of, seed), lambda s: tell(f"seed {seed}: {s}")
+        )
 
-    plain = search(problem, 0).judged(frozenset(), silent(problem, columns)).error
+    plain = search(problem, 0).judged(frozenset(), theta_with_silent_networks(problem, columns)).error
     chosen = []
     for seed in seeds:
         if known and seed in known:
@@ -121,7 +130,7 @@ def discover(
     return Discovery(problem, columns, plain, tuple(chosen), min(again, last.anew(support), key=lambda c: c.error))
 
 
-def _drawn(problem: Problem, seed: int) -> list:
+def _drawn(problem: FitProblem, seed: int) -> list:
     """The runs that a seed is fitted to."""
     runs = problem.train
     count = len(runs) - len(runs) // 4 if len(runs) >= FEWEST_RUNS else len(runs)
@@ -129,6 +138,6 @@ def _drawn(problem: Problem, seed: int) -> list:
     return [runs[k] for k in sorted(which)]
 
 
-def _frequency(columns: Sequence[Column], chosen: Sequence[Chosen]) -> dict[Column, float]:
+def _frequency(columns: Sequence[Column], chosen: Sequence[SeedResult]) -> dict[Column, float]:
     counts = Counter(column for one in chosen for column in one.best.support)
     return {column: counts[column] / len(chosen) for column in columns}

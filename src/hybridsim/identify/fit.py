@@ -14,11 +14,11 @@ from jaxtyping import Float
 
 from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import DivergedError, HybridsimError
-from hybridsim.identify.initial_guess import Guess
-from hybridsim.identify.initial_state_fit import fitted_starts
+from hybridsim.identify.initial_guess import InitialGuess
+from hybridsim.identify.initial_state_fit import fit_initial_states
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.solvers.solver import SolverState, Verdict
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.solvers.solver import SolverState, Termination
 
 Array = np.ndarray
 
@@ -31,7 +31,7 @@ class Checkpoint(NamedTuple):
     """As the solver keeps it."""
 
 
-class Keeper(Protocol):
+class CheckpointStore(Protocol):
     """Keeps checkpoints."""
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -49,7 +49,7 @@ class Progress(NamedTuple):
     stage: int
     stages: int
     step: int
-    most_steps: int
+    max_steps: int
     cost: float
     """Of the best problem."""
     rms: float
@@ -61,7 +61,7 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FitResult:
     """What came out."""
 
     theta: Float[Array, " n"]
@@ -71,7 +71,7 @@ class Fitted:
     costs: tuple[float, ...]
     """Objective at the end of each stage, from the one on in which the fit was resumed; windows differ, so that they do
     not compare."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Termination, ...]
     """Why each of these stages ended."""
     state: SolverState
     """At the end."""
@@ -86,13 +86,13 @@ class Fitted:
 
 @one_blas_thread()
 def fit(
-    problem: Problem,
+    problem: FitProblem,
     stages: Sequence[Stage] = (Stage(),),
     *,
-    keeper: Keeper | None = None,
+    keeper: CheckpointStore | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Fitted:
+) -> FitResult:
     """Fit the parameters of a problem.
 
     Args:
@@ -120,9 +120,9 @@ def fit(
         else:
             start = objective.point_of_runs(theta)
             if last is not None:
-                start = carried_over(last[0], last[1], objective, start)
+                start = carry_over_initial_states(last[0], last[1], objective, start)
                 # from here on θ is near the truth; before, starts would be bent to make up for it
-                start = fitted_starts(objective, start)
+                start = fit_initial_states(objective, start)
             state = solver.init(objective, start)
             _check_start(state, objective, guess)
             if keeper and solver.is_done(state):
@@ -135,15 +135,17 @@ def fit(
         best = int(np.argmin(state.cost))
         theta, last = state.point.theta[best], (objective, state.point.chosen([best]))
         costs.append(float(state.cost[best]))
-        verdicts.append(Verdict(int(state.verdict[best])))
+        verdicts.append(Termination(int(state.verdict[best])))
         if not solver.is_done(state):
             break
     assert state is not None
-    stopped = bool(np.any(state.verdict == Verdict.RUNNING))
-    return Fitted(layout.common(theta), layout.own_values(theta), tuple(costs), tuple(verdicts), state, stopped=stopped)
+    stopped = bool(np.any(state.verdict == Termination.RUNNING))
+    return FitResult(
+        layout.common(theta), layout.own_values(theta), tuple(costs), tuple(verdicts), state, stopped=stopped
+    )
 
 
-def carried_over(before: Objective, found: Point, now: Objective, guess: Point) -> Point:
+def carry_over_initial_states(before: Objective, found: Point, now: Objective, guess: Point) -> Point:
     """A first guess of starts with those that an earlier stage has found, for windows that begin at the same time."""
     known = {(run, round(t / before.windows.dt)): k for k, (run, t) in enumerate(_beginnings(before))}
     q, qd = guess.q.copy(), guess.qd.copy()
@@ -167,7 +169,7 @@ def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective
         stage=stage,
         stages=len(stages),
         step=int(state.steps),
-        most_steps=stages[stage].solver.most_steps,
+        max_steps=stages[stage].solver.max_steps,
         cost=cost,
         rms=float(np.sqrt(2.0 * cost / max(objective.windows.samples, 1))),
         theta=objective.layout.common(state.point.theta[best]),
@@ -175,9 +177,9 @@ def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective
     )
 
 
-def _check_start(state: SolverState, objective: Objective, guess: Guess) -> None:
+def _check_start(state: SolverState, objective: Objective, guess: InitialGuess) -> None:
     """Raise if no problem can be worked on."""
-    if np.any(state.verdict != Verdict.DIVERGED):
+    if np.any(state.verdict != Termination.DIVERGED):
         return
     _, ok = objective.samples(state.point)
     bad = np.flatnonzero(~ok[0])

@@ -15,7 +15,7 @@ from scipy.linalg import qr
 
 from hybridsim.core.blas import one_blas_thread
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.theta_layout import ThetaLayout
 
 Array = np.ndarray
 UNSEEN = 1e-6
@@ -29,7 +29,7 @@ PART = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class Identifiability:
     """What data can tell."""
 
     names: tuple[str, ...]
@@ -85,7 +85,7 @@ class Check:
 
 
 @one_blas_thread()
-def check(objective: Objective, point: Point) -> Check:
+def identifiability(objective: Objective, point: Point) -> Identifiability:
     """What the windows of an objective can tell, near a point."""
     layout = objective.layout
     J = reduced_jacobian(objective, point)
@@ -103,7 +103,7 @@ def check(objective: Objective, point: Point) -> Check:
     most = np.minimum(0.5 * width, np.maximum(np.abs(point.theta[0]), 1.0))
     is_weak = seen & np.isfinite(deviation) & (deviation > most)
     at_bound = (point.theta[0] <= layout.lower) | (point.theta[0] >= layout.upper)
-    return Check(
+    return Identifiability(
         names=layout.names,
         sensitivity=length,
         singular_values=values,
@@ -137,14 +137,14 @@ def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
     return total
 
 
-def _of_values(layout: Layout, theta: Float[Array, " N"], deviation: Float[Array, " N"]) -> Float[Array, " N"]:
+def _of_values(layout: ThetaLayout, theta: Float[Array, " N"], deviation: Float[Array, " N"]) -> Float[Array, " N"]:
     """Deviations of the long θ as those of values."""
     found = np.full(len(deviation), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         for run in range(len(layout.runs)):
             own = layout.index[run]
             known = np.where(np.isfinite(deviation[own]), deviation[own], 0.0)
-            values = layout.space.deviations(theta[own], known)
+            values = layout.space.value_std(theta[own], known)
             found[own] = np.where(np.isfinite(deviation[own]), values, np.inf)
     return found
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.data.derivative import windows_of
+from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
-from hybridsim.identify.initial_states import StartRows
+from hybridsim.identify.initial_states import InitialStates
 from hybridsim.identify.windows import Windows
 from hybridsim.sim.sensors import Sensors
 
@@ -23,7 +23,7 @@ SAMPLES = 9
 """Samples that are smoothed over, at least."""
 
 
-class Guess(NamedTuple):
+class InitialGuess(NamedTuple):
     """States at the starts of windows."""
 
     q: Float[np.ndarray, "W nq"]
@@ -32,15 +32,15 @@ class Guess(NamedTuple):
     """Coordinates of which no channel tells anything."""
 
 
-def first_guess(
-    starts: StartRows,
+def initial_guess(
+    starts: InitialStates,
     sensors: Sensors,
     recordings: Sequence[Recording],
     windows: Windows,
     *,
     span: float = 0.02,
     smooth: bool = True,
-) -> Guess:
+) -> InitialGuess:
     """States at the starts of windows, as far as channels measure coordinates and velocities.
 
     Args:
@@ -59,7 +59,7 @@ def first_guess(
     q = starts.normalized(q)
     qd, _ = read["joint.qd"].solved(starts.velocities(q, rate), rate=False)
     unseen = tuple(name for name, seen in zip(model.topology.coordinate_names, seen_q, strict=True) if not seen)
-    return Guess(q, qd, unseen)
+    return InitialGuess(q, qd, unseen)
 
 
 class _Read:
@@ -69,7 +69,7 @@ class _Read:
         self.rows: list[dict[int, float]] = []
         self.values: list[np.ndarray] = []
         self.rates: list[np.ndarray] = []
-        for k, channel in enumerate(sensors.places):
+        for k, channel in enumerate(sensors.terms):
             if any(place.quantity != quantity for place in channel):
                 continue
             gain, bias, delay = (float(x[k]) for x in (sensors.gain, sensors.bias, sensors.delay))
@@ -112,7 +112,7 @@ def _smoothed(
     """Value and slope at some times: cubics between samples, from polynomials through the samples around each."""
     count = len(series)
     samples = min(max(SAMPLES, round(span / series.median_step) + 1), count)
-    start, end = windows_of(count, samples)
+    start, end = centred_windows(count, samples)
     before = np.clip(np.searchsorted(series.t, at, side="right") - 1, 0, count - 2)
     # of a long recording, only the samples beside the starts of windows are needed
     needed = np.concatenate([before, before + 1])

@@ -22,23 +22,23 @@ GAIN = 1e-9
 """Relative gain below which a window is done."""
 
 
-def fitted_starts(objective: Objective, point: Point, *, most_steps: int = 30, growing: bool = True) -> Point:
+def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
     """A point whose starts fit their windows best; windows that diverge stay as they are.
 
     Args:
         objective: whose windows; ties between them do not count.
         point: θ, and starts to begin with.
-        most_steps: of each part of the windows.
+        max_steps: of each part of the windows.
         growing: begin with short parts of the windows?
     """
     if not objective.s:
         return point
-    for part in growing_parts(objective) if growing else (objective,):
-        point = _fitted(part, point, most_steps)
+    for part in growing_horizons(objective) if growing else (objective,):
+        point = _fitted(part, point, max_steps)
     return point
 
 
-def growing_parts(objective: Objective) -> Iterator[Objective]:
+def growing_horizons(objective: Objective) -> Iterator[Objective]:
     """Beginnings of the windows, longer and longer, up to all of them."""
     for share in SHARES:
         length = round(share * objective.windows.steps)
@@ -47,14 +47,14 @@ def growing_parts(objective: Objective) -> Iterator[Objective]:
     yield objective
 
 
-def _fitted(objective: Objective, point: Point, most_steps: int) -> Point:
+def _fitted(objective: Objective, point: Point, max_steps: int) -> Point:
     here = point
     problem, window = (x.ravel() for x in np.indices(point.q.shape[:2]))
     cost, d, D = objective.start_equations(here, (problem, window))
     damping, growth = np.full(len(cost), FIRST_DAMPING), np.full(len(cost), 2.0)
     largest = np.einsum("kii->ki", D).copy()
     going = np.flatnonzero(np.isfinite(cost))
-    for _ in range(most_steps):
+    for _ in range(max_steps):
         if not len(going):
             break
         pairs: Pairs = (problem[going], window[going])

@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.model import coordinates
-from hybridsim.native.lowering.pytree_layout import Cells
-from hybridsim.sim.guard import begun
+from hybridsim.native.lowering.pytree_layout import PytreeLayout
+from hybridsim.sim.guard import initial_carry
 from hybridsim.sim.simulator import Simulator
 
 Array = np.ndarray
 
 
-class StartRows:
+class InitialStates:
     """States of a simulator as rows of cells."""
 
-    def __init__(self, sim: Simulator, form: Cells):
+    def __init__(self, sim: Simulator, form: PytreeLayout):
         """Prepare.
 
         Args:
@@ -126,7 +126,7 @@ class StartRows:
     @cached_property
     def _template(self) -> Array:
         with jax.enable_x64(True):
-            return self.form.pack(jax.tree.map(np.asarray, begun(self.sim.initial_state())))
+            return self.form.pack(jax.tree.map(np.asarray, initial_carry(self.sim.initial_state())))
 
     @cached_property
     def remembers(self) -> bool:
@@ -136,13 +136,13 @@ class StartRows:
 
     @cached_property
     def _begun(self):
-        return _in_float64(lambda q, qd, t: self.form.join(begun(self.sim.initial_state(q, qd, t))))
+        return _in_float64(lambda q, qd, t: self.form.pack_traced(initial_carry(self.sim.initial_state(q, qd, t))))
 
     @cached_property
     def _begun_slopes(self):
         def cells(q, qd, change):
             moved = coordinates.retract(self.model, q, change[: self.nv])
-            return self.form.join(begun(self.sim.initial_state(moved, qd + change[self.nv :])))
+            return self.form.pack_traced(initial_carry(self.sim.initial_state(moved, qd + change[self.nv :])))
 
         return _in_float64(lambda q, qd: jax.jacfwd(cells, argnums=2)(q, qd, np.zeros(self.size)))
 
@@ -152,7 +152,7 @@ class StartRows:
 
     @cached_property
     def _normalized(self):
-        return _in_float64(lambda q: coordinates.normalized(self.model, q))
+        return _in_float64(lambda q: coordinates.normalize(self.model, q))
 
     @cached_property
     def _difference(self):

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.sim.state import State
 from hybridsim.sim.step import observe
@@ -27,7 +27,7 @@ STEADY = 1e-3
 """Standard deviation, by the size or by one, up to which something hardly changes."""
 
 
-class Sizes(NamedTuple):
+class SignalScales(NamedTuple):
     """Of what a network reads and changes, in the order of its numbers."""
 
     mean: Float[Array, " inputs"]
@@ -37,7 +37,7 @@ class Sizes(NamedTuple):
     """Root mean square of the quantity that is changed; one where that is always zero."""
 
 
-def sizes_in_data(problem: Problem) -> tuple[Sizes, ...]:
+def signal_scales(problem: FitProblem) -> tuple[SignalScales, ...]:
     """What the recordings for training say of the inputs and outputs of every graft."""
     sim = problem.setup.sim
     dt, grafts = float(sim.dt), sim.bound_blueprint().grafts
@@ -57,9 +57,9 @@ def sizes_in_data(problem: Problem) -> tuple[Sizes, ...]:
     return tuple(_sizes(graft, values) for graft in grafts)
 
 
-def scaled_to_data(
-    problem: Problem, *, inputs: Collection[int] | None = None, outputs: Collection[int] = ()
-) -> Problem:
+def scale_to_data(
+    problem: FitProblem, *, inputs: Collection[int] | None = None, outputs: Collection[int] = ()
+) -> FitProblem:
     """The same problem with networks whose scales are taken from its recordings.
 
     Args:
@@ -72,7 +72,7 @@ def scaled_to_data(
     grafts = problem.setup.sim.blueprint.grafts
     chosen = range(len(grafts)) if inputs is None else inputs
     nets: list[Any] = []
-    for number, (graft, sizes) in enumerate(zip(grafts, sizes_in_data(problem), strict=True)):
+    for number, (graft, sizes) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
         net: Any = graft.net
         if number in chosen and hasattr(net, "normalised"):
             net = net.normalised(sizes.mean, sizes.deviation)
@@ -83,7 +83,7 @@ def scaled_to_data(
     return replace(problem, setup=setup)
 
 
-def _sizes(graft: BoundGraft, values: dict[str, Array]) -> Sizes:
+def _sizes(graft: BoundGraft, values: dict[str, Array]) -> SignalScales:
     reads = [_numbers(read, values, together=graft.is_per_row(read)) for read in graft.inputs]
     changes = [_numbers(out, values, together=graft.per == "element") for out in graft.outputs]
     mean = np.array([x.mean() for some in reads for x in some])
@@ -93,7 +93,9 @@ def _sizes(graft: BoundGraft, values: dict[str, Array]) -> Sizes:
         output = np.ones_like(output)  # a factor has no unit
     # what hardly changes in the recordings may do so elsewhere
     steady = deviation <= STEADY * np.maximum(np.abs(mean), 1.0)
-    return Sizes(mean, np.where(steady, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0))
+    return SignalScales(
+        mean, np.where(steady, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0)
+    )
 
 
 def _numbers(selection: Selection, values: dict[str, Array], *, together: bool) -> list[Array]:

@@ -39,7 +39,7 @@ class NormalEquations(NamedTuple):
         return self.D.shape[2] > 0
 
 
-class Step(NamedTuple):
+class GaussNewtonStep(NamedTuple):
     """A step, and what a quadratic function promises of it."""
 
     theta: Float[np.ndarray, "P n"]
@@ -48,7 +48,7 @@ class Step(NamedTuple):
     """By how much ½ |r|² should fall."""
 
 
-class Eliminated(NamedTuple):
+class ReducedEquations(NamedTuple):
     """The equations with the starts eliminated, and what brings them back."""
 
     A: Float[np.ndarray, "P n n"]
@@ -63,21 +63,21 @@ def diagonals(equations: NormalEquations) -> tuple[Float[np.ndarray, "P n"], Flo
     return np.einsum("pii->pi", equations.A), np.einsum("pwii->pwi", equations.D)
 
 
-def eliminated(
+def eliminate_initial_states(
     equations: NormalEquations, of_theta: Float[np.ndarray, "P n"], of_start: Float[np.ndarray, "P W s"]
-) -> Eliminated:
+) -> ReducedEquations:
     """Solve for the starts in terms of θ, with this much added to the diagonals."""
     A = equations.A + _diagonal(of_theta + TINY)
     if not equations.has_starts:
         empty = equations.D.shape[:3]
-        return Eliminated(A, equations.a, np.zeros((*empty, A.shape[-1])), np.zeros(empty))
+        return ReducedEquations(A, equations.a, np.zeros((*empty, A.shape[-1])), np.zeros(empty))
     D = equations.D + _diagonal(of_start + TINY)
     right = np.concatenate([equations.B, equations.d[..., None]], axis=-1)
     solved = np.linalg.solve(D, right) if equations.C is None else _chain(D, equations.C, right)
     n = A.shape[-1]
     A = A - np.einsum("pwsi,pwsj->pij", equations.B, solved[..., :n], optimize=True)
     a = equations.a - np.einsum("pwsi,pws->pi", equations.B, solved[..., n])
-    return Eliminated(0.5 * (A + A.transpose(0, 2, 1)), a, -solved[..., :n], -solved[..., n])
+    return ReducedEquations(0.5 * (A + A.transpose(0, 2, 1)), a, -solved[..., :n], -solved[..., n])
 
 
 def _chain(D: np.ndarray, C: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ def bounded_step(
     least: Float[np.ndarray, "P n"],
     most: Float[np.ndarray, "P n"],
     minimum: Callable = box_minimum,
-) -> Step:
+) -> GaussNewtonStep:
     """The step to the minimum with θ's step between bounds.
 
     Args:
@@ -113,10 +113,10 @@ def bounded_step(
         most: upper bounds, not negative.
         minimum: finds the step with the starts eliminated; another one where more than the quadratic function counts.
     """
-    reduced = eliminated(equations, of_theta, of_start)
+    reduced = eliminate_initial_states(equations, of_theta, of_start)
     step = minimum(reduced.A, reduced.a, least, most)
     starts = reduced.constant + np.einsum("pwsi,pi->pws", reduced.from_theta, step)
-    return Step(step, starts, _promised(equations, step, starts))
+    return GaussNewtonStep(step, starts, _promised(equations, step, starts))
 
 
 def _promised(equations: NormalEquations, step: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.identify.continuity import Ties
+from hybridsim.identify.continuity import Continuity
 from hybridsim.identify.normal_equations import NormalEquations
-from hybridsim.identify.penalty import NOTHING, Sparsity, penalty_of, squares_of
-from hybridsim.identify.robust_loss import Robust, robust
+from hybridsim.identify.penalty import NO_SPARSITY, Sparsity, l2_weights, sparsity_penalty
+from hybridsim.identify.robust_loss import RobustResiduals, robust
 from hybridsim.identify.sampling import Sampling
-from hybridsim.identify.theta_layout import Layout
-from hybridsim.identify.window_simulator import Delays, Readings, Simulated
+from hybridsim.identify.theta_layout import ThetaLayout
+from hybridsim.identify.window_simulator import Delays, Readings, WindowSimulator
 from hybridsim.identify.windows import Windows
 
 Array = np.ndarray
@@ -43,11 +43,11 @@ class Terms:
     """Standard deviations from which on a sample counts less."""
     free_starts: bool = True
     """Are the starts of windows unknown? Otherwise their first guess is taken as it is."""
-    start_noise: Float[Array, " s"] | None = None
+    initial_state_std: Float[Array, " s"] | None = None
     """Standard deviation of the first guess of a start, per number of its change; none: nothing is known of it."""
     tolerance: Float[Array, " s"] | None = None
     """Of the ties between windows; none: windows are independent."""
-    sparsity: Sparsity = NOTHING
+    sparsity: Sparsity = NO_SPARSITY
     """What the networks cost."""
 
 
@@ -63,7 +63,7 @@ class Point(NamedTuple):
         return Point(*(x[which] for x in self))
 
 
-class Sums(NamedTuple):
+class CostGradient(NamedTuple):
     """Costs and slopes."""
 
     cost: Float[Array, " P"]
@@ -75,7 +75,7 @@ Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
 """Numbers of problems and windows, side by side."""
 
 
-class Part(NamedTuple):
+class WindowBatch(NamedTuple):
     """Windows that are simulated together: b of them, of any of the problems."""
 
     problem: Array
@@ -88,7 +88,12 @@ class Objective:
     """A sum of squares over windows."""
 
     def __init__(
-        self, simulated: Simulated, layout: Layout, windows: Windows, guess: tuple[Array, Array], terms: Terms
+        self,
+        simulated: WindowSimulator,
+        layout: ThetaLayout,
+        windows: Windows,
+        guess: tuple[Array, Array],
+        terms: Terms,
     ):
         """Prepare.
 
@@ -103,13 +108,13 @@ class Objective:
         self.n = layout.size
         self.m = len(simulated.setup.sensors.names)
         self.s = simulated.starts.size if terms.free_starts else 0
-        self.penalty, self.l2 = penalty_of(layout, terms.sparsity), squares_of(layout, terms.sparsity)
-        self.ties: Ties | None = None
+        self.penalty, self.l2 = sparsity_penalty(layout, terms.sparsity), l2_weights(layout, terms.sparsity)
+        self.ties: Continuity | None = None
         if terms.tolerance is not None and self.s:
             if not simulated.with_states:
                 raise ValueError("ties between windows need simulated states")
-            self.ties = Ties(windows, simulated.starts, terms.tolerance)
-        delay = simulated.delays(np.asarray(simulated.space.start)[None])
+            self.ties = Continuity(windows, simulated.starts, terms.tolerance)
+        delay = simulated.delays(np.asarray(simulated.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], delay_is_free=simulated.delay_is_free)
         # a reading comes before a step: of the last one, nobody looks at where it leads
         self.rows = max(self.sampling.rows, windows.steps + 1 if self.ties else 0)
@@ -142,7 +147,7 @@ class Objective:
         q, qd = (np.repeat(np.asarray(x, dtype=float)[None], len(theta), axis=0) for x in self.guess)
         return Point(theta, q, qd)
 
-    def moved(self, point: Point, theta: Float[Array, "P N"], start: Float[Array, "P W s"]) -> Point:
+    def retract(self, point: Point, theta: Float[Array, "P N"], start: Float[Array, "P W s"]) -> Point:
         """The point after a step."""
         new = point.theta + theta
         if not self.s:
@@ -198,7 +203,9 @@ class Objective:
             cost += of_ties
         return cost, NormalEquations(A, a, B, D, d, C)
 
-    def linearized(self, point: Point) -> Iterator[tuple[Part, Readings, Array, Robust, Float[Array, "b d M"]]]:
+    def linearized(
+        self, point: Point
+    ) -> Iterator[tuple[WindowBatch, Readings, Array, RobustResiduals, Float[Array, "b d M"]]]:
         """Group by group: readings and their derivatives, residuals, and the Jacobian of these, one row per direction.
 
         Directions are the entries of the short θ, then the numbers of a change of the window's own start.
@@ -239,7 +246,7 @@ class Objective:
             D[rows] += J @ J.transpose(0, 2, 1)
         return costs, d, D
 
-    def slopes(self, point: Point, which: Array | None = None) -> Sums:
+    def gradient(self, point: Point, which: Array | None = None) -> CostGradient:
         """The objective and its gradient by a reverse sweep.
 
         Args:
@@ -252,7 +259,7 @@ class Objective:
         self.penalty.check_slopes()
         if self.ties or self.simulated.delay_is_free:
             cost, equations = self.normal_equations(point)
-            return Sums(cost, equations.a, equations.d)
+            return CostGradient(cost, equations.a, equations.d)
         cost, of_theta, of_start = self._known(point)
         share = 1.0 if which is None else self.windows.count / len(which)
         for part, _ in self._parts(point, directions=1, pairs=self._all(point, which)):
@@ -269,7 +276,7 @@ class Objective:
                 of_start[p, w] += share * self.simulated.starts.change_cotangents(
                     point.q[p, w], point.qd[p, w], found.start
                 )
-        return Sums(cost, of_theta, of_start)
+        return CostGradient(cost, of_theta, of_start)
 
     def samples(self, point: Point) -> tuple[Float[Array, "P W M"], Bool[Array, "P W"]]:
         """Simulated readings at the times of the measurements, and which windows did not diverge."""
@@ -289,7 +296,7 @@ class Objective:
         problem, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), chosen, indexing="ij"))
         return problem, window
 
-    def _parts(self, point: Point, directions: int, pairs: Pairs | None = None) -> Iterator[tuple[Part, slice]]:
+    def _parts(self, point: Point, directions: int, pairs: Pairs | None = None) -> Iterator[tuple[WindowBatch, slice]]:
         """All windows of all problems, or some, in groups whose derivatives fit into memory, each with its place."""
         problem, window = self._all(point) if pairs is None else pairs
         size = max(MEMORY // (8 * max(directions, 1) * self.rows * self.simulated.width), 1)
@@ -300,9 +307,9 @@ class Objective:
             if self.layout.has_own:
                 theta = np.take_along_axis(point.theta[p], self.layout.index[self.windows.run[w]], axis=1)
             start = self.simulated.starts.rows(point.q[p, w], point.qd[p, w], self.windows.start[w])
-            yield Part(p, w, (theta, start, self.inputs[w])), rows
+            yield WindowBatch(p, w, (theta, start, self.inputs[w])), rows
 
-    def _directions(self, point: Point, part: Part) -> tuple[Array, Array]:
+    def _directions(self, point: Point, part: WindowBatch) -> tuple[Array, Array]:
         """Along every entry of the short θ, then along every number of a change of the start."""
         n, s = self.simulated.space.size, self.s
         cells = part.arguments[1].shape[1]
@@ -314,21 +321,21 @@ class Objective:
             of_start = np.concatenate([np.zeros((len(along), n, cells)), along], axis=1)
         return np.eye(n + s, n)[None], of_start
 
-    def _start_directions(self, point: Point, part: Part) -> Array:
+    def _start_directions(self, point: Point, part: WindowBatch) -> Array:
         where = (part.problem, part.window)
         return self.simulated.starts.directions(point.q[where], point.qd[where])
 
-    def _sampled(self, point: Point, y: Array, part: Part) -> Float[Array, "b M"]:
+    def _sampled(self, point: Point, y: Array, part: WindowBatch) -> Float[Array, "b M"]:
         readings = y[..., : self.m]
         if not self.simulated.delay_is_free:
             return self.sampling.picked(readings, part.window)
         return self.sampling.delayed(readings, part.window, self._delays(point, part).steps)[0]
 
-    def _residuals(self, point: Point, y: Array, part: Part) -> Float[Array, "b M"]:
+    def _residuals(self, point: Point, y: Array, part: WindowBatch) -> Float[Array, "b M"]:
         w = self.windows
         return w.weight[part.window] * (self._sampled(point, y, part) - w.value[part.window])
 
-    def _sample_slopes(self, point: Point, y: Array, along: Array, part: Part) -> Float[Array, "b d M"]:
+    def _sample_slopes(self, point: Point, y: Array, along: Array, part: WindowBatch) -> Float[Array, "b d M"]:
         """Derivatives of the residuals along all directions, of the short θ."""
         weight, readings = self.windows.weight[part.window][:, None], along[..., : self.m]
         if not self.simulated.delay_is_free:
@@ -342,7 +349,7 @@ class Objective:
             slopes[:, : own.shape[1]] += own * by_delay[:, None]
         return weight * slopes
 
-    def _delays(self, point: Point, part: Part) -> Delays:
+    def _delays(self, point: Point, part: WindowBatch) -> Delays:
         """Delays in each window of a part."""
         if not self.layout.has_own:
             return Delays(*(x[part.problem] for x in self.simulated.delays(point.theta)))
@@ -351,7 +358,7 @@ class Objective:
         which = part.problem * len(self.layout.runs) + self.windows.run[part.window]
         return Delays(*(x[which] for x in found))
 
-    def by_long_theta(self, slopes: Float[Array, "b d ..."], part: Part) -> Float[Array, "b D ..."]:
+    def by_long_theta(self, slopes: Float[Array, "b d ..."], part: WindowBatch) -> Float[Array, "b D ..."]:
         """Derivatives along the short θ and starts as those along the long θ and starts."""
         if not self.layout.has_own:
             return slopes
@@ -361,12 +368,12 @@ class Objective:
         found[:, self.n :] = slopes[:, n:]
         return found
 
-    def _robust(self, r: Float[Array, "b M"]) -> Robust:
+    def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:
         return robust(self.terms.loss, r, self.terms.loss_scale)
 
     # what is known beside the measurements
 
-    def _known(self, point: Point) -> Sums:
+    def _known(self, point: Point) -> CostGradient:
         """Cost and gradient of what does not need a simulation: priors of θ, penalties and guesses of starts.
 
         Of penalties that have no slope at zero, the gradient is left out.
@@ -378,7 +385,7 @@ class Objective:
         of_theta = layout.prior_weight * off + self.l2 * point.theta
         from_guess, slopes = self._from_guess(point)
         cost = cost + 0.5 * np.square(from_guess).sum(axis=(1, 2))
-        return Sums(cost, of_theta, (from_guess[:, :, None] @ slopes)[:, :, 0])
+        return CostGradient(cost, of_theta, (from_guess[:, :, None] @ slopes)[:, :, 0])
 
     def _from_guess(self, point: Point) -> tuple[Float[Array, "P W s"], Float[Array, "P W s s"]]:
         """Weighted distances of the starts from their first guesses, and how they change with the starts."""
@@ -392,5 +399,5 @@ class Objective:
 
     @cached_property
     def _start_weight(self) -> Float[Array, " s"]:
-        noise = self.terms.start_noise
+        noise = self.terms.initial_state_std
         return np.zeros(self.s) if noise is None or not self.s else 1.0 / np.asarray(noise, dtype=float)

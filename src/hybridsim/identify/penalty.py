@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.solvers.box_qp import box_minimum
-from hybridsim.identify.theta_layout import Layout
+from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.weight_name import WeightName, weight_name
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ class Sparsity:
     """Other entries of θ that are zero together or not at all, and the weight of their norm."""
 
 
-NOTHING = Sparsity()
+NO_SPARSITY = Sparsity()
 """Networks cost nothing."""
 
 
@@ -83,7 +83,7 @@ class Penalty:
         return y
 
 
-def penalty_of(layout: Layout, sparsity: Sparsity) -> Penalty:
+def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
     """The penalty of a layout's numbers by their own options and a stage's."""
     space = layout.space
     own = layout.lengthened(space.l1)
@@ -145,12 +145,12 @@ def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Arr
     return tuple(ordered)
 
 
-def _weights(layout: Layout) -> list[WeightName | None]:
+def _weights(layout: ThetaLayout) -> list[WeightName | None]:
     """Where the numbers of a layout are in networks; those of each run are in the same place."""
     return [weight_name(layout.space.names[entry]) for entry in layout.short]
 
 
-def squares_of(layout: Layout, sparsity: Sparsity) -> Float[Array, " N"]:
+def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
     """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
     upper = [one is not None and one.layer is not None and not one.is_of_first_layer for one in _weights(layout)]
     return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)

@@ -23,7 +23,7 @@ AGREED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class PossibleBodies:
+class ConsistentInertias:
     """Which numbers a model may have: ten inertial parameters of each body with mass, then those of joints."""
 
     mass: Float[Array, " b"]
@@ -33,7 +33,7 @@ class PossibleBodies:
     """Least eigenvalue of the pseudo-inertia by mass, with lengths by reach."""
 
     @classmethod
-    def of(cls, model: Model, phi: Float[Array, "b 10"], which: Bool[Array, " nb"]) -> "PossibleBodies":
+    def of(cls, model: Model, phi: Float[Array, "b 10"], which: Bool[Array, " nb"]) -> "ConsistentInertias":
         """Those around a model's own bodies, of which `which` have a mass and the inertial parameters `phi`."""
         mass = np.asarray(model.body.mass, dtype=float)[which]
         reach = np.sqrt(0.5 * phi[:, 4:7].sum(axis=1) / mass)
@@ -72,7 +72,7 @@ class PossibleBodies:
 
 
 def least_squares(
-    bodies: PossibleBodies,
+    bodies: ConsistentInertias,
     gram: Float[Array, "c c"],
     right: Float[Array, " c"],
     own: Float[Array, " c"],

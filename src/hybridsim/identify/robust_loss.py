@@ -20,7 +20,7 @@ SMALLEST_CURVATURE = 1e-3
 """Share of a residual's own curvature that a Gauss–Newton step keeps where the loss bends down."""
 
 
-class Robust(NamedTuple):
+class RobustResiduals(NamedTuple):
     """Residuals as a least-squares step should see them."""
 
     cost: Float[np.ndarray, "..."]
@@ -31,7 +31,7 @@ class Robust(NamedTuple):
     """What to multiply the row of the Jacobian by."""
 
 
-def robust(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> Robust:
+def robust(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> RobustResiduals:
     """Costs and rescaled residuals.
 
     The curvature of ρ is taken into account (Triggs et al. 2000), but never lets a row's weight vanish.
@@ -42,12 +42,12 @@ def robust(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> Robust
         scale: size of a residual from which on it counts less.
     """
     if loss == "linear":
-        return Robust(r * r, r, np.ones_like(r))
+        return RobustResiduals(r * r, r, np.ones_like(r))
     z = np.square(r / scale)
     value, first, second = _RHO[loss](z)
     curvature = np.maximum(first + 2.0 * second * z, SMALLEST_CURVATURE * first)
     slope = np.sqrt(curvature)
-    return Robust(scale**2 * value, r * first / slope, slope)
+    return RobustResiduals(scale**2 * value, r * first / slope, slope)
 
 
 def _huber(z):

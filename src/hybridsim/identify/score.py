@@ -16,9 +16,9 @@ from jaxtyping import Bool, Float
 from hybridsim.core.blas import one_blas_thread
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.initial_state_fit import fitted_starts, growing_parts
+from hybridsim.identify.initial_state_fit import fit_initial_states, growing_horizons
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import span
 
@@ -69,7 +69,7 @@ class Score:
         return dict(zip(self.channels, np.sqrt(np.nanmean(np.square(self.rms), axis=0)).tolist(), strict=True))
 
 
-class Judged(NamedTuple):
+class WindowScores(NamedTuple):
     """Windows of runs, simulated with several θ side by side."""
 
     objective: Objective
@@ -95,14 +95,14 @@ class Judged(NamedTuple):
 
 
 @one_blas_thread()
-def explained(
-    problem: Problem,
+def score_windows(
+    problem: FitProblem,
     thetas: Float[Array, "*P n"],
     runs: Sequence[Recording],
     window: float | None,
     *,
-    run_in: float = 0.0,
-) -> Judged:
+    burn_in: float = 0.0,
+) -> WindowScores:
     """Windows with starts, and numbers of runs, fitted on these windows themselves; all else as it is.
 
     Args:
@@ -110,22 +110,22 @@ def explained(
         thetas: numbers that are common to all runs, of one fit or several.
         runs: to be scored.
         window: length of the windows, beside what is run in [s]; whole runs if there is none.
-        run_in: see `Stage`.
+        burn_in: see `Stage`.
     """
-    objective = _whole_windows(problem, runs, window, run_in)
-    return _judged(objective, calibrated(objective, objective.point(thetas)))
+    objective = _whole_windows(problem, runs, window, burn_in)
+    return _judged(objective, calibrate(objective, objective.point(thetas)))
 
 
 @one_blas_thread()
-def predicted(
-    problem: Problem,
+def score_predictions(
+    problem: FitProblem,
     thetas: Float[Array, "*P n"],
     runs: Sequence[Recording],
     *,
     before: float,
     after: float,
-    run_in: float = 0.0,
-) -> Judged:
+    burn_in: float = 0.0,
+) -> WindowScores:
     """The time `after` [s] a window's beginning, its start fitted on the time `before` [s] it.
 
     Args:
@@ -134,13 +134,13 @@ def predicted(
         runs: to be predicted.
         before: time on which starts are fitted.
         after: time that is predicted.
-        run_in: see `Stage`; it comes before both.
+        burn_in: see `Stage`; it comes before both.
 
     Raises:
         HybridsimError: no run is long enough.
     """
-    whole = _whole_windows(problem, runs, before + after, run_in)
-    before += run_in
+    whole = _whole_windows(problem, runs, before + after, burn_in)
+    before += burn_in
     late = whole.windows.position * whole.windows.dt > before * (1.0 + ROUNDING)
     used = whole.windows.weight > 0.0
     has_both = np.asarray((late & used).any(axis=1) & (~late & used).any(axis=1))
@@ -151,34 +151,34 @@ def predicted(
     theta = whole.layout.lengthened(np.atleast_2d(thetas))
     if whole.layout.has_own:
         known = whole.chosen(np.flatnonzero(first))
-        theta = calibrated(known, known.point_of_runs(theta)).theta
+        theta = calibrate(known, known.point_of_runs(theta)).theta
     objective, late = whole.chosen(which), late[which]
     weight = objective.windows.weight
     # estimates of velocities know of samples to come
-    reach = np.array([max(run.series[name].reach for run in runs) for name in problem.measured.noise])
+    reach = np.array([max(run.series[name].lookahead for run in runs) for name in problem.measured.noise])
     told = objective.windows.position * objective.windows.dt + reach[objective.windows.channel] > before * (
         1 + ROUNDING
     )
     early = objective.reweighted(np.where(told, 0.0, weight)).until(math.ceil(before / objective.windows.dt - ROUNDING))
-    point = fitted_starts(early, early.point_of_runs(theta))
+    point = fit_initial_states(early, early.point_of_runs(theta))
     return _judged(objective.reweighted(np.where(late, weight, 0.0)), point)
 
 
-def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, growing: bool = True) -> Point:
+def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
     """The point with starts, and numbers of runs, that fit best; what is common to all runs stays as it is.
 
     Args:
         objective: of windows of these runs.
         point: to begin with.
-        most_steps: of the solvers.
+        max_steps: of the solvers.
         growing: fit the beginnings of the windows first?
     """
     if not objective.layout.has_own:
-        return fitted_starts(objective, point, most_steps=most_steps, growing=growing)
-    solver = LevenbergMarquardt(hold_common=True, most_steps=most_steps)
+        return fit_initial_states(objective, point, max_steps=max_steps, growing=growing)
+    solver = LevenbergMarquardt(hold_common=True, max_steps=max_steps)
     # over a long window, numbers of a run that are a little off lead as far astray as starts do
-    for part in growing_parts(objective) if growing else (objective,):
-        point = fitted_starts(part, point, most_steps=most_steps, growing=False)
+    for part in growing_horizons(objective) if growing else (objective,):
+        point = fit_initial_states(part, point, max_steps=max_steps, growing=False)
         state = solver.init(part, point)
         while not solver.is_done(state):
             state = solver.step(part, state)
@@ -186,15 +186,15 @@ def calibrated(objective: Objective, point: Point, *, most_steps: int = 30, grow
     return point
 
 
-def _whole_windows(problem: Problem, runs: Sequence[Recording], window: float | None, run_in: float) -> Objective:
+def _whole_windows(problem: FitProblem, runs: Sequence[Recording], window: float | None, burn_in: float) -> Objective:
     """Windows of runs, without what is left over at their ends; all of them if runs are shorter than a window."""
-    length = None if window is None else window + run_in
-    objective, _ = problem.objective(Stage(window=length, run_in=run_in), runs)
+    length = None if window is None else window + burn_in
+    objective, _ = problem.objective(Stage(window=length, burn_in=burn_in), runs)
     whole = np.flatnonzero(objective.windows.is_whole)
     return objective.chosen(whole) if window is not None and len(whole) else objective
 
 
-def _is_first_part(problem: Problem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
+def _is_first_part(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
     """Which windows tell about the numbers of their run."""
     ends = np.array([span(run, problem.measured) for run in runs])
     limit = ends[:, 0] + CALIBRATION * (ends[:, 1] - ends[:, 0])
@@ -202,11 +202,11 @@ def _is_first_part(problem: Problem, objective: Objective, runs: Sequence[Record
     return (w.start < limit[w.run]) | (w.start <= ends[w.run, 0])
 
 
-def _judged(objective: Objective, point: Point) -> Judged:
-    return Judged(objective, point, *objective.samples(point))
+def _judged(objective: Objective, point: Point) -> WindowScores:
+    return WindowScores(objective, point, *objective.samples(point))
 
 
-def _score(judged: Judged, problem: int) -> Score:
+def _score(judged: WindowScores, problem: int) -> Score:
     """Errors of the samples that count."""
     w, names = judged.objective.windows, judged.objective.simulated.setup.sensors.names
     used = judged.ok[problem]

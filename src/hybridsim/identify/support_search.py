@@ -17,8 +17,8 @@ from jaxtyping import Float
 from hybridsim.core.errors import DivergedError
 from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Sparsity
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import explained
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.networks.prune import CONSTANT, Column, input_addresses, reseeded, silenced
 from hybridsim.networks.weight_name import weight_name
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
     """Mean squares of the windows that this is made of; None where it was read from a record."""
 
 
-class Chosen(NamedTuple):
+class SeedResult(NamedTuple):
     """What one seed led to."""
 
     seed: int
@@ -67,7 +67,7 @@ class Chosen(NamedTuple):
 class SupportSearch:
     """What one seed is led through."""
 
-    problem: Problem
+    problem: FitProblem
     stage: Stage
     warm_up: Sequence[Stage]
     columns: tuple[Column, ...]
@@ -75,13 +75,15 @@ class SupportSearch:
     """θ with fresh networks."""
     tell: Callable[[str], None]
 
-    def chosen(self, seed: int) -> Chosen:
+    def chosen(self, seed: int) -> SeedResult:
         """The smallest set of inputs that is as good as any."""
         everything = frozenset(c for c in self.columns if c.column != CONSTANT)
-        theta = fit(self.problem.with_space(self.problem.space.started(self.start)), [*self.warm_up, self.stage]).theta
+        theta = fit(
+            self.problem.with_space(self.problem.space.with_initial(self.start)), [*self.warm_up, self.stage]
+        ).theta
         dense = self.judged(everything, theta)
         self.tell(f"all {len(everything)} inputs, error {dense.error:.3g} of the noise")
-        nothing = self.judged(frozenset(), silent(self.problem, self.columns))
+        nothing = self.judged(frozenset(), theta_with_silent_networks(self.problem, self.columns))
         path = [
             self.judged(support, self.refitted([self.stage], support, theta))
             for support, theta in self.path(dense, nothing).items()
@@ -93,7 +95,7 @@ class SupportSearch:
         best = min((c for c in tried if not self.is_worse(c, reference)), key=lambda c: (_rank(c.support), c.error))
         best = self.reduced(best, reference)
         best = min(best, self.anew(best.support), key=lambda c: c.error)
-        return Chosen(seed, dense, tuple(path), best)
+        return SeedResult(seed, dense, tuple(path), best)
 
     def path(self, dense: Candidate, nothing: Candidate) -> dict[Support, Array]:
         """Sets of inputs that a growing penalty leads through, each with the last θ that it was seen with.
@@ -105,14 +107,14 @@ class SupportSearch:
         runs, channels = self.problem.train, self.problem.measured.noise
         most = nothing.error**2 * sum(len(run.series[name].t) for run in runs for name in channels)
         cost, growth = FIRST_COST * most, GROWTH
-        solver = LevenbergMarquardt(most_steps=15, cost_tolerance=1e-4)
+        solver = LevenbergMarquardt(max_steps=15, cost_tolerance=1e-4)
         theta, support = dense.theta, dense.support
         found: dict[Support, Array] = {}
         while cost <= most:
             groups = tuple((c.entries, cost / size) for c, size in zip(self.columns, sizes, strict=True))
             sparsity = Sparsity(groups=groups, upper_layers=cost / sizes.max())
             stage = replace(self.stage, sparsity=sparsity, solver=solver)
-            tried = self.fitted(self.problem.space.started(theta), [stage])
+            tried = self.fitted(self.problem.space.with_initial(theta), [stage])
             left = self.left_in(tried)
             if len(support) - len(left) > max(1, len(support) // 2) and growth > LEAST_GROWTH:
                 growth = np.sqrt(growth)
@@ -150,7 +152,7 @@ class SupportSearch:
         """Leave out input after input, as long as that makes nothing worse; first those that are missed least."""
         while best.support:
             smaller = list(_smaller(best.support, self.columns))
-            without = np.stack([self.space_of(support, best.theta).start for support in smaller])
+            without = np.stack([self.space_of(support, best.theta).initial for support in smaller])
             order = np.argsort(np.sqrt(self.squares(without).mean(axis=1)), kind="stable")
             for support in (smaller[k] for k in order):
                 found = self.judged(support, self.refitted([self.stage], support, best.theta))
@@ -169,22 +171,22 @@ class SupportSearch:
     def refitted(self, stages: Sequence[Stage], support: Support, theta: Array) -> Array:
         """θ of a fit without a penalty, with all other inputs left out."""
         space = self.space_of(support, theta)
-        return self.fitted(space, stages) if support else space.start
+        return self.fitted(space, stages) if support else space.initial
 
     def fitted(self, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
         """θ of a fit; where motions diverge from the start, the start, which is judged like any other."""
         try:
             return fit(self.problem.with_space(space), stages).theta
         except DivergedError:
-            return space.start
+            return space.initial
 
     def space_of(self, support: Support, theta: Array) -> ParameterSpace:
         """Numbers of which those of other inputs are held where they do nothing."""
         gone = {c.graft for c in self.columns} - {c.graft for c in support}
         left_out = [k for c in self.columns if c.column >= 0 and c not in support for k in c.entries]
-        space = self.problem.space.started(theta).held(left_out, 0.0)
+        space = self.problem.space.with_initial(theta).with_fixed(left_out, 0.0)
         entries = [k for k, name in enumerate(map(weight_name, space.labels)) if name and name.graft in gone]
-        return space.held(entries, silent(self.problem, self.columns)[entries])
+        return space.with_fixed(entries, theta_with_silent_networks(self.problem, self.columns)[entries])
 
     def judged(self, support: Support, theta: Array) -> Candidate:
         """A set of inputs with its error."""
@@ -194,7 +196,7 @@ class SupportSearch:
     def squares(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
         """Mean squares of the errors of held-out windows, in variances of the noise."""
         of, stage = self.problem, self.stage
-        found = explained(of, thetas, of.held_out, stage.window, run_in=stage.run_in).errors
+        found = score_windows(of, thetas, of.held_out, stage.window, burn_in=stage.burn_in).errors
         return np.square(np.where(np.isfinite(found), found, np.inf))
 
     def is_worse(self, one: Candidate, reference: Candidate) -> bool:
@@ -214,13 +216,13 @@ class SupportSearch:
         return bool(change.mean() > max(min(doubts), SAME * max(squares, 1.0)))
 
 
-def fresh_networks(problem: Problem, seed: int) -> Array:
+def theta_with_fresh_networks(problem: FitProblem, seed: int) -> Array:
     """θ with networks as they are before any fit, with first weights of another seed."""
     grafts = problem.setup.sim.blueprint.grafts
     return _with_networks(problem, [reseeded(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])
 
 
-def silent(problem: Problem, columns: Sequence[Column]) -> Array:
+def theta_with_silent_networks(problem: FitProblem, columns: Sequence[Column]) -> Array:
     """θ with networks that do nothing, of those that can be left out."""
     sim, free = problem.setup.sim, {c.graft for c in columns}
     pairs = zip(sim.blueprint.grafts, sim.bound_blueprint().grafts, strict=True)
@@ -231,10 +233,10 @@ def silent(problem: Problem, columns: Sequence[Column]) -> Array:
     return _with_networks(problem, nets)
 
 
-def _with_networks(problem: Problem, nets: list) -> Array:
+def _with_networks(problem: FitProblem, nets: list) -> Array:
     """θ with other numbers of networks than at the start."""
     other = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
-    return np.where(problem.space.is_weight, problem.space.theta_of(other), problem.space.start)
+    return np.where(problem.space.is_weight, problem.space.theta_of(other), problem.space.initial)
 
 
 def _rank(support: Support) -> float:

@@ -14,7 +14,7 @@ from hybridsim.params.space import ParameterSpace
 Array = np.ndarray
 
 
-class Layout:
+class ThetaLayout:
     """Where the entries of a short θ are in the long one; all arrays but `index` have one number per entry of that.
 
     Attributes:
@@ -47,7 +47,7 @@ class Layout:
         of_runs = [f"{space.names[entry]} of {run}" for run in apart for entry in own]
         self.names = (*(space.names[entry] for entry in common), *of_runs)
         self.units = tuple(space.units[entry] for entry in self.short)
-        self.start = self.lengthened(space.start)
+        self.start = self.lengthened(space.initial)
         self.lower, self.upper = self.lengthened(space.lower), self.lengthened(space.upper)
         self.prior_weight = self.lengthened(1.0 / np.asarray(space.prior_std, dtype=float))
         self.prior_mean = np.where(self.prior_weight > 0.0, self.lengthened(space.prior_mean), 0.0)
@@ -73,7 +73,7 @@ class Layout:
 
     def common(self, theta: Float[Array, "*P N"]) -> Float[Array, "*P n"]:
         """A short θ with the common numbers, and what numbers of runs start from."""
-        found = np.array(np.broadcast_to(self.space.start, (*np.shape(theta)[:-1], self.space.size)), dtype=float)
+        found = np.array(np.broadcast_to(self.space.initial, (*np.shape(theta)[:-1], self.space.size)), dtype=float)
         which = np.flatnonzero(~self.space.is_per_run)
         found[..., which] = np.asarray(theta)[..., : len(which)]
         return found

@@ -19,11 +19,11 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.core.numerics import smooth_sign
 from hybridsim.data.derivative import derivative
 from hybridsim.data.recording import Recording
-from hybridsim.data.resample import resampled
+from hybridsim.data.resample import resample
 from hybridsim.data.series import Series
 from hybridsim.dynamics.passive import passive_torques
 from hybridsim.dynamics.regressor import inertial_regressor
-from hybridsim.identify.windows import Measured, span
+from hybridsim.identify.windows import Measurements, span
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -35,7 +35,7 @@ FEWEST = 7
 """Samples over which they are taken at least."""
 
 
-class Motion(NamedTuple):
+class MeasuredMotion(NamedTuple):
     """Measured motion and commands at K times."""
 
     q: Float[Array, "K nv"]
@@ -44,7 +44,7 @@ class Motion(NamedTuple):
     u: Float[Array, "K nu"]
 
 
-class TorqueRows(NamedTuple):
+class TorqueRegression(NamedTuple):
     """The linear system; its columns are ten inertial parameters per body, then three numbers per joint."""
 
     known: Float[Array, "K nv"]
@@ -53,7 +53,9 @@ class TorqueRows(NamedTuple):
     """What a joint's own armature, damping and friction are multiplied by."""
 
 
-def measured_motion(setup: Setup, recordings: Sequence[Recording], measured: Measured, window: int | None) -> Motion:
+def measured_motion(
+    setup: Setup, recordings: Sequence[Recording], measured: Measurements, window: int | None
+) -> MeasuredMotion:
     """Coordinates with their first and second rates of change, and commands, at the times of the first channel.
 
     Args:
@@ -78,32 +80,32 @@ def measured_motion(setup: Setup, recordings: Sequence[Recording], measured: Mea
         t = series[0].t[samples // 2 : -(samples // 2) or None]
         t = t[(t >= begin) & (t <= end - late)]
         rates = [[derivative(one, window=samples, order=order) for one in series] for order in (1, 2)]
-        told = [np.stack([resampled(one, t) for one in group]) for group in (series, *rates)]
+        told = [np.stack([resample(one, t) for one in group]) for group in (series, *rates)]
         q, qd, qdd = (np.linalg.lstsq(matrix, values, rcond=None)[0].T for values in told)
         u = np.zeros((len(t), sim.model.nu))
         for name, drive in measured.commands.items():
             source = run.series[drive.channel]
             at = np.clip(t, source.t[0], source.t[-1])
-            u[:, sim.model.actuator.names.index(name)] = resampled(source, at, kind=drive.between)
+            u[:, sim.model.actuator.names.index(name)] = resample(source, at, kind=drive.between)
         parts.append((q, qd, qdd, u))
-    return Motion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return MeasuredMotion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def torque_rows(sim: Simulator, motion: Motion) -> TorqueRows:
+def torque_regression(sim: Simulator, motion: MeasuredMotion) -> TorqueRegression:
     """Known torques, and what they are made of."""
     model = sim.model
     # what is to be found must not be in what is known; what else rubs stays
     bare = eqx.tree_at(lambda m: (m.joint.damping, m.joint.friction), model, (np.zeros(model.nv), np.zeros(model.nv)))
 
     def one(q, qd, qdd, u):
-        memory = sim.actuation.initial(bare, q, qd)
+        memory = sim.actuation.initial_state(bare, q, qd)
         known = sim.actuation.torques(bare, q, qd, u, memory, sim.dt) + passive_torques(bare, q, qd)
         return known, inertial_regressor(bare, q, qd, qdd)
 
     with jax.enable_x64(True):
         known, of_bodies = (np.asarray(x) for x in jax.jit(jax.vmap(one))(*motion))
         sliding = np.asarray(smooth_sign(motion.qd, np.broadcast_to(model.joint.friction_width, motion.qd.shape)))
-    return TorqueRows(known, of_bodies, np.stack([motion.qdd, motion.qd, sliding], axis=-1))
+    return TorqueRegression(known, of_bodies, np.stack([motion.qdd, motion.qd, sliding], axis=-1))
 
 
 def _check_flat(sim: Simulator) -> None:
@@ -123,10 +125,10 @@ def _check_flat(sim: Simulator) -> None:
 
 def _seen_by(sensors: Sensors, sim: Simulator) -> tuple[Float[Array, "c nq"], list[int]]:
     """Channels that measure coordinates, as a matrix that makes them of all coordinates."""
-    channels = [k for k, places in enumerate(sensors.places) if all(p.quantity == "joint.q" for p in places)]
+    channels = [k for k, places in enumerate(sensors.terms) if all(p.quantity == "joint.q" for p in places)]
     matrix = np.zeros((len(channels), sim.model.nq))
     for row, k in enumerate(channels):
-        for place in sensors.places[k]:
+        for place in sensors.terms[k]:
             matrix[row, place.entry] += place.sign
     if np.linalg.matrix_rank(matrix) < sim.model.nq:
         names = sim.model.topology.coordinate_names

@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.identify.initial_states import StartRows
+from hybridsim.identify.initial_states import InitialStates
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim import rollout_native
-from hybridsim.sim.cache_key import program_name
-from hybridsim.sim.guard import Run, begun, guarded_step
-from hybridsim.sim.partition import parted, plain_values, threads_for
+from hybridsim.sim.cache_key import cache_key
+from hybridsim.sim.guard import RolloutCarry, guarded_step, initial_carry
+from hybridsim.sim.partition import partition_simulator, runtime_cells, threads_for
 from hybridsim.sim.state import Inputs
 
 Rows = np.ndarray
@@ -37,7 +37,7 @@ class Readings(NamedTuple):
     """Which windows did not diverge."""
 
 
-class Gradient(NamedTuple):
+class WindowGradient(NamedTuple):
     """Cotangents of readings, pulled back."""
 
     theta: Float[np.ndarray, "batch n"]
@@ -52,7 +52,7 @@ class Delays(NamedTuple):
     by_theta: Float[np.ndarray, "P n m"]
 
 
-class Simulated:
+class WindowSimulator:
     """A setup whose free parameters are θ, ready to be simulated over windows."""
 
     def __init__(self, setup: Setup, space: ParameterSpace, inputs: Inputs | None = None, *, with_states: bool = False):
@@ -65,15 +65,15 @@ class Simulated:
             with_states: are coordinates and velocities wanted beside the readings?
         """
         self.setup, self.space, self.with_states = setup, space, with_states
-        known, self._others = parted(setup.sim)
+        known, self._others = partition_simulator(setup.sim)
         sensed, self._sensing = eqx.partition(setup.sensors, eqx.is_array_like)
         self._known = (known, sensed)
         with jax.enable_x64(True):
-            self._example = begun(setup.sim.initial_state())
+            self._example = initial_carry(setup.sim.initial_state())
         nothing = Inputs(np.zeros(setup.sim.model.nu)) if inputs is None else inputs
         self._inputs = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), float), nothing)
 
-    def step(self, known: Any, theta: Any, run: Run, inputs: Inputs) -> tuple[Run, Any]:
+    def step(self, known: Any, theta: Any, run: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, Any]:
         """Read the sensors, then take a step."""
         sim, sensors = eqx.combine(known[0], self._others), eqx.combine(known[1], self._sensing)
         setup = self.space.put(Setup(sim, sensors), theta)
@@ -96,7 +96,7 @@ class Simulated:
             decisive = (
                 *jax.tree.leaves(self._others),
                 *jax.tree.leaves(self._sensing),
-                self.space.placing,
+                self.space.unflatten,
                 self.with_states,
             )
             return Rollout(
@@ -106,14 +106,14 @@ class Simulated:
                 self._example,
                 self._inputs,
                 outputs=np.zeros(self.width),
-                varying=plain_values(self._known[0]),
-                key=program_name(structure, decisive),
+                varying=runtime_cells(self._known[0]),
+                key=cache_key(structure, decisive),
             )
 
     @cached_property
-    def starts(self) -> StartRows:
+    def starts(self) -> InitialStates:
         """Starting states as rows."""
-        return StartRows(self.setup.sim, self.rollout.forms.carry)
+        return InitialStates(self.setup.sim, self.rollout.forms.carry)
 
     @cached_property
     def by_xla(self) -> bool:
@@ -123,7 +123,7 @@ class Simulated:
             return True
         try:
             with jax.enable_x64(True):
-                self.rollout.check()
+                self.rollout.check_supported()
         except UnsupportedPrimitive as error:
             if backend == "native":
                 raise
@@ -175,17 +175,17 @@ class Simulated:
                 )
         return Readings(y, self._ok(end)), t_y
 
-    def pulled_back(self, theta: Rows, start: Rows, inputs: Rows, ct_y: Rows) -> Gradient:
+    def pulled_back(self, theta: Rows, start: Rows, inputs: Rows, ct_y: Rows) -> WindowGradient:
         """Cotangents of readings (batch, steps, m) pulled back to parameters and starts."""
         ct_end = np.zeros((1, start.shape[1]))
         with jax.enable_x64(True):
             if self.by_xla:
                 given = _shared(theta, start, inputs, ct_y)
-                return Gradient(*(np.asarray(x) for x in _xla_gradient(self, *given)))
+                return WindowGradient(*(np.asarray(x) for x in _xla_gradient(self, *given)))
             found = self.rollout.gradient(
                 self._fixed, theta, start, inputs, ct_end, ct_y, threads=threads_for(len(start), inputs.shape[1])
             )
-        return Gradient(found.free, found.start)
+        return WindowGradient(found.free, found.initial)
 
     @cached_property
     def delay_is_free(self) -> bool:
@@ -223,10 +223,10 @@ class Simulated:
         forms = self.rollout.forms
 
         def body(run, row):
-            return self.step(self._known, theta, run, forms.inputs.split(row))
+            return self.step(self._known, theta, run, forms.inputs.unpack_traced(row))
 
-        run, y = jax.lax.scan(jax.checkpoint(body), forms.carry.split(start), inputs)
-        return forms.carry.join(run), y
+        run, y = jax.lax.scan(jax.checkpoint(body), forms.carry.unpack_traced(start), inputs)
+        return forms.carry.pack_traced(run), y
 
 
 def _shared(*arrays: Rows) -> list[Any]:
@@ -237,12 +237,12 @@ def _shared(*arrays: Rows) -> list[Any]:
 
 
 @eqx.filter_jit
-def _xla_forward(simulated: Simulated, theta, start, inputs):
+def _xla_forward(simulated: WindowSimulator, theta, start, inputs):
     return jax.vmap(simulated._one)(theta, start, inputs)
 
 
 @eqx.filter_jit
-def _xla_tangents(simulated: Simulated, theta, start, inputs, t_theta, t_start):
+def _xla_tangents(simulated: WindowSimulator, theta, start, inputs, t_theta, t_start):
     def one(theta, start, inputs, t_theta, t_start):
         def along(t_theta, t_start):
             return jax.jvp(lambda p, x: simulated._one(p, x, inputs), (theta, start), (t_theta, t_start))
@@ -254,7 +254,7 @@ def _xla_tangents(simulated: Simulated, theta, start, inputs, t_theta, t_start):
 
 
 @eqx.filter_jit
-def _xla_gradient(simulated: Simulated, theta, start, inputs, ct_y):
+def _xla_gradient(simulated: WindowSimulator, theta, start, inputs, ct_y):
     def one(theta, start, inputs, ct_y):
         return jax.vjp(lambda p, x: simulated._one(p, x, inputs)[1], theta, start)[1](ct_y)
 

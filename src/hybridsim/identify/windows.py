@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.data.resample import resampled
+from hybridsim.data.resample import resample
 from hybridsim.sim.state import Inputs
 
 SLACK = 1e-6
@@ -25,7 +25,7 @@ WHOLE = 0.9
 
 
 @dataclass(frozen=True)
-class Drive:
+class InputSignal:
     """Where the commands of an actuator, or a user input, come from."""
 
     channel: str
@@ -35,14 +35,14 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurements:
     """What a fit compares with: channels of the recordings, and how it is driven."""
 
     noise: Mapping[str, float]
     """Standard deviation of each channel that sensors measure, by its name, in the channel's unit."""
-    commands: Mapping[str, Drive] = field(default_factory=dict)
+    commands: Mapping[str, InputSignal] = field(default_factory=dict)
     """By the name of the actuator; others get zero."""
-    user: Mapping[str, Drive] = field(default_factory=dict)
+    user: Mapping[str, InputSignal] = field(default_factory=dict)
     """By the name of the user input."""
 
 
@@ -112,9 +112,9 @@ class Windows:
         return self.dt * float(np.where(self.weight > 0.0, self.position, 0.0).max(initial=0.0))
 
 
-def windows(
+def cut_windows(
     recordings: Sequence[Recording],
-    measured: Measured,
+    measured: Measurements,
     actuators: Sequence[str],
     *,
     dt: float,
@@ -186,7 +186,7 @@ def _without_samples(length: float, lead: float) -> str:
     return "no window holds a sample; are windows longer than the recordings?"
 
 
-def span(recording: Recording, measured: Measured) -> tuple[float, float]:
+def span(recording: Recording, measured: Measurements) -> tuple[float, float]:
     """First and last time at which everything that is used of a recording is known [s]."""
     names = [*measured.noise, *(d.channel for d in (*measured.commands.values(), *measured.user.values()))]
     times = [recording.series[name].t for name in names]
@@ -197,7 +197,14 @@ def span(recording: Recording, measured: Measured) -> tuple[float, float]:
 
 
 def _samples(
-    recording: Recording, measured: Measured, t0: float, steps: int, dt: float, end: float, lead: float, at_start: bool
+    recording: Recording,
+    measured: Measurements,
+    t0: float,
+    steps: int,
+    dt: float,
+    end: float,
+    lead: float,
+    at_start: bool,
 ) -> tuple[np.ndarray, ...]:
     """Channels, positions, values and weights of one window's samples."""
     parts = []
@@ -216,7 +223,7 @@ def _samples(
 
 
 def _driven(
-    recording: Recording, measured: Measured, actuators: Sequence[str], t0: float, steps: int, dt: float
+    recording: Recording, measured: Measurements, actuators: Sequence[str], t0: float, steps: int, dt: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Commands (steps, nu) and user inputs of one window."""
     commands = np.zeros((steps, len(actuators)))
@@ -225,14 +232,14 @@ def _driven(
     return commands, {name: _over_steps(recording, drive, t0, steps, dt) for name, drive in measured.user.items()}
 
 
-def _over_steps(recording: Recording, drive: Drive, t0: float, steps: int, dt: float) -> np.ndarray:
+def _over_steps(recording: Recording, drive: InputSignal, t0: float, steps: int, dt: float) -> np.ndarray:
     """What drives each step: what holds at its start, or the value half way through it."""
     series = recording.series[drive.channel]
     # a command that comes with a step is there when the step begins, whatever the rounding of time stamps says
     rounding = max(SLACK * dt, 4.0 * np.spacing(series.t[-1]))
     later = rounding if drive.between == "hold" else 0.5 * dt
     t = np.clip(t0 + np.arange(steps) * dt + later, series.t[0], series.t[-1])
-    return resampled(series, t, kind=drive.between)
+    return resample(series, t, kind=drive.between)
 
 
 def _filled(column: np.ndarray, size: int) -> np.ndarray:

@@ -56,13 +56,15 @@ def shared(
 
 def _remainder(parts: Sequence[Part], k: int, after: Inertial) -> Inertial:
     """What part `k` must be if the others stay as they are."""
-    others = [part.inertial.moved(part.X_BP) for i, part in enumerate(parts) if i != k and not _is_empty(part.inertial)]
+    others = [
+        part.inertial.transform(part.X_BP) for i, part in enumerate(parts) if i != k and not _is_empty(part.inertial)
+    ]
     if not others:
-        return after.moved(parts[k].X_BP.inverse()) if k else after
+        return after.transform(parts[k].X_BP.inverse()) if k else after
     rest = sum(others, Inertial())
     left = after - rest
     left = Inertial(_summand(after.mass, rest.mass), left.com, left.inertia)
-    return left.moved(parts[k].X_BP.inverse()) if k else left
+    return left.transform(parts[k].X_BP.inverse()) if k else left
 
 
 def _deformed(parts: Sequence[Part], before: Inertial, after: Inertial) -> list[Inertial] | None:

@@ -19,7 +19,7 @@ from hybridsim.io.mjcf.edit_mjcf import export_mjcf
 from hybridsim.io.urdf.edit_urdf import URDF_HOLDS, UrdfEditor
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 
@@ -53,7 +53,7 @@ def export(original: str | Path, model: Model, out: str | Path, **reading: Unpac
     require_same_structure(editor.old, model, str(original))
     text = editor.edited(model)
     written = _usable_spec(original, text, xml.parse(text, str(out)), options)
-    merged = merge_fixed(written)[0] if options.merge else written
+    merged = merge_fixed_joints(written)[0] if options.merge else written
     require_read_back(assemble(merged), model, URDF_HOLDS, str(original), editor.unwritten)
     write_atomically(out, text)
     changes = Changes(editor.changes)

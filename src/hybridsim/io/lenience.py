@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hybridsim.core.codes import CODES, OPEN_TOPICS
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import nearest
+from hybridsim.core.messages import did_you_mean
 
 ALL = "all"
 """Stands for every code in `lenient`."""
@@ -31,7 +31,7 @@ def judged(problems: Iterable[Problem], lenient: Collection[str] | str, file: st
     judged = [
         Problem(
             f"lenient names {code!r}, which is not the code of any problem",
-            nearest(code, CODES) or "problems are listed with their codes by hybridsim check --json",
+            did_you_mean(code, CODES) or "problems are listed with their codes by hybridsim check --json",
             file,
             code="option.lenient",
         )

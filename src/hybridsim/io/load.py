@@ -14,7 +14,7 @@ from hybridsim.io.mjcf.read_mjcf import import_mjcf
 from hybridsim.io.urdf.read_urdf import read_urdf
 from hybridsim.io.xml import Element, read
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 
@@ -59,7 +59,7 @@ def inspect_model(path: str | Path, **reading: Unpack[Reading]) -> tuple[Model |
     problems = judged(problems, options.lenient, str(path))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, grouped(problems)
-    return assemble(merge_fixed(spec)[0] if options.merge else spec), grouped(problems)
+    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), grouped(problems)
 
 
 def read_spec(path: str | Path, source: bytes, root: Element, options: Options) -> tuple[ModelSpec, list[Problem]]:

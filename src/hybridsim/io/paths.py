@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import nearest
+from hybridsim.core.messages import did_you_mean
 from hybridsim.io.load_options import setting
 
 SEARCH_LEVELS = 5
@@ -124,7 +124,7 @@ def _nearest_file(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"there is no folder {str(path.parent)!r} either; copy the meshes beside the model"
-    return nearest(path.name, names) or f"put the file into {str(path.parent)!r}"
+    return did_you_mean(path.name, names) or f"put the file into {str(path.parent)!r}"
 
 
 def _is_file(path: Path) -> bool:

@@ -70,7 +70,7 @@ def solid(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
             body, closed = _solid_mesh(Path(geom.mesh_file), geom.size, density)
         case _:
             raise MeshError("a plane has no volume")
-    return body.moved(geom.placement), closed
+    return body.transform(geom.placement), closed
 
 
 def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":

@@ -1,1 +1,1 @@
-"""The mechanism: joint types, topology, the Model record, the builder and its checks."""
+"""The mechanism: joint types, topology, the `Model` record, the builder and the validation of model descriptions."""

@@ -1,4 +1,4 @@
-"""Inertia that a joint shows to a force on it, in plain NumPy: the scale of default stops and of soft contacts."""
+"""Apparent inertia of joints, in plain NumPy; it scales the default limit stops and soft contacts."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from hybridsim.spatial.transform import Pose
 
 
 def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
-    """Inertia that each degree of freedom shows to a force on it alone, all others free, at q = 0: 1/(M⁻¹)ᵢᵢ.
+    """Apparent inertia of each degree of freedom at q = 0, with all others free: 1/(M⁻¹)ᵢᵢ.
 
-    A chain gives way at its other joints, so this can be a hundred times less than the inertia that a joint carries.
+    The other joints of a chain yield, so this can be a hundred times smaller than the inertia that the joint carries.
     """
     if topology.mv == 0:
         return np.zeros(0)
@@ -27,45 +27,45 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
 
 
 def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple[np.ndarray, np.ndarray, list[Pose]]:
-    """Joint-space mass matrix by composite inertias about the world's origin, mimic joints as if independent.
+    """Joint-space mass matrix at q = 0, motion subspaces in the world (6, mv) and poses of the bodies.
 
-    With it come the joints' directions in the world, one column each, and the poses of the bodies.
+    Composite rigid-body algorithm about the world origin; mimic joints are treated as independent.
     """
     M = np.diag(np.repeat([float(body.joint.armature) for body in bodies], [k.nv for k in topology.joint_types]))
-    directions = np.zeros((6, topology.mv))
+    S_W = np.zeros((6, topology.mv))
     poses: list[Pose] = []
     for i, body in enumerate(bodies):
         parent = topology.parents[i]
         poses.append(body.placement if parent == WORLD else poses[parent] @ body.placement)
-        directions[:, slice(*topology.tree_v_slices[i])] = _world_directions(body, topology.joint_types[i], poses[i])
-    composite = [body.inertial.moved(X).spatial() for body, X in zip(bodies, poses, strict=True)]
+        S_W[:, slice(*topology.tree_v_slices[i])] = _world_motion_subspace(body, topology.joint_types[i], poses[i])
+    composite = [body.inertial.transform(X).spatial() for body, X in zip(bodies, poses, strict=True)]
     for i in reversed(range(len(bodies))):
-        own = range(*topology.tree_v_slices[i])
-        force = composite[i] @ directions[:, own]
-        above = [dof for body in topology.ancestors[i] for dof in range(*topology.tree_v_slices[body])]
-        M[np.ix_(above, own)] += directions[:, above].T @ force
-        M[np.ix_(own, above)] = M[np.ix_(above, own)].T
+        dofs = range(*topology.tree_v_slices[i])
+        force = composite[i] @ S_W[:, dofs]
+        ancestor_dofs = [dof for body in topology.ancestors[i] for dof in range(*topology.tree_v_slices[body])]
+        M[np.ix_(ancestor_dofs, dofs)] += S_W[:, ancestor_dofs].T @ force
+        M[np.ix_(dofs, ancestor_dofs)] = M[np.ix_(ancestor_dofs, dofs)].T
         if topology.parents[i] != WORLD:
             composite[topology.parents[i]] = composite[topology.parents[i]] + composite[i]
-    return M, directions, poses
+    return M, S_W, poses
 
 
-def _world_directions(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:
-    """Columns: motion of the world's origin, carried along with the body, for each velocity of its joint."""
-    R, axis = np.asarray(X_WB.R), unit(body.joint.axis)
+def _world_motion_subspace(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:
+    """Motion subspace of the body's joint in world axes about the world origin, one column per degree of freedom."""
+    R, axis = np.asarray(X_WB.R), unit_vector(body.joint.axis)
     if kind is JointType.PRISMATIC:
         return np.concatenate([np.zeros(3), R @ axis])[:, None]
     if kind is JointType.FIXED:
         return np.zeros((6, 0))
-    turns = (R @ axis)[:, None] if kind is JointType.REVOLUTE else R
+    axes = (R @ axis)[:, None] if kind is JointType.REVOLUTE else R
     centre = np.asarray(X_WB.p) if kind is JointType.FREE else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
-    turning = np.concatenate([turns, np.cross(centre, turns, axisa=0, axisb=0, axisc=0)])
+    rotation = np.concatenate([axes, np.cross(centre, axes, axisa=0, axisb=0, axisc=0)])
     if kind is JointType.FREE:
-        return np.concatenate([turning, np.concatenate([np.zeros((3, 3)), R])], axis=1)
-    return turning
+        return np.concatenate([rotation, np.concatenate([np.zeros((3, 3)), R])], axis=1)
+    return rotation
 
 
-def unit(axis) -> np.ndarray:
-    """The axis with length one."""
+def unit_vector(axis) -> np.ndarray:
+    """Unit vector along `axis`."""
     axis = np.asarray(axis, dtype=float)
     return axis / np.linalg.norm(axis)

@@ -1,18 +1,18 @@
-"""From descriptions to a Model: compound joints written out, arrays filled."""
+"""Assembly of a `Model` from a `ModelSpec`: expands compound joints and fills the arrays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hybridsim.model.apparent_inertia import apparent_inertias, unit
+from hybridsim.model.apparent_inertia import apparent_inertias, unit_vector
 from hybridsim.model.coordinates import neutral
 from hybridsim.model.geometry import Geometry, GeomInfo
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Actuators, Bodies, Joints, Model
 from hybridsim.model.specs import (
-    PARTS,
+    COMPOUND_JOINT_SUFFIXES,
     WORLD_NAME,
     ActuatorSpec,
     BodySpec,
@@ -26,14 +26,16 @@ from hybridsim.model.topology import WORLD, Topology
 from hybridsim.spatial.transform import Pose
 
 LIMIT_STOP_FREQUENCY = 100.0
-"""Highest natural frequency of the default limit stops [rad/s]: sagging about g/(length·10⁴) under a link's weight."""
-LIMIT_STOP_STEP = 0.1
-"""Highest natural frequency times the model's time step: stable even with a dozen joints at their stops at once."""
-NARROWEST_FRICTION = 0.01
-"""Smallest default width of dry friction [rad/s or m/s]."""
-FRICTION_STEP = 0.5
-"""Share of a joint's speed within the width that dry friction may take away in one time step: beyond 1 it overshoots,
-and the joint chatters about standstill instead of stopping."""
+"""Upper bound on the natural frequency of the default limit stops [rad/s]; under its own weight a link then penetrates
+its stop by about g/(length·10⁴)."""
+LIMIT_STOP_OMEGA_DT = 0.1
+"""Upper bound on the natural frequency of the default limit stops times the model's time step: stable even with a dozen
+joints at their stops at once."""
+MIN_FRICTION_WIDTH = 0.01
+"""Lower bound on the default `friction_width` [rad/s or m/s]."""
+FRICTION_STEP_FRACTION = 0.5
+"""Fraction of a joint's speed, within `friction_width`, that dry friction may remove in one time step: above 1 it
+overshoots, and the joint chatters about zero velocity instead of stopping."""
 
 _ELEMENTARY = {
     JointKind.FIXED: JointType.FIXED,
@@ -46,7 +48,7 @@ _ELEMENTARY = {
 
 
 def assemble(spec: ModelSpec) -> Model:
-    """Model of a checked description; bodies keep their order, which must put parents first."""
+    """Model of a validated description; bodies keep their order, in which parents must precede children."""
     bodies = [part for body in spec.bodies for part in _elementary_chain(body)]
     index = {WORLD_NAME: WORLD} | {body.name: i for i, body in enumerate(bodies)}
     joint_index = {body.joint.name: i for i, body in enumerate(bodies)}
@@ -64,13 +66,13 @@ def assemble(spec: ModelSpec) -> Model:
         topology=topology,
         body=Bodies(
             mass=np.array([b.inertial.mass for b in bodies]).reshape(-1),
-            com=_rows([b.inertial.com for b in bodies], 3),
-            inertia=_rows([b.inertial.entries() for b in bodies], 6),
+            com=_stack_rows([b.inertial.com for b in bodies], 3),
+            inertia=_stack_rows([b.inertial.entries() for b in bodies], 6),
         ),
         joint=_joints(bodies, topology, float(spec.timestep)),
         actuator=_actuators(spec, bodies, topology, joint_index),
         geometry=_geometry(spec, index),
-        frame_placement=_poses([frame.placement for frame in spec.frames]),
+        frame_placement=_stack_poses([frame.placement for frame in spec.frames]),
         gravity=np.array(spec.gravity, dtype=float),
         home=_home(spec, topology, joint_index),
         timestep=float(spec.timestep),
@@ -78,7 +80,7 @@ def assemble(spec: ModelSpec) -> Model:
 
 
 def _elementary_chain(body: BodySpec) -> list[BodySpec]:
-    """The body itself, or for a compound joint a chain of massless bodies that ends in it."""
+    """The body itself; for a compound joint, a chain of massless bodies ending in it."""
     joint = body.joint
     if joint.kind is JointKind.UNIVERSAL:
         kinds, axes = (JointKind.REVOLUTE,) * 2, (joint.axis, joint.axis2)
@@ -87,7 +89,7 @@ def _elementary_chain(body: BodySpec) -> list[BodySpec]:
         axes = (*plane_axes(joint.axis), joint.axis)
     else:
         return [body]
-    parts = list(zip(PARTS[joint.kind], kinds, axes, strict=True))
+    parts = list(zip(COMPOUND_JOINT_SUFFIXES[joint.kind], kinds, axes, strict=True))
     chain, parent, placement = [], body.parent, body.placement
     for k, (suffix, kind, axis) in enumerate(parts):
         elementary = replace(joint, name=f"{joint.name}.{suffix}", kind=kind, axis=axis)
@@ -100,7 +102,7 @@ def _elementary_chain(body: BodySpec) -> list[BodySpec]:
 
 
 def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two unit vectors that span the plane with this normal; x and y for the normal z."""
+    """Orthonormal basis of the plane with this normal; x and y if the normal is z."""
     n = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
     helper = np.array([1.0, 0.0, 0.0]) if abs(n[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
     e1 = helper - (helper @ n) * n
@@ -113,18 +115,18 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
         values = [value(body.joint) for body in bodies]
         return np.repeat(np.array(values, dtype=float), [kind.nv for kind in topology.joint_types])
 
-    def chosen(field: str, default: np.ndarray) -> np.ndarray:
-        given = per_dof(lambda j: np.nan if getattr(j, field) is None else getattr(j, field))
-        return np.where(np.isnan(given), default, given)
+    def with_default(field: str, default: np.ndarray) -> np.ndarray:
+        specified = per_dof(lambda j: np.nan if getattr(j, field) is None else getattr(j, field))
+        return np.where(np.isnan(specified), default, specified)
 
     inertia = apparent_inertias(bodies, topology)
-    frequency = min(LIMIT_STOP_FREQUENCY, LIMIT_STOP_STEP / timestep)
-    level = per_dof(lambda j: j.friction + j.breakaway)
-    width = np.maximum(NARROWEST_FRICTION, level * timestep / (FRICTION_STEP * inertia))
+    frequency = min(LIMIT_STOP_FREQUENCY, LIMIT_STOP_OMEGA_DT / timestep)
+    friction_level = per_dof(lambda j: j.friction + j.breakaway)
+    width = np.maximum(MIN_FRICTION_WIDTH, friction_level * timestep / (FRICTION_STEP_FRACTION * inertia))
     return Joints(
-        placement=_poses([body.placement for body in bodies]),
-        axis=_rows([unit(body.joint.axis) for body in bodies], 3),
-        anchor=_rows([body.joint.anchor for body in bodies], 3),
+        placement=_stack_poses([body.placement for body in bodies]),
+        axis=_stack_rows([unit_vector(body.joint.axis) for body in bodies], 3),
+        anchor=_stack_rows([body.joint.anchor for body in bodies], 3),
         armature=per_dof(lambda j: j.armature),
         stiffness=per_dof(lambda j: j.stiffness),
         rest=np.concatenate([_rest(b.joint, k) for b, k in zip(bodies, topology.joint_types, strict=True)] or [[]]),
@@ -132,11 +134,11 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
         friction=per_dof(lambda j: j.friction),
         breakaway=per_dof(lambda j: j.breakaway),
         stribeck_velocity=per_dof(lambda j: j.stribeck_velocity),
-        friction_width=chosen("friction_width", width),
+        friction_width=with_default("friction_width", width),
         lower=per_dof(lambda j: -np.inf if j.kind is JointKind.CONTINUOUS else j.lower),
         upper=per_dof(lambda j: np.inf if j.kind is JointKind.CONTINUOUS else j.upper),
-        limit_stiffness=chosen("limit_stiffness", frequency**2 * inertia),
-        limit_damping=chosen("limit_damping", frequency * inertia),
+        limit_stiffness=with_default("limit_stiffness", frequency**2 * inertia),
+        limit_damping=with_default("limit_damping", frequency * inertia),
         effort_limit=per_dof(lambda j: j.effort_limit),
         mimic_ratio=np.array([body.joint.mimic_ratio for body in bodies], dtype=float),
         mimic_offset=np.array([body.joint.mimic_offset for body in bodies], dtype=float),
@@ -157,7 +159,7 @@ def _actuators(
 ) -> Actuators:
     actuators = spec.actuators
     if not actuators and not spec.passive:
-        # a direct torque on every joint that has one degree of freedom of its own
+        # a direct torque or force on every independent joint with one degree of freedom
         actuators = [
             ActuatorSpec(name=body.joint.name, joint=body.joint.name)
             for body, kind, master in zip(bodies, topology.joint_types, topology.mimics, strict=True)
@@ -168,7 +170,7 @@ def _actuators(
         joints=tuple(joint_index[a.joint] for a in actuators),
         gear=np.array([a.gear for a in actuators], dtype=float),
         gain=np.array([a.gain for a in actuators], dtype=float),
-        bias=_rows([np.array(a.bias, dtype=float) for a in actuators], 3),
+        bias=_stack_rows([np.array(a.bias, dtype=float) for a in actuators], 3),
         control_lower=np.array([a.control_range[0] for a in actuators], dtype=float),
         control_upper=np.array([a.control_range[1] for a in actuators], dtype=float),
         force_lower=np.array([a.force_range[0] for a in actuators], dtype=float),
@@ -178,7 +180,7 @@ def _actuators(
 
 def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
     geoms = spec.geoms
-    data_places = np.cumsum([g.data is not None for g in geoms]) - 1
+    data_indices = np.cumsum([g.data is not None for g in geoms]) - 1
     infos = tuple(
         GeomInfo(
             g.name,
@@ -189,30 +191,30 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
             g.mask,
             g.link or g.body,
             g.priority,
-            int(place) if g.data is not None else -1,
+            int(data_index) if g.data is not None else -1,
             g.faces,
             g.has_friction,
         )
-        for g, place in zip(geoms, data_places, strict=True)
+        for g, data_index in zip(geoms, data_indices, strict=True)
     )
 
-    def each(value: Callable[[GeomSpec], float]) -> np.ndarray:
+    def per_geom(value: Callable[[GeomSpec], float]) -> np.ndarray:
         return np.array([value(g) for g in geoms], dtype=float)
 
     return Geometry(
         infos=infos,
-        placement=_poses([g.placement for g in geoms]),
-        size=_rows([g.size for g in geoms], 3),
-        friction=each(lambda g: g.friction),
-        restitution=each(lambda g: g.restitution),
-        recovery_time=each(lambda g: g.recovery_time),
-        softness=each(lambda g: g.softness),
-        stiffness=each(lambda g: g.stiffness),
-        damping=each(lambda g: g.damping),
+        placement=_stack_poses([g.placement for g in geoms]),
+        size=_stack_rows([g.size for g in geoms], 3),
+        friction=per_geom(lambda g: g.friction),
+        restitution=per_geom(lambda g: g.restitution),
+        recovery_time=per_geom(lambda g: g.recovery_time),
+        softness=per_geom(lambda g: g.softness),
+        stiffness=per_geom(lambda g: g.stiffness),
+        damping=per_geom(lambda g: g.damping),
         data=tuple(np.asarray(g.data, dtype=float) for g in geoms if g.data is not None),
         excluded_pairs=tuple(spec.excluded_pairs),
         explicit_pairs=tuple(spec.explicit_pairs),
-        carried_pairs=tuple(spec.carried_pairs),
+        parent_child_pairs=tuple(spec.parent_child_pairs),
         friction_pairs=tuple(spec.pair_friction),
         pair_friction=np.array(list(spec.pair_friction.values()), dtype=float),
     )
@@ -221,19 +223,19 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
 def _home(spec: ModelSpec, topology: Topology, joint_index: dict[str, int]) -> np.ndarray:
     home = neutral(topology)
     for name, value in spec.home.items():
-        # a compound joint's coordinates are those of its parts, in their order
+        # coordinates of a compound joint: those of its elementary joints, in order
         parts = [name] if name in joint_index else [joint for joint in joint_index if joint.startswith(f"{name}.")]
         indices = [q for part in parts for q in range(*topology.q_slices[joint_index[part]])]
         home[indices] = value
     return home
 
 
-def _rows(rows, width: int) -> np.ndarray:
+def _stack_rows(rows, width: int) -> np.ndarray:
     return np.array([np.asarray(row, dtype=float) for row in rows]).reshape(len(rows), width)
 
 
-def _poses(poses: Sequence[Pose]) -> Pose:
+def _stack_poses(poses: Sequence[Pose]) -> Pose:
     return Pose(
         np.array([np.asarray(X.R, dtype=float) for X in poses]).reshape(len(poses), 3, 3),
-        _rows([X.p for X in poses], 3),
+        _stack_rows([X.p for X in poses], 3),
     )

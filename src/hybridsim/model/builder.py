@@ -1,4 +1,4 @@
-"""ModelBuilder: a mechanism written in Python, body by body.
+"""ModelBuilder: defines a mechanism in Python, body by body.
 
 arm = ModelBuilder("arm")
 arm.add_body("upper", joint="shoulder", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.25), inertia=(0.02, 0.02, 0.001))
@@ -14,7 +14,7 @@ from hybridsim.core.errors import ModelError, Severity
 from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial, inertia_matrix
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
     WORLD_NAME,
@@ -26,16 +26,16 @@ from hybridsim.model.specs import (
     JointSpec,
     ModelSpec,
 )
-from hybridsim.model.validate import problems_of
+from hybridsim.model.validate import model_problems
 from hybridsim.spatial.transform import Pose
 
-Triple = Sequence[float] | np.ndarray
+VectorLike = Sequence[float] | np.ndarray
 
 
 class ModelBuilder:
-    """Collects bodies, shapes, frames and actuators, checks them and builds a `Model`."""
+    """Collects bodies, shapes, frames and actuators, validates them and builds a `Model`."""
 
-    def __init__(self, name: str, *, gravity: Triple = (0.0, 0.0, -9.81), timestep: float = 0.001):
+    def __init__(self, name: str, *, gravity: VectorLike = (0.0, 0.0, -9.81), timestep: float = 0.001):
         self.spec = ModelSpec(name, gravity=np.asarray(gravity, dtype=float), timestep=timestep)
 
     def add_body(
@@ -45,29 +45,29 @@ class ModelBuilder:
         parent: str = WORLD_NAME,
         joint: str = "",
         kind: JointKind | str = JointKind.REVOLUTE,
-        at: Triple = (0.0, 0.0, 0.0),
-        rpy: Triple = (0.0, 0.0, 0.0),
-        axis: Triple = (0.0, 0.0, 1.0),
+        at: VectorLike = (0.0, 0.0, 0.0),
+        rpy: VectorLike = (0.0, 0.0, 0.0),
+        axis: VectorLike = (0.0, 0.0, 1.0),
         mass: float = 0.0,
-        com: Triple = (0.0, 0.0, 0.0),
-        inertia: Triple = (0.0, 0.0, 0.0),
-        home: float | Triple | None = None,
+        com: VectorLike = (0.0, 0.0, 0.0),
+        inertia: VectorLike = (0.0, 0.0, 0.0),
+        home: float | VectorLike | None = None,
         **parameters,
     ) -> "ModelBuilder":
-        """Add a body carried by a joint.
+        """Add a body and the joint that connects it to its parent.
 
         Args:
             name: name of the body.
-            parent: body that carries it, or `world`.
-            joint: name of the joint; by default the body's name.
+            parent: parent body, or `world`.
+            joint: name of the joint; the body's name by default.
             kind: joint type.
-            at: position of the joint's frame in the parent [m].
-            rpy: orientation of the joint's frame in the parent as roll, pitch, yaw [rad].
-            axis: axis of the joint in its frame.
+            at: position of the joint frame in the parent [m].
+            rpy: orientation of the joint frame in the parent as roll, pitch, yaw [rad].
+            axis: joint axis in the joint frame.
             mass: mass [kg].
             com: centre of mass in the body frame [m].
-            inertia: inertia about the centre of mass [kg·m²]: 3 (diagonal), 6 (xx, yy, zz, xy, xz, yz) or 3×3 numbers.
-            home: coordinates of the joint in the starting configuration.
+            inertia: inertia about the centre of mass [kg·m²]: 3 (diagonal), 6 (xx, yy, zz, xy, xz, yz) or 3×3 entries.
+            home: coordinates of the joint in the home configuration.
             **parameters: any other field of `JointSpec`, such as damping, friction, lower, upper, armature.
         """
         joint_spec = JointSpec(
@@ -86,25 +86,26 @@ class ModelBuilder:
         self,
         body: str,
         shape: Shape | str,
-        size: Triple,
+        size: VectorLike,
         *,
         name: str = "",
-        at: Triple = (0.0, 0.0, 0.0),
-        rpy: Triple = (0.0, 0.0, 0.0),
+        at: VectorLike = (0.0, 0.0, 0.0),
+        rpy: VectorLike = (0.0, 0.0, 0.0),
         data: Sequence | np.ndarray | None = None,
         **surface,
     ) -> "ModelBuilder":
         """Attach a collision shape.
 
         Args:
-            body: that carries it, or `world`.
-            shape: its kind.
-            size: [m]; padded with zeros to the three numbers that `Shape` defines.
-            name: of the shape; made from the body's by default.
-            at: position in the body [m].
-            rpy: orientation in the body as roll, pitch, yaw [rad].
-            data: points (n, 3) of points, hulls and polygons (n, 2 will do for these), heights of a terrain [m].
-            **surface: friction, restitution, recovery_time, softness, stiffness, damping; and group, mask, priority.
+            body: body to attach it to, or `world`.
+            shape: shape type.
+            size: size [m] as `Shape` defines it; padded with zeros to three values.
+            name: name of the shape; derived from the body's name by default.
+            at: position in the body frame [m].
+            rpy: orientation in the body frame as roll, pitch, yaw [rad].
+            data: vertices (n, 3) of point sets, convex hulls and polygons (polygons also (n, 2)), or the heights of a
+                heightfield [m].
+            **surface: friction, restitution, recovery_time, softness, stiffness, damping; also group, mask, priority.
         """
         padded = np.zeros(3)
         padded[: len(size)] = size
@@ -116,42 +117,48 @@ class ModelBuilder:
         self.spec.geoms.append(GeomSpec(name, body, shape, padded, pose(at, rpy), data=points, **surface))
         return self
 
-    def add_frame(self, name: str, body: str, at: Triple = (0.0, 0.0, 0.0), rpy: Triple = (0.0, 0.0, 0.0)):
-        """Name a frame fixed to a body."""
+    def add_frame(self, name: str, body: str, at: VectorLike = (0.0, 0.0, 0.0), rpy: VectorLike = (0.0, 0.0, 0.0)):
+        """Add a named frame fixed to a body."""
         self.spec.frames.append(FrameSpec(name, body, pose(at, rpy)))
         return self
 
     def add_actuator(self, joint: str, *, name: str = "", **parameters) -> "ModelBuilder":
-        """Drive a joint; `parameters` are fields of `ActuatorSpec`. Without any, all joints take direct torques."""
+        """Add an actuator to a joint; `parameters` are fields of `ActuatorSpec`.
+
+        A model without explicit actuators gets a direct torque or force on every joint with one degree of freedom.
+        """
         self.spec.actuators.append(ActuatorSpec(name or joint, joint, **parameters))
         return self
 
     def passive(self) -> "ModelBuilder":
-        """Declare that no joint is driven."""
+        """Declare that no joint is actuated."""
         self.spec.passive = True
         return self
 
     def build(self, *, merge: bool = True) -> Model:
-        """The model; raises `ModelError` with everything that is wrong.
+        """Validate the description and build the model.
 
         Args:
-            merge: merge bodies on fixed joints into their parents.
+            merge: whether bodies on fixed joints are merged into their parents.
+
+        Raises:
+            ModelError: the description is invalid; lists every error.
         """
-        errors = [p for p in problems_of(self.spec) if p.severity is Severity.ERROR]
+        errors = [p for p in model_problems(self.spec) if p.severity is Severity.ERROR]
         if errors:
             raise ModelError(errors)
-        return assemble(merge_fixed(self.spec)[0] if merge else self.spec)
+        return assemble(merge_fixed_joints(self.spec)[0] if merge else self.spec)
 
 
-def pose(at: Triple, rpy: Triple = (0.0, 0.0, 0.0)) -> Pose:
-    """Pose from a position [m] and roll, pitch, yaw [rad] about the fixed axes x, y, z."""
-    return Pose(_turned(np.asarray(rpy, dtype=float)), np.array(at, dtype=float))
+def pose(at: VectorLike, rpy: VectorLike = (0.0, 0.0, 0.0)) -> Pose:
+    """Pose from a position [m] and fixed-axis roll, pitch, yaw [rad] about x, y, z."""
+    return Pose(_rotation_from_rpy(np.asarray(rpy, dtype=float)), np.array(at, dtype=float))
 
 
-def _turned(rpy: np.ndarray) -> np.ndarray:
+def _rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
     if not rpy.any():
         return np.eye(3)
-    from scipy.spatial.transform import Rotation  # takes a while to load
+    from scipy.spatial.transform import Rotation  # slow to import
 
     return Rotation.from_euler("xyz", rpy).as_matrix()
 

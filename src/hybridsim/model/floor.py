@@ -1,4 +1,4 @@
-"""A floor for mechanisms whose files have none: URDF describes robots, not what they stand on."""
+"""A floor for models whose files define none: URDF describes robots, not their environment."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from hybridsim.model.geometry import (
     DEFAULT_FRICTION,
     DEFAULT_RECOVERY_TIME,
     DEFAULT_SOFTNESS,
-    NOT_TOLD,
+    UNSPECIFIED,
     GeomInfo,
     Shape,
 )
@@ -17,8 +17,8 @@ from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
-EVERYTHING = 2**31 - 1
-"""Mask of a shape that collides with all groups."""
+ALL_GROUPS = 2**31 - 1
+"""Collision mask that includes every group."""
 
 
 def with_floor(
@@ -29,18 +29,19 @@ def with_floor(
     restitution: float = 0.0,
     name: str = "floor",
 ) -> Model:
-    """The model with a level plane in the world that everything can touch.
+    """Copy of the model with a horizontal plane fixed to the world that collides with every shape.
 
     Args:
         model: the mechanism.
-        height: of the plane [m].
-        friction: Coulomb's μ; where two surfaces touch, the larger one counts, but for shapes without a friction of
-            their own. If it is not given, that of what stands on the floor counts, and 1 where that has none either.
-        restitution: speed after an impact by the speed before it.
-        name: of the shape.
+        height: height of the plane [m].
+        friction: Coulomb friction coefficient μ. In a contact the larger coefficient of the two shapes applies; a shape
+            without a specified friction is ignored. By default the floor specifies none: the coefficient of the other
+            shape applies, or 1 if that has none either.
+        restitution: ratio of the separation speed to the approach speed.
+        name: name of the shape.
 
     Raises:
-        ValueError: a shape of that name is there already, or a number makes no sense.
+        ValueError: a shape of that name exists, or a value is out of range.
     """
     geometry = model.geometry
     if name in {info.name for info in geometry.infos}:
@@ -49,15 +50,15 @@ def with_floor(
     friction = DEFAULT_FRICTION if friction is None else friction
     if not (friction >= 0.0 and 0.0 <= restitution <= 1.0 and np.isfinite([height, friction]).all()):
         raise ValueError(
-            "a floor needs a finite height and friction, friction of at least 0 and restitution between 0 and 1, not "
+            "a floor needs a finite height, a finite friction >= 0 and a restitution between 0 and 1, not "
             f"height={height}, friction={friction}, restitution={restitution}"
         )
 
-    def added(rows, row) -> np.ndarray:
+    def append_row(rows, row) -> np.ndarray:
         return np.concatenate([np.asarray(rows), np.asarray(row, dtype=float)[None]])
 
     info = GeomInfo(
-        name, WORLD, Shape.PLANE, group=EVERYTHING, mask=EVERYTHING, link=WORLD_NAME, has_friction=has_friction
+        name, WORLD, Shape.PLANE, group=ALL_GROUPS, mask=ALL_GROUPS, link=WORLD_NAME, has_friction=has_friction
     )
     return replace(
         model,
@@ -65,14 +66,15 @@ def with_floor(
             geometry,
             infos=(*geometry.infos, info),
             placement=Pose(
-                added(geometry.placement.R, np.eye(3)), added(geometry.placement.p, np.array([0.0, 0.0, height]))
+                append_row(geometry.placement.R, np.eye(3)),
+                append_row(geometry.placement.p, np.array([0.0, 0.0, height])),
             ),
-            size=added(geometry.size, np.zeros(3)),
-            friction=added(geometry.friction, friction),
-            restitution=added(geometry.restitution, restitution),
-            recovery_time=added(geometry.recovery_time, DEFAULT_RECOVERY_TIME),
-            softness=added(geometry.softness, DEFAULT_SOFTNESS),
-            stiffness=added(geometry.stiffness, NOT_TOLD),
-            damping=added(geometry.damping, NOT_TOLD),
+            size=append_row(geometry.size, np.zeros(3)),
+            friction=append_row(geometry.friction, friction),
+            restitution=append_row(geometry.restitution, restitution),
+            recovery_time=append_row(geometry.recovery_time, DEFAULT_RECOVERY_TIME),
+            softness=append_row(geometry.softness, DEFAULT_SOFTNESS),
+            stiffness=append_row(geometry.stiffness, UNSPECIFIED),
+            damping=append_row(geometry.damping, UNSPECIFIED),
         ),
     )

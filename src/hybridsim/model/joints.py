@@ -1,12 +1,12 @@
-"""The joint types in one table: motion of the joint, its directions, and its coordinates.
+"""The joint types: joint transform, motion subspace and coordinates of each.
 
-A joint carries body B on parent P. At `q = 0` the body frame coincides with the joint's placement frame J, fixed in
-the parent. `X_JB(q)` is the joint's motion: a rotation about an axis through the point `anchor` (given in B), a
-translation along the axis, or both. The directions `S` of every elementary type are constant in B, so no joint has
-a velocity-product term of its own.
+A joint connects body B to its parent P. At `q = 0` the body frame coincides with the joint's placement frame J, fixed
+in the parent. `X_JB(q)` is the joint transform: a rotation about an axis through the point `anchor` (given in B), a
+translation along the axis, or both. The motion subspace `S` of every elementary type is constant in B, so no joint has
+a velocity-product term.
 
 Compound types (universal, planar, cylindrical screws of MJCF bodies with several joints) are chains of elementary
-ones with massless bodies between them; the builder writes them out.
+joints with massless bodies between them; the builder expands them.
 """
 
 from dataclasses import dataclass
@@ -44,26 +44,26 @@ class JointType(StrEnum):
     @property
     def nq(self) -> int:
         """Number of coordinates."""
-        return _SIZES[self].nq
+        return _JOINT_COORDINATES[self].nq
 
     @property
     def nv(self) -> int:
         """Number of degrees of freedom."""
-        return _SIZES[self].nv
+        return _JOINT_COORDINATES[self].nv
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the coordinates within the joint; a single one needs none."""
-        return _SIZES[self].coordinates
+        """Names of the coordinates within the joint; empty for a single one."""
+        return _JOINT_COORDINATES[self].coordinates
 
     @property
     def dof_names(self) -> tuple[str, ...]:
-        """Names of the degrees of freedom within the joint; a single one needs none."""
-        return _SIZES[self].dofs
+        """Names of the degrees of freedom within the joint; empty for a single one."""
+        return _JOINT_COORDINATES[self].dofs
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _JointCoordinates:
     coordinates: tuple[str, ...]
     dofs: tuple[str, ...]
 
@@ -76,17 +76,17 @@ class _Sizes:
         return len(self.dofs)
 
 
-_SIZES = {
-    JointType.FIXED: _Sizes((), ()),
-    JointType.REVOLUTE: _Sizes(("",), ("",)),
-    JointType.PRISMATIC: _Sizes(("",), ("",)),
-    JointType.SPHERICAL: _Sizes(("qw", "qx", "qy", "qz"), ("wx", "wy", "wz")),
-    JointType.FREE: _Sizes(("x", "y", "z", "qw", "qx", "qy", "qz"), ("wx", "wy", "wz", "vx", "vy", "vz")),
+_JOINT_COORDINATES = {
+    JointType.FIXED: _JointCoordinates((), ()),
+    JointType.REVOLUTE: _JointCoordinates(("",), ("",)),
+    JointType.PRISMATIC: _JointCoordinates(("",), ("",)),
+    JointType.SPHERICAL: _JointCoordinates(("qw", "qx", "qy", "qz"), ("wx", "wy", "wz")),
+    JointType.FREE: _JointCoordinates(("x", "y", "z", "qw", "qx", "qy", "qz"), ("wx", "wy", "wz", "vx", "vy", "vz")),
 }
 
 
-def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) -> Pose:
-    """Pose X_JB of the body in the joint's placement frame."""
+def joint_transform(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) -> Pose:
+    """Joint transform X_JB: pose of the body in the joint's placement frame."""
     match kind:
         case JointType.FIXED:
             return Pose(np.eye(3), np.zeros(3))
@@ -102,15 +102,15 @@ def motion(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) 
             return Pose(matrix_from_quaternion(q[3:]), q[:3])
 
 
-def subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"]:
-    """Directions of motion S in the body frame, one row per degree of freedom."""
+def motion_subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"]:
+    """Motion subspace S in the body frame, one row per degree of freedom."""
     match kind:
         case JointType.FIXED:
             return np.zeros((0, 6))
         case JointType.PRISMATIC:
             return jnp.concatenate([np.zeros(3), axis])[None]
         case JointType.REVOLUTE:
-            # the body's origin moves on a circle about the anchor
+            # the body origin moves on a circle about the anchor
             return jnp.concatenate([axis, cross(anchor, axis)])[None]
         case JointType.SPHERICAL:
             return jnp.stack([jnp.concatenate([e, cross(anchor, e)]) for e in np.eye(3)])
@@ -119,7 +119,7 @@ def subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"
 
 
 def retract(kind: JointType, q: Float[AnyArray, " n"], delta: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
-    """Coordinates after a small motion `delta` along the degrees of freedom, expressed in B at `q`."""
+    """Coordinates reached from `q` by the tangent-space displacement `delta`, expressed in B at `q`."""
     match kind:
         case JointType.SPHERICAL:
             return quaternion_multiply(q, quaternion_exp(delta))
@@ -131,13 +131,13 @@ def retract(kind: JointType, q: Float[AnyArray, " n"], delta: Float[AnyArray, " 
 
 
 def difference(kind: JointType, q: Float[AnyArray, " n"], q_to: Float[AnyArray, " n"]) -> Float[AnyArray, " m"]:
-    """The `delta` for which `retract(kind, q, delta)` is `q_to`."""
+    """Tangent-space displacement from `q` to `q_to`; the inverse of `retract`."""
     match kind:
         case JointType.SPHERICAL:
             return quaternion_log(quaternion_multiply(quaternion_conjugate(q), q_to))
         case JointType.FREE:
-            turn = quaternion_log(quaternion_multiply(quaternion_conjugate(q[3:]), q_to[3:]))
-            return jnp.concatenate([turn, (q_to[:3] - q[:3]) @ matrix_from_quaternion(q[3:])])
+            rotation = quaternion_log(quaternion_multiply(quaternion_conjugate(q[3:]), q_to[3:]))
+            return jnp.concatenate([rotation, (q_to[:3] - q[:3]) @ matrix_from_quaternion(q[3:])])
         case _:
             return q_to - q
 
@@ -154,7 +154,7 @@ def rate(kind: JointType, q: Float[AnyArray, " n"], qd: Float[AnyArray, " m"]) -
 
 
 def normalize(kind: JointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Coordinates with their quaternion brought back to unit length."""
+    """Coordinates with their quaternion normalised to unit length."""
     match kind:
         case JointType.SPHERICAL:
             return quaternion_normalize(q)
@@ -164,20 +164,20 @@ def normalize(kind: JointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"
             return q
 
 
-def carried_acceleration(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
-    """What to add to `qdd` so that an explicit step advances the free body's velocity as a world vector.
+def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
+    """Difference between the classical and the spatial acceleration of a free body: ω × v; zero for other joints.
 
-    `qd` of a free joint is given in the turning body frame. Stepping its components directly would make the speed of
-    a spinning body grow by (ω dt)²/2 every step; adding ω × v here and turning the result with the body
-    (`carried_velocity`) keeps linear momentum exactly.
+    `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would make the
+    speed of a spinning body grow by (ω dt)²/2 every step; adding ω × v to `qdd` and rotating the result into the new
+    body frame (`transport_velocity`) conserves linear momentum exactly.
     """
     if kind is JointType.FREE:
         return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])
     return np.zeros(qd.shape)
 
 
-def carried_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
-    """`qd` expressed in the body frame that it has turned to within the step."""
+def transport_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
+    """`qd` with its linear part expressed in the body frame at the end of the step."""
     if kind is JointType.FREE:
         return jnp.concatenate([qd[:3], qd[3:] @ matrix_exp(dt * qd[:3])])
     return qd

@@ -1,7 +1,7 @@
-"""Merging bodies on fixed joints into their parents, without losing inertia, shapes or names.
+"""Merging of bodies on fixed joints into their parents; inertia, shapes and names are preserved.
 
-A merged body lives on as a named frame, so that a URDF's `tool0` can still be asked for, and its shapes remember it as
-their link, so that what must not collide with it still may collide with its carrier.
+A merged body remains available as a named frame, such as a URDF's `tool0`. Its shapes keep it as their link, so that
+collision exclusions of the merged body do not extend to the body it is merged into.
 """
 
 from dataclasses import replace
@@ -11,55 +11,59 @@ from hybridsim.model.specs import WORLD_NAME, FrameSpec, JointKind, ModelSpec, i
 from hybridsim.spatial.transform import Pose
 
 
-def merge_fixed(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str, Pose]]]:
-    """The description without fixed joints, and for each merged body its new carrier and pose X_BL in it."""
+def merge_fixed_joints(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str, Pose]]]:
+    """The description without fixed joints, and for each merged link the body it is merged into and its pose X_BL."""
     placements: dict[str, tuple[str, Pose]] = {}
 
-    def carrier(name: str) -> tuple[str, Pose]:
+    def host(name: str) -> tuple[str, Pose]:
         return placements.get(name, (name, identity_pose()))
 
-    kept, extra = [], {}
+    bodies, merged_inertia = [], {}
     frames = []
     for body in spec.bodies:
-        parent, X_BP = carrier(body.parent)
+        parent, X_BP = host(body.parent)
         X_BL = X_BP @ body.placement
         if body.joint.kind is JointKind.FIXED:
             placements[body.name] = (parent, X_BL)
-            extra[parent] = extra.get(parent, Inertial()) + body.inertial.moved(X_BL)
+            merged_inertia[parent] = merged_inertia.get(parent, Inertial()) + body.inertial.transform(X_BL)
             frames.append(FrameSpec(body.name, parent, X_BL))
         else:
-            kept.append(replace(body, parent=parent, placement=X_BL))
+            bodies.append(replace(body, parent=parent, placement=X_BL))
 
-    kept = [replace(b, inertial=b.inertial + extra[b.name]) if b.name in extra else b for b in kept]
-    geoms = [replace(_reattached(g, *carrier(g.body)), link=g.link or g.body) for g in spec.geoms]
-    frames += [_reattached(f, *carrier(f.body)) for f in spec.frames]
-    merged = replace(spec, bodies=kept, geoms=geoms, frames=frames, carried_pairs=_carried(spec, placements))
+    bodies = [
+        replace(b, inertial=b.inertial + merged_inertia[b.name]) if b.name in merged_inertia else b for b in bodies
+    ]
+    geoms = [replace(_reattach(g, *host(g.body)), link=g.link or g.body) for g in spec.geoms]
+    frames += [_reattach(f, *host(f.body)) for f in spec.frames]
+    merged = replace(
+        spec, bodies=bodies, geoms=geoms, frames=frames, parent_child_pairs=_parent_child_pairs(spec, placements)
+    )
     return merged, placements
 
 
-def _carried(spec: ModelSpec, placements: dict[str, tuple[str, Pose]]) -> list[tuple[str, str]]:
-    """Pairs of a link that is merged into the world and one that moves against it on a joint.
+def _parent_child_pairs(spec: ModelSpec, placements: dict[str, tuple[str, Pose]]) -> list[tuple[str, str]]:
+    """Pairs of a link merged into the world and a link jointed to it.
 
-    An arm's first link does not collide with its base: one carries the other. After merging that can no longer be told,
-    since the base is then part of the world, and so is the floor.
+    An arm's first link must not collide with its base, which is its parent. After merging, the base belongs to the
+    world, just like the floor, and this relation is no longer visible in the tree; hence it is recorded here.
     """
-    pieces: dict[str, str] = {}
-    """Of links at rest, the first one of those that are fixed to each other."""
+    groups: dict[str, str] = {}
+    """For each link merged into the world, the first link of its rigidly connected group."""
     for body in spec.bodies:
         if body.joint.kind is JointKind.FIXED and placements[body.name][0] == WORLD_NAME:
-            pieces[body.name] = pieces.get(body.parent, body.name)
-    on_body: dict[str, list[str]] = {}
+            groups[body.name] = groups.get(body.parent, body.name)
+    links_of_body: dict[str, list[str]] = {}
     for body in spec.bodies:
-        on_body.setdefault(placements.get(body.name, (body.name,))[0], []).append(body.name)
+        links_of_body.setdefault(placements.get(body.name, (body.name,))[0], []).append(body.name)
     return [
-        (link, own)
+        (parent_link, child_link)
         for body in spec.bodies
-        if body.parent in pieces and body.joint.kind is not JointKind.FIXED
-        for link, piece in pieces.items()
-        if piece == pieces[body.parent]
-        for own in on_body[body.name]
+        if body.parent in groups and body.joint.kind is not JointKind.FIXED
+        for parent_link, group in groups.items()
+        if group == groups[body.parent]
+        for child_link in links_of_body[body.name]
     ]
 
 
-def _reattached(spec, body: str, X_BL: Pose):
+def _reattach(spec, body: str, X_BL: Pose):
     return replace(spec, body=body, placement=X_BL @ spec.placement)

@@ -1,7 +1,7 @@
-"""Model: a mechanism as a plain record of physical values, with its topology beside them.
+"""Model: a mechanism as a plain record of physical values and its static topology.
 
-Nothing here is wrapped, scaled or transformed: `model.body.mass[2]` is a mass in kilograms. The numbers are NumPy
-arrays until JAX traces them, and every one of them can be differentiated, fitted or batched.
+Nothing here is wrapped, scaled or transformed: `model.body.mass[2]` is a mass in kilograms. The fields are NumPy arrays
+until JAX traces them, and all of them can be differentiated, fitted or batched.
 """
 
 import equinox as eqx
@@ -25,30 +25,30 @@ class Bodies(eqx.Module):
 
 
 class Joints(eqx.Module):
-    """Joint parameters. Geometry has one row per joint, the rest one entry per degree of freedom of the tree."""
+    """Joint parameters: geometry with one row per joint, the rest with one entry per degree of freedom of the tree."""
 
     placement: Pose
-    """X_PJ: the joint's frame in the parent body; the body frame coincides with it at q = 0."""
+    """X_PJ: joint frame in the parent body; the body frame coincides with it at q = 0."""
     axis: Float[AnyArray, "nb 3"]
-    """Unit axis in the body frame; not used by spherical, free and fixed joints."""
+    """Unit axis in the body frame; ignored by spherical, free and fixed joints."""
     anchor: Float[AnyArray, "nb 3"]
-    """Point in the body frame about which the body turns [m]."""
+    """Centre of rotation in the body frame [m]."""
     armature: Float[AnyArray, " mv"]
     """Rotor inertia reflected through the gear [kg·m² or kg]."""
     stiffness: Float[AnyArray, " mv"]
     """Spring stiffness [N·m/rad or N/m]."""
     rest: Float[AnyArray, " mq"]
-    """Coordinates at which the springs are relaxed [rad, m or quaternion]."""
+    """Rest configuration of the springs [rad, m or quaternion]."""
     damping: Float[AnyArray, " mv"]
     """Viscous friction [N·m·s/rad or N·s/m]."""
     friction: Float[AnyArray, " mv"]
     """Dry (Coulomb) friction [N·m or N]."""
     breakaway: Float[AnyArray, " mv"]
-    """Friction above `friction` at low speed (Stribeck) [N·m or N]."""
+    """Breakaway friction in excess of `friction` at low speed (Stribeck) [N·m or N]."""
     stribeck_velocity: Float[AnyArray, " mv"]
-    """Speed at which the extra friction has decayed to 1/e [rad/s or m/s]."""
+    """Speed at which the breakaway friction has decayed to 1/e [rad/s or m/s]."""
     friction_width: Float[AnyArray, " mv"]
-    """Speed below which dry friction is smoothed to a line [rad/s or m/s]."""
+    """Speed below which dry friction is regularised to be linear [rad/s or m/s]."""
     lower: Float[AnyArray, " mv"]
     """Lower position limit [rad or m]; -inf where there is none."""
     upper: Float[AnyArray, " mv"]
@@ -60,33 +60,33 @@ class Joints(eqx.Module):
     effort_limit: Float[AnyArray, " mv"]
     """Largest actuation torque or force [N·m or N]; inf where there is none."""
     mimic_ratio: Float[AnyArray, " nb"]
-    """A mimic joint's coordinate is `mimic_ratio` times its master's, plus `mimic_offset`."""
+    """Coordinate of a mimic joint: `mimic_ratio` times its master's plus `mimic_offset`."""
     mimic_offset: Float[AnyArray, " nb"]
     """Offset of a mimic joint [rad or m]."""
 
 
 class Actuators(eqx.Module):
-    """Actuators, each driving one joint with one degree of freedom.
+    """Actuators, each acting on one joint with one degree of freedom.
 
-    The force of actuator k is `gain·u + bias·(1, length, speed)`, where length and speed are the joint's times `gear`,
-    clipped to its range and multiplied by `gear` to give the joint torque.
+    The force of actuator k is `gain·u + bias·(1, length, speed)`, clipped to its range; length and speed are of the
+    joint times `gear`, and the joint torque is the force times `gear`.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
     joints: tuple[int, ...] = eqx.field(static=True)
-    """Index of the driven joint."""
+    """Index of the actuated joint."""
     gear: Float[AnyArray, " nu"]
-    """Transmission ratio from joint to actuator speed."""
+    """Transmission ratio: actuator speed per joint speed."""
     gain: Float[AnyArray, " nu"]
     """Force per unit of control [N·m or N]."""
     bias: Float[AnyArray, "nu 3"]
-    """Constant, per length and per speed part of the force."""
+    """Constant force, force per length and force per speed."""
     control_lower: Float[AnyArray, " nu"]
     control_upper: Float[AnyArray, " nu"]
-    """Range that controls are clipped to."""
+    """Range to which controls are clipped."""
     force_lower: Float[AnyArray, " nu"]
     force_upper: Float[AnyArray, " nu"]
-    """Range that forces are clipped to [N·m or N]."""
+    """Range to which forces are clipped [N·m or N]."""
 
 
 class Model(eqx.Module):
@@ -98,13 +98,13 @@ class Model(eqx.Module):
     actuator: Actuators
     geometry: Geometry
     frame_placement: Pose
-    """X_BF of every named frame in its body."""
+    """X_BF: pose of every named frame in its body."""
     gravity: Vec3
     """Acceleration of a falling body [m/s²]."""
     home: Float[AnyArray, " nq"]
-    """Configuration that the model starts in."""
+    """Home configuration: the default initial configuration."""
     timestep: float = eqx.field(static=True, default=0.001)
-    """Time step that the model file asks for [s]."""
+    """Time step specified by the model file [s]."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
-"""What a model is built from: plain descriptions of bodies, joints, shapes, frames and actuators.
+"""Model descriptions: plain records of bodies, joints, shapes, frames and actuators.
 
-Importers and the `ModelBuilder` write these; `assemble` turns them into a `Model`. Everything is NumPy and Python,
-so that reading a model file needs no compilation. Each description remembers where it came from.
+Importers and the `ModelBuilder` create them; `assemble` turns them into a `Model`. Everything is NumPy and Python, so
+that reading a model file needs no compilation. Each record carries its source location.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,14 @@ from enum import StrEnum
 
 import numpy as np
 
-from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, NOT_TOLD, Faces, Shape
+from hybridsim.model.geometry import (
+    DEFAULT_FRICTION,
+    DEFAULT_RECOVERY_TIME,
+    DEFAULT_SOFTNESS,
+    UNSPECIFIED,
+    Faces,
+    Shape,
+)
 from hybridsim.model.inertial import Inertial
 from hybridsim.spatial.transform import Pose
 
@@ -18,34 +25,34 @@ WORLD_NAME = "world"
 
 @dataclass(frozen=True)
 class Source:
-    """Place in a file that a description was read from."""
+    """File and line that a description was read from."""
 
     file: str = ""
     line: int = 0
 
 
 class JointKind(StrEnum):
-    """Joint types that a user can ask for; compound ones become chains of elementary ones."""
+    """Joint types available to the user; compound ones become chains of elementary joints."""
 
     FIXED = "fixed"
     REVOLUTE = "revolute"
     CONTINUOUS = "continuous"
-    """Revolute without limits."""
+    """Revolute without position limits."""
     PRISMATIC = "prismatic"
     SPHERICAL = "spherical"
     UNIVERSAL = "universal"
-    """Turns about `axis`, fixed in the parent, then about `axis2`, fixed in the body."""
+    """Rotation about `axis`, fixed in the parent, then about `axis2`, fixed in the body."""
     PLANAR = "planar"
-    """Moves in the plane normal to `axis` and turns about it."""
+    """Translation in the plane normal to `axis` and rotation about it."""
     FREE = "free"
 
 
-PARTS = {JointKind.UNIVERSAL: ("1", "2"), JointKind.PLANAR: ("x", "y", "yaw")}
-"""Endings of the names of the elementary joints that a compound joint consists of: `hinge.1`, `hinge.2`."""
+COMPOUND_JOINT_SUFFIXES = {JointKind.UNIVERSAL: ("1", "2"), JointKind.PLANAR: ("x", "y", "yaw")}
+"""Name suffixes of the elementary joints of a compound joint: `hinge.1`, `hinge.2`."""
 
 
 def identity_pose() -> Pose:
-    """Pose of a frame in itself."""
+    """Identity pose."""
     return Pose(np.eye(3), np.zeros(3))
 
 
@@ -59,25 +66,25 @@ class JointSpec:
     axis2: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
     """Second axis of a universal joint."""
     anchor: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    """Point of the body about which it turns, in the body frame [m]."""
+    """Centre of rotation in the body frame [m]."""
     armature: float = 0.0
     stiffness: float = 0.0
     rest: np.ndarray | float = 0.0
-    """Coordinate at which the spring is relaxed [rad, m]; a quaternion for spherical joints."""
+    """Rest position of the spring [rad, m]; a quaternion for spherical joints."""
     damping: float = 0.0
     friction: float = 0.0
     breakaway: float = 0.0
     stribeck_velocity: float = 0.1
     friction_width: float | None = None
-    """Velocity [rad/s or m/s] over which dry friction rises; by default as narrow as the time step can follow."""
+    """Velocity [rad/s or m/s] over which dry friction rises; by default as narrow as the time step can resolve."""
     lower: float = -np.inf
     upper: float = np.inf
     effort_limit: float = np.inf
     limit_stiffness: float | None = None
-    """Stiffness of the stops; by default chosen from the inertia that the joint shows."""
+    """Stiffness of the limit stops; by default derived from the apparent inertia of the joint."""
     limit_damping: float | None = None
     mimic: str = ""
-    """Name of the joint that this one follows."""
+    """Name of the joint that this one mimics; empty for an independent joint."""
     mimic_ratio: float = 1.0
     mimic_offset: float = 0.0
     source: Source = Source()
@@ -85,7 +92,7 @@ class JointSpec:
 
 @dataclass
 class BodySpec:
-    """A body, the joint that carries it and where that joint sits on the parent."""
+    """A body, the joint that connects it to its parent and the placement of that joint."""
 
     name: str
     parent: str
@@ -112,17 +119,17 @@ class GeomSpec:
     mask: int = 1
     source: Source = Source()
     link: str = ""
-    """Body that the shape was described with, if that one was merged into `body`; empty otherwise."""
+    """Link that the shape was defined on, if that link was merged into `body`; empty otherwise."""
     restitution: float = 0.0
     recovery_time: float = DEFAULT_RECOVERY_TIME
     softness: float = DEFAULT_SOFTNESS
-    stiffness: float = NOT_TOLD
-    damping: float = NOT_TOLD
+    stiffness: float = UNSPECIFIED
+    damping: float = UNSPECIFIED
     has_friction: bool = True
-    """Was the friction told, or is it the default?"""
+    """Whether friction was specified rather than left at its default."""
     priority: int = 0
     data: np.ndarray | None = None
-    """Points or heights, as `Geometry.data` has them."""
+    """Vertices or heights, as in `Geometry.data`."""
     faces: Faces = ()
     """Triangles of a convex hull."""
 
@@ -138,7 +145,7 @@ class FrameSpec:
 
 @dataclass
 class ActuatorSpec:
-    """An actuator on a joint with one degree of freedom, or on such a part of a compound joint: `base.yaw`."""
+    """An actuator on a joint with one degree of freedom or on an elementary joint of a compound joint: `base.yaw`."""
 
     name: str
     joint: str
@@ -152,25 +159,25 @@ class ActuatorSpec:
 
 @dataclass
 class ModelSpec:
-    """A whole mechanism, ready to be checked and assembled."""
+    """A whole mechanism, ready to be validated and assembled."""
 
     name: str
     bodies: list[BodySpec] = field(default_factory=list)
     geoms: list[GeomSpec] = field(default_factory=list)
     frames: list[FrameSpec] = field(default_factory=list)
     actuators: list[ActuatorSpec] = field(default_factory=list)
-    """Left empty, every joint with one degree of freedom gets a direct torque or force."""
+    """If empty, every joint with one degree of freedom gets a direct torque or force."""
     passive: bool = False
-    """True for a mechanism without any actuator."""
+    """Whether the mechanism has no actuators at all."""
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     home: dict[str, np.ndarray | float] = field(default_factory=dict)
-    """Starting coordinates by joint name; zero (or no rotation) for the joints not named."""
+    """Home configuration by joint name; zero (or no rotation) for joints not listed."""
     timestep: float = 0.001
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of links (bodies, merged ones included) whose shapes never collide."""
     explicit_pairs: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of shapes that collide whatever their groups say."""
+    """Pairs of shapes that collide regardless of their groups."""
     pair_friction: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Friction of pairs of shapes that have a number of their own, whatever their surfaces are like."""
-    carried_pairs: list[tuple[str, str]] = field(default_factory=list)
-    """Links at rest, and links on a joint that hangs on them; found when the former are merged into the world."""
+    """Friction coefficient of individual pairs of shapes; overrides that of their surfaces."""
+    parent_child_pairs: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of a link merged into the world and a link jointed to it; set by `merge_fixed_joints`."""

@@ -1,6 +1,6 @@
-"""Link lengths as parameters: a model whose bodies are stretched.
+"""Link lengths as parameters.
 
-A model stores where joints, centres of mass and shapes sit; the length of a link is what they have in common.
+A model stores the positions of joints, centres of mass and shapes; the length of a link is a common scale of these.
 """
 
 import equinox as eqx
@@ -13,14 +13,14 @@ from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 
 
-def stretched(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
-    """The model with every length within body b multiplied by `factors[b]`; masses and inertias stay.
+def stretch_links(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
+    """Copy of the model with every length within body b multiplied by `factors[b]`; masses and inertias are unchanged.
 
-    Moves the body's centre of mass, the joints and frames it carries, its anchor and its shapes. Differentiable in
-    `factors`: with a nominal length L, `factors = length / L` makes the length a parameter.
+    Scales the positions of the body's centre of mass, anchor and shapes and of the joints and frames attached to it.
+    Differentiable in `factors`: with a nominal length L, `factors = length / L` makes the length a parameter.
     """
 
-    def factor_of(bodies) -> AnyArray:
+    def factor_per_element(bodies) -> AnyArray:
         on_world = np.array([body == WORLD for body in bodies], dtype=bool)
         index = np.array([max(body, 0) for body in bodies], dtype=int)
         return jnp.where(on_world, 1.0, jnp.asarray(factors)[index])[:, None]
@@ -31,15 +31,15 @@ def stretched(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
         return m.body.com, m.joint.anchor, m.joint.placement.p, m.frame_placement.p, m.geometry.placement.p
 
     com, anchor, placement, frames, shapes = where(model)
-    own = jnp.asarray(factors)[:, None]
+    body_factors = jnp.asarray(factors)[:, None]
     return eqx.tree_at(
         where,
         model,
         (
-            own * com,
-            own * anchor,
-            factor_of(topology.parents) * placement,
-            factor_of(topology.frame_bodies) * frames if topology.frame_names else frames,
-            factor_of([info.body for info in geometry.infos]) * shapes if geometry.infos else shapes,
+            body_factors * com,
+            body_factors * anchor,
+            factor_per_element(topology.parents) * placement,
+            factor_per_element(topology.frame_bodies) * frames if topology.frame_names else frames,
+            factor_per_element([info.body for info in geometry.infos]) * shapes if geometry.infos else shapes,
         ),
     )

@@ -1,6 +1,6 @@
-"""The static half of a model: which body hangs on which, by what kind of joint, under what name.
+"""The static part of a model: the kinematic tree, its joint types and names.
 
-A topology is hashable and never traced; a change of it means a new compilation, a change of anything else does not.
+A topology is hashable and never traced: changing it triggers recompilation; changing anything else in a model does not.
 """
 
 from collections.abc import Callable
@@ -10,24 +10,24 @@ from functools import cached_property
 from hybridsim.model.joints import JointType
 
 WORLD = -1
-"""Parent index of bodies that hang on the world."""
+"""Parent index of bodies attached to the world."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Names, parents and joint types; body i is carried by joint i."""
+    """Names, parents and joint types; joint i connects body i to its parent."""
 
     body_names: tuple[str, ...]
     parents: tuple[int, ...]
-    """Index of each body's parent, smaller than its own; `WORLD` for roots."""
+    """Index of each body's parent, always smaller than the body's index; `WORLD` for roots."""
     joint_names: tuple[str, ...]
     joint_types: tuple[JointType, ...]
     mimics: tuple[int, ...]
-    """For a mimic joint the index of the joint it follows, else -1."""
+    """For a mimic joint the index of its master joint, otherwise -1."""
     frame_names: tuple[str, ...] = ()
     """Named frames fixed to bodies: merged links, sites, tool points."""
     frame_bodies: tuple[int, ...] = ()
-    """The body that carries each frame; `WORLD` for frames fixed to the world."""
+    """Body that each frame is fixed to; `WORLD` for frames fixed to the world."""
     name: str = field(default="model")
 
     @property
@@ -47,41 +47,41 @@ class Topology:
 
     @cached_property
     def q_slices(self) -> tuple[tuple[int, int], ...]:
-        """First and past-the-end independent coordinate of each joint; a mimic joint has its master's."""
-        return self._independent(lambda kind: kind.nq)
+        """First and past-the-end independent coordinate of each joint; a mimic joint shares its master's."""
+        return self._independent_slices(lambda kind: kind.nq)
 
     @cached_property
     def v_slices(self) -> tuple[tuple[int, int], ...]:
-        """First and past-the-end independent degree of freedom of each joint; a mimic joint has its master's."""
-        return self._independent(lambda kind: kind.nv)
+        """First and past-the-end independent degree of freedom of each joint; a mimic joint shares its master's."""
+        return self._independent_slices(lambda kind: kind.nv)
 
-    def _independent(self, size: Callable[[JointType], int]) -> tuple[tuple[int, int], ...]:
-        own = _slices(0 if m >= 0 else size(k) for k, m in zip(self.joint_types, self.mimics, strict=True))
-        return tuple(own[m] if m >= 0 else s for s, m in zip(own, self.mimics, strict=True))
+    def _independent_slices(self, size: Callable[[JointType], int]) -> tuple[tuple[int, int], ...]:
+        slices = _slices(0 if m >= 0 else size(k) for k, m in zip(self.joint_types, self.mimics, strict=True))
+        return tuple(slices[m] if m >= 0 else s for s, m in zip(slices, self.mimics, strict=True))
 
     @property
-    def is_coupled(self) -> bool:
-        """Whether some joint follows another."""
+    def has_mimic_joints(self) -> bool:
+        """Whether the tree contains mimic joints."""
         return any(m >= 0 for m in self.mimics)
 
     @cached_property
     def mq(self) -> int:
-        """Coordinates of the tree, mimic joints included."""
+        """Number of coordinates of the tree, mimic joints included."""
         return sum(kind.nq for kind in self.joint_types)
 
     @cached_property
     def mv(self) -> int:
-        """Degrees of freedom of the tree, mimic joints included."""
+        """Number of degrees of freedom of the tree, mimic joints included."""
         return sum(kind.nv for kind in self.joint_types)
 
     @cached_property
     def nq(self) -> int:
-        """Independent coordinates: the length of `q`."""
+        """Number of independent coordinates: the length of `q`."""
         return sum(k.nq for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
 
     @cached_property
     def nv(self) -> int:
-        """Independent degrees of freedom: the length of `qd`."""
+        """Number of independent degrees of freedom: the length of `qd`."""
         return sum(k.nv for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
 
     @cached_property
@@ -109,7 +109,7 @@ class Topology:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Number of joints between each body and the world, counted from 0."""
+        """Depth of each body in the tree; 0 for roots."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(0 if parent == WORLD else depths[parent] + 1)
@@ -117,15 +117,15 @@ class Topology:
 
     @cached_property
     def ancestors(self) -> tuple[tuple[int, ...], ...]:
-        """For each body the bodies from its root down to itself."""
+        """For each body the chain of bodies from its root to itself, inclusive."""
         chains: list[tuple[int, ...]] = []
         for body, parent in enumerate(self.parents):
             chains.append((*(() if parent == WORLD else chains[parent]), body))
         return tuple(chains)
 
     @cached_property
-    def dof_owners(self) -> tuple[int, ...]:
-        """The body that each degree of freedom of the tree carries."""
+    def dof_bodies(self) -> tuple[int, ...]:
+        """Body whose joint each degree of freedom of the tree belongs to."""
         return tuple(body for body, (start, stop) in enumerate(self.tree_v_slices) for _ in range(start, stop))
 
     def body_index(self, name: str) -> int:
@@ -147,5 +147,5 @@ def _slices(sizes) -> tuple[tuple[int, int], ...]:
 
 def _index(name: str, names: tuple[str, ...], what: str) -> int:
     if name not in names:
-        raise KeyError(f"no {what} named {name!r}; the model has {', '.join(names)}")
+        raise KeyError(f"there is no {what} named {name!r}; the model has {', '.join(names)}")
     return names.index(name)

@@ -1,4 +1,4 @@
-"""Checks of a model description: every problem in one pass, with its element, its place and a way out."""
+"""Validation of model descriptions: reports all problems in one pass, each with its element, location and fix."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,33 +8,33 @@ import numpy as np
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.mobility import singular_joints
-from hybridsim.model.specs import PARTS, WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
-from hybridsim.model.validate_settings import problem_at, settings_problems
+from hybridsim.model.singular_joints import singular_joints
+from hybridsim.model.specs import COMPOUND_JOINT_SUFFIXES, WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
+from hybridsim.model.validate_settings import problem_at, setting_problems
 
-TRIANGLE_SLACK = 1e-6
-"""Relative excess of a principal moment over the sum of the others that passes as rounding in the file."""
+TRIANGLE_TOLERANCE = 1e-6
+"""Relative violation of the triangle inequality of the principal moments that is attributed to rounding in the file."""
 PLAUSIBLE_LENGTH = 100.0
-"""Links longer than this [m] are more likely in millimetres."""
+"""Link length [m] above which the unit is more likely millimetres."""
 NEGLIGIBLE_MASS = 0.01
-"""Share of the model's mass below which a body is a token, whose units are not looked at."""
+"""Fraction of the model's total mass below which the inertia unit of a body is not checked (placeholder bodies)."""
 PLAUSIBLE_GYRATION = 3.0
-"""Radius of gyration over the body's extent beyond which the inertia is more likely in other units."""
+"""Ratio of radius of gyration to body extent above which the inertia is more likely in another unit."""
 
 _ONE_DOF = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
 
 
-def problems_of(spec: ModelSpec) -> list[Problem]:
-    """Everything that is wrong or doubtful about a description."""
+def model_problems(spec: ModelSpec) -> list[Problem]:
+    """All errors and warnings about a description."""
     problems = [*_name_problems(spec), *_tree_problems(spec)]
     for body in spec.bodies:
         problems += (replace(problem, element=body.name) for problem in _body_problems(body))
         problems += (replace(problem, element=body.joint.name) for problem in _joint_problems(body))
     problems += _mimic_problems(spec)
     problems += _attachment_problems(spec)
-    problems += settings_problems(spec)
+    problems += setting_problems(spec)
     if not any(p.severity is Severity.ERROR for p in problems):
-        problems += _massless_problems(spec)
+        problems += _singular_joint_problems(spec)
         problems += _unit_problems(spec)
     return problems
 
@@ -43,24 +43,24 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
     named = [("body", b.name, b.source) for b in spec.bodies] + [
         ("joint", b.joint.name, b.joint.source) for b in spec.bodies
     ]
-    seen: dict[tuple[str, str], Source] = {}
+    first_sources: dict[tuple[str, str], Source] = {}
     for what, name, source in named:
         if not name:
             yield problem_at(source, "name.missing", f"a {what} has no name", f"give the {what} a unique name")
-        elif (what, name) in seen:
-            first = seen[what, name]
+        elif (what, name) in first_sources:
+            first = first_sources[what, name]
             also = f" (first at line {first.line})" if first.line else ""
-            many = {"body": "bodies", "joint": "joints"}[what]
-            yield problem_at(source, "name.duplicate", f"two {many} are named {name!r}{also}", f"rename one {what}")
-        seen.setdefault((what, name), source)
+            plural = {"body": "bodies", "joint": "joints"}[what]
+            yield problem_at(source, "name.duplicate", f"two {plural} are named {name!r}{also}", f"rename one {what}")
+        first_sources.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
             yield problem_at(
-                source, "name.world", "a body is named 'world'", "the name stands for the ground; rename it"
+                source, "name.world", "a body is named 'world'", "the name is reserved for the ground; rename the body"
             )
 
 
 def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
-    known = {WORLD_NAME}
+    added = {WORLD_NAME}
     names = {WORLD_NAME} | {body.name for body in spec.bodies}
     if not spec.bodies:
         yield problem_at(Source(), "tree.empty", f"model {spec.name!r} has no body", "add at least one body")
@@ -69,44 +69,44 @@ def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
             yield problem_at(
                 body.source,
                 "tree.parent",
-                f"body {body.name!r} hangs on {body.parent!r}, which does not exist",
+                f"parent {body.parent!r} of body {body.name!r} does not exist",
                 f"the bodies are {', '.join(sorted(names))}",
             )
-        elif body.parent not in known:
+        elif body.parent not in added:
             yield problem_at(
                 body.source,
                 "tree.order",
                 f"body {body.name!r} comes before its parent {body.parent!r}",
-                "add parents before children; a loop of bodies cannot be a tree",
+                "add parents before children; kinematic loops are not supported",
             )
         if body.joint.kind is JointKind.FREE and body.parent != WORLD_NAME:
             yield problem_at(
                 body.joint.source,
                 "joint.free_inside",
-                f"free joint {body.joint.name!r} hangs on body {body.parent!r}",
-                f"a free joint must hang on the world; make body {body.name!r} a root of its own",
+                f"free joint {body.joint.name!r} is attached to body {body.parent!r}",
+                f"a free joint must be attached to the world; make body {body.name!r} a root body",
             )
-        known.add(body.name)
+        added.add(body.name)
 
 
 def _body_problems(body: BodySpec) -> Iterator[Problem]:
     for problem in inertial_problems(body.name, body.inertial, body.inertial_source):
         if problem.code == "mass.zero_with_inertia" and body.joint.kind is JointKind.FIXED:
-            # the whole that the body is part of can still be sound
-            message = f"{problem.message}; its inertia counts for the body that it is fixed to"
+            # the composite body that it is merged into can still be valid
+            message = f"{problem.message}; its inertia is added to the body that it is fixed to"
             problem = replace(problem, severity=Severity.WARNING, message=message)
         yield problem
 
 
 def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator[Problem]:
-    """What is impossible about the mass properties of the body with this name."""
-    numbers = [np.array([inertial.mass]), inertial.com, inertial.inertia.ravel()]
-    if not all(np.isfinite(n).all() for n in numbers):
+    """Physically inconsistent mass properties of the body with this name."""
+    values = [np.array([inertial.mass]), inertial.com, inertial.inertia.ravel()]
+    if not all(np.isfinite(n).all() for n in values):
         yield problem_at(
             source,
             "inertial.nonfinite",
             f"mass properties of body {name!r} are not finite",
-            "write plain finite numbers",
+            "write finite values",
         )
         return
     if inertial.mass < 0.0:
@@ -114,7 +114,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
             source,
             "mass.negative",
             f"mass of body {name!r} is {inertial.mass:g} kg",
-            "a mass must be positive",
+            "mass must be positive",
         )
         return
     if not np.allclose(inertial.inertia, inertial.inertia.T, rtol=0.0, atol=1e-9 * np.abs(inertial.inertia).max()):
@@ -133,19 +133,20 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
             )
         return
     scale = max(moments[-1], 0.0)
-    if moments[0] < -TRIANGLE_SLACK * scale or scale < 0.0 or moments[-1] < 0.0:
+    if moments[0] < -TRIANGLE_TOLERANCE * scale or scale < 0.0 or moments[-1] < 0.0:
         yield problem_at(
             source,
             "inertia.indefinite",
-            f"inertia of body {name!r} is not positive definite: principal moments {_list(moments)} kg·m²",
-            "check signs and off-diagonal entries; an inertia is a positive definite matrix",
+            f"inertia of body {name!r} is not positive definite: principal moments {_format_values(moments)} kg·m²",
+            "check signs and off-diagonal entries; an inertia matrix must be positive definite",
         )
-    elif moments[2] > (moments[0] + moments[1]) * (1.0 + TRIANGLE_SLACK):
+    elif moments[2] > (moments[0] + moments[1]) * (1.0 + TRIANGLE_TOLERANCE):
         yield problem_at(
             source,
             "inertia.triangle",
-            f"inertia of body {name!r} is impossible: its principal moments {_list(moments)} kg·m² break I3 ≤ I1 + I2",
-            "no distribution of mass has such moments; check the largest one",
+            f"principal moments of body {name!r}, {_format_values(moments)} kg·m², violate the triangle inequality "
+            "I3 ≤ I1 + I2",
+            "no mass distribution has such moments; check the largest one",
         )
 
 
@@ -156,7 +157,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             joint.source,
             "placement.nonfinite",
             f"placement of joint {joint.name!r} is not finite",
-            "write plain finite numbers",
+            "write finite values",
         )
     axes = {JointKind.UNIVERSAL: (joint.axis, joint.axis2), JointKind.PLANAR: (joint.axis,)}
     for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in _ONE_DOF else ()):
@@ -165,15 +166,15 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             yield problem_at(
                 joint.source,
                 "axis.zero",
-                f"axis of joint {joint.name!r} is ({_list(axis)}), which has no direction",
-                "give a vector of non-zero length, such as 0 0 1",
+                f"axis of joint {joint.name!r} is ({_format_values(axis)}), which has no direction",
+                "specify a non-zero vector such as 0 0 1",
             )
     if joint.lower > joint.upper and joint.kind in _ONE_DOF:
         yield problem_at(
             joint.source,
             "limit.order",
             f"limits of joint {joint.name!r} are swapped: lower {joint.lower:g} > upper {joint.upper:g}",
-            "exchange the two numbers",
+            "swap the two values",
         )
     for field in ("armature", "stiffness", "damping", "friction", "breakaway", "effort_limit"):
         value = getattr(joint, field)
@@ -182,15 +183,15 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
                 joint.source,
                 f"{field}.invalid",
                 f"{field.replace('_', ' ')} of joint {joint.name!r} is {value:g}",
-                "it must be a finite number that is not negative",
+                "it must be finite and non-negative",
             )
     for field in ("lower", "upper"):
         if np.isnan(getattr(joint, field)):
             yield problem_at(
                 joint.source,
                 "limit.nan",
-                f"{field} limit of joint {joint.name!r} is not a number",
-                "write a finite number",
+                f"{field} limit of joint {joint.name!r} is NaN",
+                "write a finite value",
             )
 
 
@@ -215,14 +216,14 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
                 joint.source,
                 "mimic.chain",
                 f"{where}, which is itself a mimic joint",
-                f"let it mimic the first joint of the chain, {master.mimic!r}, with the multipliers' product",
+                f"mimic the first joint of the chain, {master.mimic!r}, with the product of the multipliers",
             )
         elif joint.kind not in _ONE_DOF or master.kind not in _ONE_DOF:
             yield problem_at(
                 joint.source,
                 "mimic.kind",
-                f"{where}, but one of the two has not exactly one degree of freedom",
-                "mimic works between revolute, continuous and prismatic joints",
+                f"{where}, but one of the two does not have exactly one degree of freedom",
+                "only revolute, continuous and prismatic joints can mimic each other",
             )
 
 
@@ -234,61 +235,63 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
             yield problem_at(
                 geom.source,
                 "geom.body",
-                f"shape {geom.name!r} sits on {geom.body!r}, which does not exist",
-                "name a body",
+                f"body {geom.body!r} of shape {geom.name!r} does not exist",
+                "attach the shape to an existing body",
             )
-        # the scale of a mesh may be negative: that mirrors it
+        # the scale of a mesh may be negative, which mirrors it
         negative = geom.shape is not Shape.MESH and (np.asarray(geom.size) < 0.0).any()
         if not np.isfinite(geom.size).all() or negative:
             yield problem_at(
                 geom.source,
                 "geom.size",
-                f"size of shape {geom.name!r} is {_list(geom.size)}",
-                "sizes are positive numbers",
+                f"size of shape {geom.name!r} is {_format_values(geom.size)}",
+                "sizes must be finite and non-negative",
             )
     for frame in spec.frames:
         if frame.body not in bodies:
             yield problem_at(
                 Source(),
                 "frame.body",
-                f"frame {frame.name!r} sits on {frame.body!r}, which does not exist",
-                "name a body",
+                f"body {frame.body!r} of frame {frame.name!r} does not exist",
+                "attach the frame to an existing body",
             )
-    drivable = [name for name, joint in joints.items() if joint.kind in _ONE_DOF and not joint.mimic]
-    drivable += [f"{name}.{part}" for name, joint in joints.items() for part in PARTS.get(joint.kind, ())]
+    actuatable = [name for name, joint in joints.items() if joint.kind in _ONE_DOF and not joint.mimic]
+    actuatable += [
+        f"{name}.{part}" for name, joint in joints.items() for part in COMPOUND_JOINT_SUFFIXES.get(joint.kind, ())
+    ]
     for actuator in spec.actuators:
-        if actuator.joint not in drivable:
+        if actuator.joint not in actuatable:
             yield problem_at(
                 actuator.source,
                 "actuator.joint",
-                f"actuator {actuator.name!r} drives joint {actuator.joint!r}, which does not have "
-                "one degree of freedom of its own",
-                f"those that have are {', '.join(drivable) or 'none'}",
+                f"actuator {actuator.name!r} acts on {actuator.joint!r}, which is not an independent joint with one "
+                "degree of freedom",
+                f"joints that can be actuated: {', '.join(actuatable) or 'none'}",
             )
 
 
-def _massless_problems(spec: ModelSpec) -> Iterator[Problem]:
-    """Moving joints that carry nothing: their acceleration would be 0/0."""
-    carried = {body.name: body.inertial.mass for body in spec.bodies}
+def _singular_joint_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Movable joints without inertia, whose acceleration would be 0/0."""
+    subtree_mass = {body.name: body.inertial.mass for body in spec.bodies}
     for body in reversed(spec.bodies):
         if body.parent != WORLD_NAME:
-            carried[body.parent] += carried[body.name]
+            subtree_mass[body.parent] += subtree_mass[body.name]
     for body in singular_joints(spec):
         code = "mass.nothing_carried"
-        message = f"joint {body.joint.name!r} carries no mass: body {body.name!r} and all below it have none"
-        fix = "give the body a mass and an inertia, or fix its joint"
-        if carried[body.name] > 0.0:
+        message = f"joint {body.joint.name!r} carries no mass: body {body.name!r} and its descendants are massless"
+        fix = "give the body a mass and an inertia, or make its joint fixed"
+        if subtree_mass[body.name] > 0.0:
             code = "joint.singular"
             message = (
-                f"joint {body.joint.name!r} can move without moving any mass: body {body.name!r} and what it "
-                "carries have no inertia about or along some axis of the joint"
+                f"joint {body.joint.name!r} can move without moving any mass: body {body.name!r} and its descendants "
+                "have no inertia about or along some axis of the joint"
             )
-            fix = "give the body an inertia, or fix its joint"
+            fix = "give the body an inertia, or make its joint fixed"
         yield replace(problem_at(body.source, code, message, fix), element=body.name)
 
 
 def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
-    """Numbers that look like millimetres, grams or a wrong power of ten."""
+    """Values that look like millimetres, grams or a wrong power of ten."""
     extents = _extents(spec)
     total = sum(body.inertial.mass for body in spec.bodies)
     for body in spec.bodies:
@@ -297,7 +300,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
             yield problem_at(
                 body.source,
                 "units.length",
-                f"body {body.name!r} is {distance:g} m away from its parent or its own frame: "
+                f"body {body.name!r} or its centre of mass is {distance:g} m away from its reference frame: "
                 "this looks like millimetres",
                 "lengths are in metres; divide by 1000",
                 Severity.WARNING,
@@ -309,7 +312,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
                 yield problem_at(
                     body.inertial_source,
                     "units.inertia",
-                    f"inertia of body {body.name!r} fits something {gyration / extent:.0f} times its size "
+                    f"inertia of body {body.name!r} corresponds to a body {gyration / extent:.0f} times its size "
                     f"(radius of gyration {gyration:g} m, extent {extent:g} m)",
                     "inertia is in kg·m² and mass in kg; check both units",
                     Severity.WARNING,
@@ -317,7 +320,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
 
 
 def _extents(spec: ModelSpec) -> dict[str, float]:
-    """How far each body reaches from its frame [m], as far as its description tells; 0 if it does not."""
+    """Extent of each body from its frame [m], as far as the description determines it; otherwise 0."""
     extents = {WORLD_NAME: 0.0}
     for body in spec.bodies:
         offset = _length(body.placement.p)
@@ -335,5 +338,5 @@ def _length(vector) -> float:
     return float(np.linalg.norm(vector))
 
 
-def _list(values) -> str:
+def _format_values(values) -> str:
     return ", ".join(f"{value:g}" for value in values)

@@ -1,4 +1,4 @@
-"""Checks of a description's settings: parameters that a joint type cannot use, home, gravity, names of parts."""
+"""Validation of settings: joint parameters, surfaces, home configuration, gravity, names of frames and actuators."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,38 +8,38 @@ import numpy as np
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.model.specs import JointKind, JointSpec, ModelSpec, Source
 
-COORDINATES = {
+COORDINATE_COUNTS = {
     JointKind.FIXED: 0,
     JointKind.SPHERICAL: 4,
     JointKind.UNIVERSAL: 2,
     JointKind.PLANAR: 3,
     JointKind.FREE: 7,
 }
-"""Coordinates of the joint kinds that do not have exactly one."""
+"""Number of coordinates of the joint types that do not have exactly one."""
 
-UNIT_SLACK = 1e-6
-"""How far the length of a quaternion in a file may be from one."""
+UNIT_QUATERNION_TOLERANCE = 1e-6
+"""Tolerance on the norm of a quaternion in a file."""
 
 
-def settings_problems(spec: ModelSpec) -> Iterator[Problem]:
-    """Settings that the engine could not use or would use wrongly."""
+def setting_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Settings that the engine cannot use or would misinterpret."""
     for body in spec.bodies:
-        yield from _joint_settings(body.joint)
+        yield from _joint_setting_problems(body.joint)
     yield from _surface_problems(spec)
-    yield from _pair_problems(spec)
+    yield from _pair_friction_problems(spec)
     yield from _home_problems(spec)
-    yield from _part_names(spec)
+    yield from _duplicate_name_problems(spec)
     if not np.isfinite(spec.gravity).all():
-        yield Problem("gravity is not finite", "write three plain numbers", code="gravity.nonfinite")
+        yield Problem("gravity is not finite", "write three finite values", code="gravity.nonfinite")
     if not (np.isfinite(spec.timestep) and spec.timestep > 0.0):
-        fix = "it is a positive number of seconds"
+        fix = "it must be positive [s]"
         yield Problem(f"the time step is {spec.timestep:g}", fix, code="timestep.invalid")
     if spec.bodies and all(body.joint.kind is JointKind.FIXED for body in spec.bodies):
-        fix = "give at least one body a joint that moves"
+        fix = "give at least one body a joint that is not fixed"
         yield Problem(f"nothing in model {spec.name!r} can move", fix, code="tree.static")
 
 
-def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
+def _joint_setting_problems(joint: JointSpec) -> Iterator[Problem]:
     def problem(code: str, message: str, fix: str) -> Problem:
         return problem_at(joint.source, code, f"joint {joint.name!r} {message}", fix)
 
@@ -47,12 +47,14 @@ def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
     if has_quaternion and (np.isfinite(joint.lower) or np.isfinite(joint.upper)):
         yield problem("limit.kind", f"is {joint.kind} and has position limits", "limits need a joint with an axis")
     if joint.kind is JointKind.FREE and joint.stiffness != 0.0:
-        yield problem("stiffness.kind", "is free and has a spring", "a free body has no place to be pulled to")
+        yield problem(
+            "stiffness.kind", "is free and has a spring", "remove the stiffness; a free joint has no rest position"
+        )
     rest = np.asarray(joint.rest, dtype=float)
     if joint.kind is JointKind.SPHERICAL and rest.shape != () and not _is_unit_quaternion(rest):
-        yield problem("rest.quaternion", f"rests at {rest.tolist()}", "give a unit quaternion w x y z")
+        yield problem("rest.quaternion", f"has rest position {rest.tolist()}", "specify a unit quaternion w x y z")
     if joint.kind is not JointKind.SPHERICAL and rest.shape != ():
-        yield problem("rest.shape", f"rests at {rest.tolist()}", "give one number [rad or m]")
+        yield problem("rest.shape", f"has rest position {rest.tolist()}", "specify one value [rad or m]")
     for field in ("friction_width", "stribeck_velocity"):
         value = getattr(joint, field)
         if value is not None and not (np.isfinite(value) and value > 0.0):
@@ -60,33 +62,33 @@ def _joint_settings(joint: JointSpec) -> Iterator[Problem]:
     for field in ("limit_stiffness", "limit_damping"):
         value = getattr(joint, field)
         if value is not None and not (np.isfinite(value) and value >= 0.0):
-            yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must not be negative")
+            yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", "it must be non-negative")
 
 
 def _surface_problems(spec: ModelSpec) -> Iterator[Problem]:
     for geom in spec.geoms:
-        for field, most in (
+        for field, upper in (
             ("friction", np.inf),
             ("restitution", 1.0),
             ("recovery_time", np.inf),
             ("softness", np.inf),
         ):
             value = getattr(geom, field)
-            if not (np.isfinite(value) and 0.0 <= value <= most):
+            if not (np.isfinite(value) and 0.0 <= value <= upper):
                 yield problem_at(
                     geom.source,
                     "geom.surface",
                     f"{field.replace('_', ' ')} of shape {geom.name!r} is {value:g}",
-                    "it must not be negative" if most > 1.0 else "it must be between 0 and 1",
+                    "it must be non-negative" if upper > 1.0 else "it must be between 0 and 1",
                 )
-        for field, is_possible in (("stiffness", geom.stiffness > 0.0), ("damping", geom.damping >= 0.0)):
-            if not is_possible:
+        for field, is_valid in (("stiffness", geom.stiffness > 0.0), ("damping", geom.damping >= 0.0)):
+            if not is_valid:
                 message = f"{field} of shape {geom.name!r} is {getattr(geom, field):g}"
-                fix = "it must be positive" if field == "stiffness" else "it must not be negative"
+                fix = "it must be positive" if field == "stiffness" else "it must be non-negative"
                 yield problem_at(geom.source, "geom.surface", message, fix)
 
 
-def _pair_problems(spec: ModelSpec) -> Iterator[Problem]:
+def _pair_friction_problems(spec: ModelSpec) -> Iterator[Problem]:
     names = {geom.name for geom in spec.geoms}
     for pair, friction in spec.pair_friction.items():
         where = f"friction of the shapes {pair[0]!r} and {pair[1]!r}"
@@ -94,9 +96,9 @@ def _pair_problems(spec: ModelSpec) -> Iterator[Problem]:
             fix = f"the shapes are {', '.join(sorted(names)) or 'none'}"
             yield Problem(f"{where}: there is no shape {name!r}", fix, code="geom.pair")
         if pair[::-1] in spec.pair_friction:
-            yield Problem(f"{where} is given in both orders", "keep one of them", code="geom.pair")
+            yield Problem(f"{where} is specified twice, in both orders", "remove one of the two", code="geom.pair")
         if not (np.isfinite(friction) and friction >= 0.0):
-            yield Problem(f"{where} is {friction:g}", "it must not be negative", code="geom.surface")
+            yield Problem(f"{where} is {friction:g}", "it must be non-negative", code="geom.surface")
 
 
 def _home_problems(spec: ModelSpec) -> Iterator[Problem]:
@@ -109,19 +111,19 @@ def _home_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"{where}: there is no such joint", f"the joints are {', '.join(joints)}", code="home.unknown"
             )
             continue
-        source, expected = joint.source, COORDINATES.get(joint.kind, 1)
+        source, expected = joint.source, COORDINATE_COUNTS.get(joint.kind, 1)
         if joint.mimic:
-            yield problem_at(source, "home.mimic", f"{where}: it follows {joint.mimic!r}", "set the home of that joint")
+            yield problem_at(source, "home.mimic", f"{where}: it mimics {joint.mimic!r}", "set the home of that joint")
         elif value.size != expected or not np.isfinite(value).all():
             fix = f"a {joint.kind} joint has {expected} coordinate{'s' * (expected != 1)}"
             yield problem_at(source, "home.size", f"{where} is {value.tolist()}", fix)
         elif expected in (4, 7) and not _is_unit_quaternion(value[-4:]):
             yield problem_at(
-                source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must be unit"
+                source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must have unit norm"
             )
 
 
-def _part_names(spec: ModelSpec) -> Iterator[Problem]:
+def _duplicate_name_problems(spec: ModelSpec) -> Iterator[Problem]:
     for what, names in (("frame", [f.name for f in spec.frames]), ("actuator", [a.name for a in spec.actuators])):
         for name, count in Counter(names).items():
             if count > 1:
@@ -130,9 +132,9 @@ def _part_names(spec: ModelSpec) -> Iterator[Problem]:
 
 
 def problem_at(source: Source, code: str, message: str, fix: str, severity: Severity = Severity.ERROR) -> Problem:
-    """A problem with what was described at this place of a file."""
+    """Problem located at the source of a description."""
     return Problem(message, fix, source.file, source.line, severity, code)
 
 
 def _is_unit_quaternion(quat: np.ndarray) -> bool:
-    return quat.shape == (4,) and abs(float(np.linalg.norm(quat)) - 1.0) < UNIT_SLACK
+    return quat.shape == (4,) and abs(float(np.linalg.norm(quat)) - 1.0) < UNIT_QUATERNION_TOLERANCE

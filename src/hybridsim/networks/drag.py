@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, safe_norm
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN
 from hybridsim.taps.passivity import Wired
 
@@ -35,7 +35,7 @@ class RodDrag(eqx.Module):
     quadratic: Float[AnyArray, ""]
     """Force per length and squared speed [N·s²/m³]: half the density times the width times the drag coefficient."""
 
-    def __init__(self, start: Numbers, end: Numbers, *, quadratic: float = 0.0, linear: float = 0.0):
+    def __init__(self, start: ArrayLike, end: ArrayLike, *, quadratic: float = 0.0, linear: float = 0.0):
         self.start_point, self.end_point = (np.array(x, dtype=float) for x in (start, end))
         if (
             self.start_point.shape != (3,)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN, usual_size
 from hybridsim.networks.mlp import MLP, Activation
 from hybridsim.networks.passive import NONE_AT_ALL, not_negative
@@ -44,8 +44,8 @@ class JointFriction(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         width: float = 0.1,
         speed_scale: float = 1.0,
         friction_scale: float = 1.0,
@@ -125,8 +125,8 @@ class ConeFriction(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         width: float = 0.01,
         speed_scale: float = 1.0,
     ):

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, unit
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN, usual_size
 from hybridsim.networks.mlp import MLP, Activation
 from hybridsim.networks.passive import NONE_AT_ALL, not_negative
@@ -44,8 +44,8 @@ class InternalForce(eqx.Module):
 
     def __init__(
         self,
-        first_point: Numbers = (0.0, 0.0, 0.0),
-        second_point: Numbers = (0.0, 0.0, 0.0),
+        first_point: ArrayLike = (0.0, 0.0, 0.0),
+        second_point: ArrayLike = (0.0, 0.0, 0.0),
         *,
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",

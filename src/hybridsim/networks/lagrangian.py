@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN, usual_size
 from hybridsim.networks.mlp import MLP, Activation
 from hybridsim.networks.passive import Conservative, lower_triangle, no_triangle
@@ -40,8 +40,8 @@ class Lagrangian(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         inertia_scale: float = 1.0,
         potential_scale: float = 1.0,
     ):

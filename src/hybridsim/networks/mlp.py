@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN, usual_size
 
 Activation = Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"]
@@ -55,9 +55,9 @@ class MLP(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
-        output_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
+        output_scale: ArrayLike = 1.0,
         input_bias: bool = False,
     ):
         if activation not in _ACTIVATIONS:
@@ -74,7 +74,7 @@ class MLP(eqx.Module):
     @classmethod
     def from_flat(
         cls,
-        numbers: Numbers,
+        numbers: ArrayLike,
         sizes: Sequence[int],
         *,
         activation: Activation = "elu",
@@ -127,13 +127,13 @@ class MLP(eqx.Module):
             lambda net: (net.weights, net.biases, net.input_bias), self, fresh, is_leaf=lambda x: x is None
         )
 
-    def normalised(self, mean: Numbers, deviation: Numbers) -> "MLP":
+    def normalised(self, mean: ArrayLike, deviation: ArrayLike) -> "MLP":
         """The same network for inputs of this mean and standard deviation."""
         inputs = self.input_shift.shape
         numbers = [np.broadcast_to(np.asarray(x, dtype=float), inputs).copy() for x in (mean, deviation)]
         return eqx.tree_at(lambda net: (net.input_shift, net.input_scale), self, numbers)
 
-    def silenced(self, bias: Numbers = 0.0) -> "MLP":
+    def silenced(self, bias: ArrayLike = 0.0) -> "MLP":
         """A network of this form that always returns the same, which is zero if nothing else is said."""
         weights = tuple(np.zeros_like(W) for W in self.weights)
         *hidden, last = (np.zeros_like(b) for b in self.biases)
@@ -199,10 +199,10 @@ class Constant(eqx.Module):
         """The numbers, whatever is read."""
         return self.values
 
-    def normalised(self, mean: Numbers, deviation: Numbers) -> "Constant":
+    def normalised(self, mean: ArrayLike, deviation: ArrayLike) -> "Constant":
         """The same, because nothing is read."""
         return self
 
-    def silenced(self, bias: Numbers = 0.0) -> "Constant":
+    def silenced(self, bias: ArrayLike = 0.0) -> "Constant":
         """The same with other numbers, which are zero if nothing else is said."""
         return eqx.tree_at(lambda net: net.values, self, np.zeros_like(self.values) + np.asarray(bias))

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import GIVEN, usual_size
 from hybridsim.networks.mlp import MLP, Activation, Constant
 from hybridsim.taps.passivity import Wired
@@ -50,8 +50,8 @@ class Dissipative(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         damping_scale: float = 1.0,
     ):
         """Make a fresh one.
@@ -111,8 +111,8 @@ class Conservative(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         potential_scale: float = 1.0,
     ):
         """Make a fresh one, whose potential is zero; arguments as for `Dissipative`, but context is q."""
@@ -166,8 +166,8 @@ class PortHamiltonian(eqx.Module):
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
         seed: int = 0,
-        input_shift: Numbers = 0.0,
-        input_scale: Numbers = 1.0,
+        input_shift: ArrayLike = 0.0,
+        input_scale: ArrayLike = 1.0,
         damping_scale: float = 1.0,
         potential_scale: float = 1.0,
     ):

@@ -1,1 +1,1 @@
-"""Which numbers of a simulation are free, and how a fit sees them."""
+"""Free and fixed parameters of a simulation, and the vector θ that a fit works on."""

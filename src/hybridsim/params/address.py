@@ -1,7 +1,8 @@
-"""Addresses of parameters: `body.mass[link*]`, `joint.placement[elbow].z`, `contact.friction[foot*|floor]`, `graft[0]`.
+"""Parameter addresses: `body.mass[link*]`, `joint.placement[elbow].z`, `contact.friction[foot*|floor]`, `graft[0]`.
 
-An address is a parameter of the catalogue, a selection of its rows by the model's own names, and one of its components,
-like an address of a tap. Rows and components may be left out (all), have wildcards, and be several, with commas.
+An address consists of a parameter of the catalogue, a selection of its rows by the model's names, and a selection of
+components, like the address of a tap. Rows and components may be omitted (all of them), may contain wildcards, and may
+be comma-separated lists.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,209 +12,214 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.core.messages import advice
-from hybridsim.params.catalog import BY_NAME, INERTIAL, TURNS, Form, Parameter
-from hybridsim.params.inertial_parameters import inertial_coordinates
-from hybridsim.params.leaves import Number, dotted, leaf_at
-from hybridsim.params.parametrization import Magnitude, Turned, UnitAxis
-from hybridsim.params.plugin_parameters import OpenLeaf, actuation_leaves, contact_leaves, graft_leaves
-from hybridsim.params.rows import Row, rows_of
-from hybridsim.params.scalar_parameter import Coordinate, Part
+from hybridsim.core.messages import name_hint
+from hybridsim.params.catalog import BY_NAME, INERTIAL, ROTATION_VECTOR, Parameter, ParameterForm
+from hybridsim.params.inertial_parameters import inertial_parameters
+from hybridsim.params.leaves import LeafEntry, leaf_at, parse_path
+from hybridsim.params.parametrization import Magnitude, RotationVector, UnitAxis
+from hybridsim.params.plugin_parameters import PluginArray, actuation_arrays, contact_arrays, graft_arrays
+from hybridsim.params.rows import RowName, row_names
+from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter
 from hybridsim.params.setup import Setup
 from hybridsim.taps.address import NO_CONTACTS
 
-OPEN_PARTS = {"contact": contact_leaves, "actuation": actuation_leaves, "graft": graft_leaves}
-"""Where the parameters of parts come from that users plug in."""
+PLUGIN_ARRAYS = {"contact": contact_arrays, "actuation": actuation_arrays, "graft": graft_arrays}
+"""Functions that find the parameter arrays of user-pluggable components, by the first word of an address."""
 
-FROM_SURFACES = {field: f"geometry.{field}" for field in ("friction", "restitution", "softness")}
-FROM_SURFACES["stabilisation.time"] = "geometry.recovery_time"
-"""Numbers of contact that surfaces tell, unless contact has its own."""
+SURFACE_PARAMETERS = {field: f"geometry.{field}" for field in ("friction", "restitution", "softness")}
+SURFACE_PARAMETERS["stabilisation.time"] = "geometry.recovery_time"
+"""Contact parameters that are taken from the surfaces unless the contact model specifies them."""
 
-Matching = Callable[[str], list[int]]
-"""Which rows a pattern means."""
+PatternMatcher = Callable[[str], list[int]]
+"""Indices of the rows that match a pattern."""
 
 
-def coordinates_at(address: str, setup: Setup) -> tuple[Coordinate, ...]:
-    """The numbers that an address means, in order; raises `ParameterError` with the nearest valid names."""
+def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]:
+    """Scalar parameters that an address selects, in order; raises `ParameterError` with the closest valid names."""
     text = address.strip()
     head = text.partition(".")[0].partition("[")[0]
-    if head in OPEN_PARTS:
-        return _of_open_part(text, head, setup)
+    if head in PLUGIN_ARRAYS:
+        return _plugin_parameters(text, head, setup)
     if head == INERTIAL.name:
         rows, variant = _split(text, head)
-        known = rows_of(INERTIAL.rows, setup)
-        return inertial_coordinates(text, [known[k] for k in _chosen(rows, known, text)], variant, setup)
-    fitting = [name for name in BY_NAME if text == name or text.startswith((f"{name}.", f"{name}["))]
-    if not fitting:
+        available = row_names(INERTIAL.rows, setup)
+        selected = [available[k] for k in _matching_rows(rows, available, text)]
+        return inertial_parameters(text, selected, variant, setup)
+    candidates = [name for name in BY_NAME if text == name or text.startswith((f"{name}.", f"{name}["))]
+    if not candidates:
         name = text.partition("[")[0]
-        valid = [*BY_NAME, INERTIAL.name, *(leaf.name for find in OPEN_PARTS.values() for leaf in find(setup))]
-        raise ParameterError(f"there is no parameter {name!r}; {advice(name, valid)}")
-    parameter = BY_NAME[max(fitting, key=len)]
-    rows, wanted = _split(text, parameter.name)
-    known = rows_of(parameter.rows, setup)
-    chosen = [known[k] for k in _chosen(rows, known, text)]
-    if not chosen:
+        valid = [*BY_NAME, INERTIAL.name, *(leaf.name for find in PLUGIN_ARRAYS.values() for leaf in find(setup))]
+        raise ParameterError(f"there is no parameter {name!r}; {name_hint(name, valid)}")
+    parameter = BY_NAME[max(candidates, key=len)]
+    rows, patterns = _split(text, parameter.name)
+    available = row_names(parameter.rows, setup)
+    selected = [available[k] for k in _matching_rows(rows, available, text)]
+    if not selected:
         raise ParameterError(f"{address!r} matches nothing: the model has no {parameter.rows}")
-    components = _components(wanted, parameter.components, text)
-    return tuple(c for row in chosen for c in _row_coordinates(parameter, row, components, setup))
+    components = _matching_components(patterns, parameter.components, text)
+    return tuple(p for row in selected for p in _row_parameters(parameter, row, components, setup))
 
 
 def _split(text: str, name: str) -> tuple[str | None, str]:
-    """Rows and components of an address that begins with a name."""
-    rest = text[len(name) :]
+    """Row and component patterns of an address that begins with a parameter name."""
+    suffix = text[len(name) :]
     rows = None
-    if rest.startswith("["):
-        rows, closed, rest = rest[1:].partition("]")
-        if not closed:
-            raise ParameterError(f"cannot read the address {text!r}: a bracket is not closed")
-    if rest and not rest.startswith("."):
-        raise ParameterError(f"cannot read the address {text!r}; write group.parameter[names].component")
-    return rows, rest[1:]
+    if suffix.startswith("["):
+        rows, closing, suffix = suffix[1:].partition("]")
+        if not closing:
+            raise ParameterError(f"cannot parse the address {text!r}: missing closing bracket")
+    if suffix and not suffix.startswith("."):
+        raise ParameterError(f"cannot parse the address {text!r}; write group.parameter[names].component")
+    return rows, suffix[1:]
 
 
-def _chosen(patterns: str | None, known: Sequence[Row], address: str) -> list[int]:
-    names = [row.name for row in known]
+def _matching_rows(patterns: str | None, available: Sequence[RowName], address: str) -> list[int]:
+    names = [row.name for row in available]
 
-    def matching(pattern: str) -> list[int]:
-        found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
-        # a joint with several degrees of freedom is addressed by its own name, too
-        return found or [k for k, name in enumerate(names) if name.startswith(f"{pattern}.")]
+    def match(pattern: str) -> list[int]:
+        matches = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
+        # the name of a joint with several degrees of freedom selects all of them
+        return matches or [k for k, name in enumerate(names) if name.startswith(f"{pattern}.")]
 
-    return _matches(patterns, names, address, matching)
+    return _match_patterns(patterns, names, address, match)
 
 
-def _matches(patterns: str | None, names: Sequence[str], address: str, matching: Matching) -> list[int]:
-    """Rows that one of several patterns matches, in the order of the patterns."""
+def _match_patterns(patterns: str | None, names: Sequence[str], address: str, match: PatternMatcher) -> list[int]:
+    """Rows that match any of a comma-separated list of patterns, in the order of the patterns."""
     if patterns is None or patterns.strip() in ("", "*"):
         return list(range(len(names)))
-    chosen: list[int] = []
+    selected: list[int] = []
     for pattern in (part.strip() for part in patterns.split(",")):
-        found = matching(pattern)
-        if not found:
+        matches = match(pattern)
+        if not matches:
             joints = [name.partition(".")[0] for name in names]
-            raise ParameterError(f"{address!r}: nothing is named {pattern!r}; {advice(pattern, [*names, *joints])}")
-        chosen += [k for k in found if k not in chosen]
-    return chosen
+            raise ParameterError(f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}")
+        selected += [k for k in matches if k not in selected]
+    return selected
 
 
-def _components(wanted: str, names: Sequence[str], address: str) -> list[int]:
-    if not wanted:
+def _matching_components(patterns: str, names: Sequence[str], address: str) -> list[int]:
+    if not patterns:
         return list(range(len(names))) or [0]
-    chosen: list[int] = []
-    for pattern in (part.strip() for part in wanted.split(",")):
-        found = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
-        if not found:
-            raise ParameterError(f"{address!r}: there is no component {pattern!r}; {advice(pattern, names)}")
-        chosen += [k for k in found if k not in chosen]
-    return chosen
+    selected: list[int] = []
+    for pattern in (part.strip() for part in patterns.split(",")):
+        matches = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
+        if not matches:
+            raise ParameterError(f"{address!r}: there is no component {pattern!r}; {name_hint(pattern, names)}")
+        selected += [k for k in matches if k not in selected]
+    return selected
 
 
-def _row_coordinates(parameter: Parameter, row: Row, components: list[int], setup: Setup) -> list[Coordinate]:
-    """Coordinates of one row."""
+def _row_parameters(parameter: Parameter, row: RowName, components: list[int], setup: Setup) -> list[ScalarParameter]:
+    """Scalar parameters of one row."""
     name = f"{parameter.name}[{row.name}]" if row.name else parameter.name
     labels = [f"{name}.{c}" for c in parameter.components] or [name]
-    unit, path = row.unit(parameter.unit), dotted(parameter.path)
-    if parameter.form is Form.POSE:
+    unit, path = row.unit(parameter.unit), parse_path(parameter.path)
+    if parameter.form is ParameterForm.POSE:
         R = np.asarray(leaf_at(setup, (*path, "R")))[row.index]
-        turned = Turned(name, row.index, (0.0,) * 3, (*path, "R"), tuple(map(tuple, R.tolist())))
-        places = [Number((*path, "p"), 3 * row.index + k) for k in range(3)] + [Part(turned, k) for k in range(3)]
-        units = [unit] * 3 + ["rad"] * len(TURNS)
-    elif parameter.form is Form.AXIS:
+        rotation = RotationVector(name, row.index, (0.0,) * 3, (*path, "R"), tuple(map(tuple, R.tolist())))
+        position = [LeafEntry((*path, "p"), 3 * row.index + k) for k in range(3)]
+        locations = position + [GroupMember(rotation, k) for k in range(3)]
+        units = [unit] * 3 + ["rad"] * len(ROTATION_VECTOR)
+    elif parameter.form is ParameterForm.AXIS:
         axis = np.asarray(leaf_at(setup, path))[row.index]
-        family = UnitAxis(name, row.index, tuple(axis.tolist()), path)
-        places, units = [Part(family, k) for k in range(3)], [unit] * 3
-    elif parameter.form is Form.MAGNITUDE:
+        group = UnitAxis(name, row.index, tuple(axis.tolist()), path)
+        locations, units = [GroupMember(group, k) for k in range(3)], [unit] * 3
+    elif parameter.form is ParameterForm.MAGNITUDE:
         vector = np.asarray(leaf_at(setup, path))
         length = float(np.linalg.norm(vector))
         if length == 0.0:
             raise ParameterError("gravity is zero and has no direction; free gravity.z instead of gravity.magnitude")
-        places, units = [Part(Magnitude(name, 0, (length,), path, tuple(vector.tolist())), 0)], [unit]
+        group = Magnitude(name, 0, (length,), path, tuple(vector.tolist()))
+        locations, units = [GroupMember(group, 0)], [unit]
     else:
         width = len(labels)
-        places, units = [Number(path, width * row.index + k) for k in range(width)], [unit] * width
-    return [Coordinate(labels[k], units[k], parameter, places[k]) for k in components]
+        locations, units = [LeafEntry(path, width * row.index + k) for k in range(width)], [unit] * width
+    return [ScalarParameter(labels[k], units[k], parameter, locations[k]) for k in components]
 
 
-def _of_open_part(address: str, head: str, setup: Setup) -> tuple[Coordinate, ...]:
-    """Coordinates of contact, actuation or networks."""
-    leaves, found = OPEN_PARTS[head](setup), []
-    for single in _one_by_one(address, head):
-        before = len(found)
-        for leaf in leaves:
-            if not _names_all(single, leaf.given_fields):
+def _plugin_parameters(address: str, head: str, setup: Setup) -> tuple[ScalarParameter, ...]:
+    """Scalar parameters of contact, actuation or networks."""
+    arrays, result = PLUGIN_ARRAYS[head](setup), []
+    for single in _split_indices(address, head):
+        count_before = len(result)
+        for array in arrays:
+            if not _names_all(single, array.frozen_fields):
                 continue
-            if _is_part(leaf.name, single):
-                found += _entries(leaf, range(len(leaf.entries)))
-            elif (rows := _selected(single, leaf.name)) is not None:
-                found += _entries(leaf, _entries_matching(rows, leaf, address, setup))
-        if len(found) == before:
-            raise ParameterError(_nothing_there(single, head, leaves, setup))
-    return tuple(found)
+            if _contains(single, array.name):
+                result += _entry_parameters(array, range(len(array.entry_names)))
+            elif (patterns := _entry_patterns(single, array.name)) is not None:
+                result += _entry_parameters(array, _matching_entries(patterns, array, address, setup))
+        if len(result) == count_before:
+            raise ParameterError(_not_found_message(single, head, arrays, setup))
+    return tuple(result)
 
 
-def _one_by_one(address: str, head: str) -> list[str]:
+def _split_indices(address: str, head: str) -> list[str]:
     """`graft[0,1].weights` as two addresses."""
     if head == "contact" or not address.startswith(f"{head}["):
         return [address]
-    numbers, _, rest = address[len(head) + 1 :].partition("]")
-    return [f"{head}[{number.strip()}]{rest}" for number in numbers.split(",")]
+    indices, _, suffix = address[len(head) + 1 :].partition("]")
+    return [f"{head}[{index.strip()}]{suffix}" for index in indices.split(",")]
 
 
 def _names_all(address: str, fields: Sequence[str]) -> bool:
-    """Are fields among the parts of an address?"""
+    """Whether an address names all of these fields."""
     return set(fields) <= {part.partition("[")[0] for part in address.split(".")}
 
 
-def _is_part(name: str, pattern: str) -> bool:
-    """Is a leaf what a pattern means, or inside of it? The pattern may have wildcards in its brackets: `graft[*]`."""
+def _contains(pattern: str, name: str) -> bool:
+    """Whether a pattern selects a leaf or one of its parents; brackets may hold wildcards: `graft[*]`."""
     escaped = pattern.replace("[", "[[]")
-    return any(fnmatchcase(name, escaped + rest) for rest in ("", ".*", "[[]*"))
+    return any(fnmatchcase(name, escaped + suffix) for suffix in ("", ".*", "[[]*"))
 
 
-def _selected(address: str, name: str) -> str | None:
-    """What stands in the last bracket of an address whose rest means a leaf."""
-    rest, bracket, rows = address.rpartition("[")
-    return rows[:-1] if bracket and rows.endswith("]") and fnmatchcase(name, rest.replace("[", "[[]")) else None
+def _entry_patterns(address: str, name: str) -> str | None:
+    """Content of the last bracket of an address if everything before it selects a leaf."""
+    prefix, bracket, patterns = address.rpartition("[")
+    is_leaf = bracket and patterns.endswith("]") and fnmatchcase(name, prefix.replace("[", "[[]"))
+    return patterns[:-1] if is_leaf else None
 
 
-def _entries_matching(patterns: str, leaf: OpenLeaf, address: str, setup: Setup) -> Iterable[int]:
-    if leaf.parameter.name.startswith("contact.") and leaf.rows:
-        names = [row.name for row in leaf.rows]
-        return _matches(patterns, names, address, setup.sim.contact.watched.matching)
-    if leaf.rows:
-        return _chosen(patterns, leaf.rows, address)
-    wanted = [part.strip() for part in patterns.split(",")]
-    if len(wanted) != len(leaf.shape):
-        shape = "one number" if not leaf.shape else f"{'×'.join(map(str, leaf.shape))} numbers"
-        raise ParameterError(f"{address!r}: {leaf.name} is {shape} and takes {len(leaf.shape)} indices")
-    places = np.ndindex(leaf.shape)
-    chosen = [k for k, index in enumerate(places) if all(map(fnmatchcase, map(str, index), wanted))]
-    if not chosen:
-        raise ParameterError(f"{address!r}: {leaf.name} has the shape {'×'.join(map(str, leaf.shape))}")
-    return chosen
+def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Setup) -> Iterable[int]:
+    if array.parameter.name.startswith("contact.") and array.rows:
+        names = [row.name for row in array.rows]
+        return _match_patterns(patterns, names, address, setup.sim.contact.candidates.match)
+    if array.rows:
+        return _matching_rows(patterns, array.rows, address)
+    index_patterns = [part.strip() for part in patterns.split(",")]
+    shape = "×".join(map(str, array.shape))
+    if len(index_patterns) != len(array.shape):
+        what = f"an array of shape {shape}" if array.shape else "a scalar"
+        raise ParameterError(f"{address!r}: {array.name} is {what} and takes {len(array.shape)} indices")
+    indices = np.ndindex(array.shape)
+    selected = [k for k, index in enumerate(indices) if all(map(fnmatchcase, map(str, index), index_patterns))]
+    if not selected:
+        raise ParameterError(f"{address!r}: the index is out of range for {array.name}, which has shape {shape}")
+    return selected
 
 
-def _entries(leaf: OpenLeaf, indices: Iterable[int]) -> list[Coordinate]:
-    names, parameter = leaf.entries, leaf.parameter
-    units = [row.unit(parameter.unit) for row in leaf.rows] or [parameter.unit] * len(names)
-    return [Coordinate(names[k], units[k], parameter, Number(leaf.path, k)) for k in indices]
+def _entry_parameters(array: PluginArray, indices: Iterable[int]) -> list[ScalarParameter]:
+    names, parameter = array.entry_names, array.parameter
+    units = [row.unit(parameter.unit) for row in array.rows] or [parameter.unit] * len(names)
+    return [ScalarParameter(names[k], units[k], parameter, LeafEntry(array.path, k)) for k in indices]
 
 
-def _nothing_there(address: str, head: str, leaves: Sequence[OpenLeaf], setup: Setup) -> str:
+def _not_found_message(address: str, head: str, arrays: Sequence[PluginArray], setup: Setup) -> str:
     contact = setup.sim.contact
-    if head == "contact" and not contact.watched.nc:
+    if head == "contact" and not contact.candidates.nc:
         return f"{address!r}: {NO_CONTACTS}"
-    if head == "contact" and _is_left_out(contact, field := address.partition("[")[0].partition(".")[2]):
-        what = type(contact).__name__
-        if field in FROM_SURFACES:
-            elsewhere = f"free {FROM_SURFACES[field]}, or give {what} a {field} of its own"
-            return f"{address!r}: this {what} takes its {field} from the surfaces; {elsewhere}"
-        return f"{address!r}: this {what} chooses its {field} by the time step; give it one of its own"
-    return f"there is no parameter {address!r}; {advice(address, [leaf.name for leaf in leaves])}"
+    if head == "contact" and _is_unspecified(contact, field := address.partition("[")[0].partition(".")[2]):
+        model = type(contact).__name__
+        if field in SURFACE_PARAMETERS:
+            alternative = f"free {SURFACE_PARAMETERS[field]}, or pass {field} to {model}"
+            return f"{address!r}: this {model} takes its {field} from the surfaces; {alternative}"
+        return f"{address!r}: this {model} derives its {field} from the time step; pass a value to make it a parameter"
+    return f"there is no parameter {address!r}; {name_hint(address, [array.name for array in arrays])}"
 
 
-def _is_left_out(part: Any, field: str) -> bool:
-    """Is it something that could have been given, but was not?"""
+def _is_unspecified(component: Any, field: str) -> bool:
+    """Whether a component has this field but no value was specified for it."""
     for name in field.split("."):
-        part = getattr(part, name, "")
-    return part is None
+        component = getattr(component, name, "")
+    return component is None

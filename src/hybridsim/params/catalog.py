@@ -1,14 +1,15 @@
-"""The catalogue of parameters: every number of a model, its simulator and its sensors that has a name of its own.
+"""The parameter catalogue: every named parameter of a model, its simulator and its sensors.
 
-What users plug in themselves (contact, stages of actuation, networks) is not listed here but found: `open_parts.py`.
+Parameters of user-pluggable components (contact, actuation stages, networks) are not listed here but discovered:
+`plugin_parameters.py`.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Rows(StrEnum):
-    """What the rows of a parameter stand for."""
+class RowAxis(StrEnum):
+    """What the rows of a parameter array correspond to."""
 
     NONE = "-"
     BODY = "body"
@@ -20,33 +21,33 @@ class Rows(StrEnum):
     FRAME = "frame"
     ACTUATOR = "actuator"
     SHAPE = "shape"
-    SHAPE_PAIR = "pair of shapes with a friction of its own"
+    SHAPE_PAIR = "pair of shapes with its own friction"
     CHANNEL = "sensor channel"
 
 
-class Form(StrEnum):
-    """How a parameter is part of the setup."""
+class ParameterForm(StrEnum):
+    """How a parameter is represented in the setup."""
 
-    NUMBER = "number"
-    """It is stored as it is."""
+    SCALAR = "scalar"
+    """Stored directly."""
     POSE = "pose"
-    """Its position is stored as it is; `rx, ry, rz` turn it away from where it was when the space was made."""
+    """Position stored directly; `rx, ry, rz` is a rotation vector from the orientation when the space was built."""
     AXIS = "axis"
-    """A direction, which is brought to unit length: one of its three numbers, kept, makes the others unique."""
+    """A direction, normalised to unit length; fixing one of its three components makes the other two unique."""
     MAGNITUDE = "magnitude"
-    """The length of a vector that keeps its direction."""
-    MASS = "mass"
-    """A mass with which the inertia of its body grows."""
+    """Length of a vector of fixed direction."""
+    PROPORTIONAL_MASS = "mass"
+    """A mass to which the inertia of its body is proportional."""
     RELATIVE = "relative"
-    """A change of what the setup has, without a unit."""
+    """A dimensionless change relative to the value in the setup."""
 
 
-class Floor(StrEnum):
-    """Which values make no sense."""
+class Sign(StrEnum):
+    """Physical constraint on the sign of a parameter."""
 
-    NONE = "none"
-    ZERO = "negative ones"
-    ABOVE_ZERO = "negative ones and zero"
+    NONE = "any"
+    NONNEGATIVE = "nonnegative"
+    POSITIVE = "positive"
 
 
 @dataclass(frozen=True)
@@ -54,70 +55,72 @@ class Parameter:
     """One entry of the catalogue."""
 
     name: str
-    rows: Rows
+    rows: RowAxis
     unit: str
-    """With two units, the first is that of a joint that turns and the second that of one that slides."""
-    text: str
-    """One sentence for a table."""
+    """Of two units, the first applies to rotation and the second to translation."""
+    description: str
+    """One sentence, for tables."""
     path: str = ""
-    """Where the numbers are in a `Setup`."""
+    """Path of the array in a `Setup`."""
     components: tuple[str, ...] = ()
-    """Names of the numbers in one row; none for a single number."""
-    floor: Floor = Floor.NONE
-    why: str = ""
-    """Why there is a floor or a largest value."""
-    most: float = float("inf")
-    """Largest value that makes sense."""
+    """Names of the components of one row; empty for a scalar."""
+    sign: Sign = Sign.NONE
+    reason: str = ""
+    """Why the sign is constrained or there is an upper limit."""
+    upper_limit: float = float("inf")
+    """Largest physically meaningful value."""
     typical: float = 1.0
-    """Magnitude of a usual change, where neither value nor bounds tell."""
-    form: Form = Form.NUMBER
+    """Magnitude of a typical change, used where neither value nor bounds provide a scale."""
+    form: ParameterForm = ParameterForm.SCALAR
     default_map: str = "identity"
     is_weight: bool = False
-    """Is it one of the many numbers of a network?"""
+    """Whether it is a network weight."""
 
 
 XYZ = ("x", "y", "z")
-TURNS = ("rx", "ry", "rz")
+ROTATION_VECTOR = ("rx", "ry", "rz")
 SYMMETRIC = ("xx", "yy", "zz", "xy", "xz", "yz")
 _FORCE = "N·m, N"
 _STIFFNESS = "N·m/rad, N/m"
 _DAMPING = "N·m·s/rad, N·s/m"
 _SPEED = "rad/s, m/s"
 _POSITION = "rad, m"
-_ADDS_ENERGY = "a negative one would add energy"
-_PULLS = "a negative one would push away from where the joint belongs"
-_DIVIDES = "it is divided by"
+_ADDS_ENERGY = "a negative value would add energy"
+_NOT_RESTORING = "a negative value would make the equilibrium unstable"
+_DIVIDES = "it is a divisor"
 
 
-def _joint(name: str, unit: str, text: str, rows: Rows = Rows.DOF, **more) -> Parameter:
-    return Parameter(f"joint.{name}", rows, unit, text, f"sim.model.joint.{name}", **more)
+def _joint(name: str, unit: str, description: str, axis: RowAxis = RowAxis.DOF, **options) -> Parameter:
+    return Parameter(f"joint.{name}", axis, unit, description, f"sim.model.joint.{name}", **options)
 
 
-def _actuator(name: str, unit: str, text: str, **more) -> Parameter:
-    return Parameter(f"actuator.{name}", Rows.ACTUATOR, unit, text, f"sim.model.actuator.{name}", **more)
+def _actuator(name: str, unit: str, description: str, **options) -> Parameter:
+    return Parameter(f"actuator.{name}", RowAxis.ACTUATOR, unit, description, f"sim.model.actuator.{name}", **options)
 
 
-def _surface(name: str, unit: str, text: str, floor: Floor = Floor.ZERO, **more) -> Parameter:
-    return Parameter(f"geometry.{name}", Rows.SHAPE, unit, text, f"sim.model.geometry.{name}", floor=floor, **more)
+def _surface(name: str, unit: str, description: str, sign: Sign = Sign.NONNEGATIVE, **options) -> Parameter:
+    return Parameter(
+        f"geometry.{name}", RowAxis.SHAPE, unit, description, f"sim.model.geometry.{name}", sign=sign, **options
+    )
 
 
-def _pose(name: str, rows: Rows, text: str, path: str) -> Parameter:
-    return Parameter(name, rows, "m", text, path, (*XYZ, *TURNS), typical=0.1, form=Form.POSE)
+def _pose(name: str, axis: RowAxis, description: str, path: str) -> Parameter:
+    return Parameter(name, axis, "m", description, path, (*XYZ, *ROTATION_VECTOR), typical=0.1, form=ParameterForm.POSE)
 
 
 CATALOG: tuple[Parameter, ...] = (
     Parameter(
         "body.mass",
-        Rows.BODY,
+        RowAxis.BODY,
         "kg",
-        "Mass; the inertia about the centre of mass stays.",
+        "Mass; the inertia about the centre of mass is unchanged.",
         "sim.model.body.mass",
-        floor=Floor.ABOVE_ZERO,
-        why="a body without mass may have no answer to a force",
+        sign=Sign.POSITIVE,
+        reason="without mass the acceleration under a force may be undefined",
     ),
     Parameter(
         "body.com",
-        Rows.BODY,
+        RowAxis.BODY,
         "m",
         "Centre of mass in the body frame.",
         "sim.model.body.com",
@@ -126,103 +129,146 @@ CATALOG: tuple[Parameter, ...] = (
     ),
     Parameter(
         "body.inertia",
-        Rows.BODY,
+        RowAxis.BODY,
         "kg·m²",
-        "Inertia about the centre of mass in body axes; nothing keeps it possible, unlike that of inertial[BODY].",
+        "Inertia about the centre of mass in body axes; not kept physically consistent, unlike inertial[BODY].",
         "sim.model.body.inertia",
         SYMMETRIC,
         typical=0.01,
     ),
-    _joint("armature", "kg·m², kg", "Rotor inertia.", floor=Floor.ZERO, why="it is an inertia", typical=0.01),
-    _joint("stiffness", _STIFFNESS, "Stiffness of the joint's spring.", floor=Floor.ZERO, why=_PULLS),
-    _joint("rest", _POSITION, "Coordinate at which the spring is relaxed.", Rows.COORDINATE),
-    _joint("damping", _DAMPING, "Viscous friction.", floor=Floor.ZERO, why=_ADDS_ENERGY, typical=0.1),
-    _joint("friction", _FORCE, "Dry (Coulomb) friction.", floor=Floor.ZERO, why=_ADDS_ENERGY, typical=0.1),
-    _joint("breakaway", _FORCE, "Dry friction at rest beyond that in motion.", floor=Floor.ZERO, why=_ADDS_ENERGY),
-    _joint("stribeck_velocity", _SPEED, "Speed at which breakaway has decayed.", floor=Floor.ABOVE_ZERO, why=_DIVIDES),
-    _joint("friction_width", _SPEED, "Speed below which dry friction is a line.", floor=Floor.ABOVE_ZERO, why=_DIVIDES),
+    _joint("armature", "kg·m², kg", "Rotor inertia.", sign=Sign.NONNEGATIVE, reason="it is an inertia", typical=0.01),
+    _joint("stiffness", _STIFFNESS, "Joint spring stiffness.", sign=Sign.NONNEGATIVE, reason=_NOT_RESTORING),
+    _joint("rest", _POSITION, "Coordinate at which the spring is relaxed.", RowAxis.COORDINATE),
+    _joint("damping", _DAMPING, "Viscous friction.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
+    _joint("friction", _FORCE, "Dry (Coulomb) friction.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
+    _joint(
+        "breakaway",
+        _FORCE,
+        "Static friction in excess of Coulomb friction.",
+        sign=Sign.NONNEGATIVE,
+        reason=_ADDS_ENERGY,
+    ),
+    _joint(
+        "stribeck_velocity",
+        _SPEED,
+        "Stribeck velocity: speed over which breakaway friction decays.",
+        sign=Sign.POSITIVE,
+        reason=_DIVIDES,
+    ),
+    _joint(
+        "friction_width",
+        _SPEED,
+        "Speed below which dry friction is linear in speed.",
+        sign=Sign.POSITIVE,
+        reason=_DIVIDES,
+    ),
     _joint("lower", _POSITION, "Lower position limit."),
     _joint("upper", _POSITION, "Upper position limit."),
-    _joint("limit_stiffness", _STIFFNESS, "Stiffness of the limit stops.", floor=Floor.ZERO, why=_PULLS, typical=100.0),
-    _joint("limit_damping", _DAMPING, "Damping of the limit stops.", floor=Floor.ZERO, why=_ADDS_ENERGY),
-    _joint("effort_limit", _FORCE, "Largest actuation.", floor=Floor.ZERO, why="it limits both directions"),
-    _pose(
-        "joint.placement", Rows.JOINT, "Frame of the joint in its parent: link lengths.", "sim.model.joint.placement"
+    _joint(
+        "limit_stiffness",
+        _STIFFNESS,
+        "Joint limit stiffness.",
+        sign=Sign.NONNEGATIVE,
+        reason=_NOT_RESTORING,
+        typical=100.0,
     ),
-    _joint("axis", "-", "Axis in the body frame, brought to unit length.", Rows.AXIS, components=XYZ, form=Form.AXIS),
-    _joint("anchor", "m", "Point about which the body turns.", Rows.JOINT, components=XYZ, typical=0.1),
-    _joint("mimic_ratio", "-", "Coordinate by that of the joint it follows.", Rows.MIMIC),
-    _joint("mimic_offset", _POSITION, "Coordinate where that of the joint it follows is zero.", Rows.MIMIC),
-    _pose("frame.placement", Rows.FRAME, "Named frame in its body.", "sim.model.frame_placement"),
+    _joint("limit_damping", _DAMPING, "Joint limit damping.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY),
+    _joint("effort_limit", _FORCE, "Actuation effort limit.", sign=Sign.NONNEGATIVE, reason="it is a symmetric limit"),
+    _pose(
+        "joint.placement",
+        RowAxis.JOINT,
+        "Joint frame in the parent body, including link lengths.",
+        "sim.model.joint.placement",
+    ),
+    _joint("axis", "-", "Unit axis in the body frame.", RowAxis.AXIS, components=XYZ, form=ParameterForm.AXIS),
+    _joint("anchor", "m", "Joint anchor in the body frame.", RowAxis.JOINT, components=XYZ, typical=0.1),
+    _joint("mimic_ratio", "-", "Ratio of the coordinate to that of the driving joint.", RowAxis.MIMIC),
+    _joint("mimic_offset", _POSITION, "Coordinate at zero coordinate of the driving joint.", RowAxis.MIMIC),
+    _pose("frame.placement", RowAxis.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
     _actuator("gain", _FORCE, "Force per unit of control."),
-    _actuator("bias", _FORCE, "Constant, per length and per speed part.", components=("constant", "length", "speed")),
-    _actuator("control_lower", "as the control", "Least control."),
-    _actuator("control_upper", "as the control", "Largest control."),
-    _actuator("force_lower", _FORCE, "Least force."),
-    _actuator("force_upper", _FORCE, "Largest force."),
-    _pose("geometry.placement", Rows.SHAPE, "Shape in its body.", "sim.model.geometry.placement"),
+    _actuator("bias", _FORCE, "Bias: constant, per length and per speed.", components=("constant", "length", "speed")),
+    _actuator("control_lower", "as the control", "Lower control limit."),
+    _actuator("control_upper", "as the control", "Upper control limit."),
+    _actuator("force_lower", _FORCE, "Lower force limit."),
+    _actuator("force_upper", _FORCE, "Upper force limit."),
+    _pose("geometry.placement", RowAxis.SHAPE, "Pose of a shape in its body.", "sim.model.geometry.placement"),
     _surface(
         "size",
         "m",
-        "Size, as the kind of shape defines it.",
+        "Size, as defined by the shape type.",
         components=("0", "1", "2"),
         typical=0.1,
-        why="it is a length",
+        reason="it is a length",
     ),
-    _surface("friction", "-", "Coulomb friction coefficient.", why=_ADDS_ENERGY),
-    _surface("restitution", "-", "Speed after an impact by that before.", most=1.0, why="more would add energy"),
-    _surface("recovery_time", "s", "Time in which a penetration is undone.", typical=0.01, why="it is a time"),
-    _surface("softness", "-", "By how much a contact gives way.", why="a contact that hardens has no answer"),
+    _surface("friction", "-", "Coulomb friction coefficient.", reason=_ADDS_ENERGY),
+    _surface(
+        "restitution", "-", "Coefficient of restitution.", upper_limit=1.0, reason="a value above one would add energy"
+    ),
+    _surface("recovery_time", "s", "Time in which penetration is corrected.", typical=0.01, reason="it is a time"),
+    _surface(
+        "softness",
+        "-",
+        "Contact softness, relative to the inverse effective mass.",
+        reason="a negative softness makes the contact problem ill-posed",
+    ),
     _surface(
         "stiffness",
         "N/m",
-        "Stiffness of compliant contact at a depth of 1 mm.",
-        Floor.ABOVE_ZERO,
-        why="nothing rests on a surface without it",
+        "Stiffness of compliant contact at a penetration of 1 mm.",
+        Sign.POSITIVE,
+        reason="a surface without stiffness supports nothing",
         typical=1e4,
     ),
-    _surface("damping", "N·s/m", "Damping of compliant contact at a depth of 1 mm.", why=_ADDS_ENERGY, typical=100.0),
+    _surface(
+        "damping", "N·s/m", "Damping of compliant contact at a penetration of 1 mm.", reason=_ADDS_ENERGY, typical=100.0
+    ),
     Parameter(
         "geometry.pair_friction",
-        Rows.SHAPE_PAIR,
+        RowAxis.SHAPE_PAIR,
         "-",
         "Coulomb friction coefficient of a pair of shapes.",
         "sim.model.geometry.pair_friction",
-        floor=Floor.ZERO,
-        why=_ADDS_ENERGY,
+        sign=Sign.NONNEGATIVE,
+        reason=_ADDS_ENERGY,
     ),
-    Parameter("gravity", Rows.NONE, "m/s²", "Acceleration of a falling body.", "sim.model.gravity", XYZ),
+    Parameter("gravity", RowAxis.NONE, "m/s²", "Acceleration of a falling body.", "sim.model.gravity", XYZ),
     Parameter(
         "gravity.magnitude",
-        Rows.NONE,
+        RowAxis.NONE,
         "m/s²",
-        "Acceleration of a falling body, in the direction that it has.",
+        "Magnitude of gravity; its direction is fixed.",
         "sim.model.gravity",
-        floor=Floor.ZERO,
-        why="its direction stays",
-        form=Form.MAGNITUDE,
+        sign=Sign.NONNEGATIVE,
+        reason="its direction is fixed",
+        form=ParameterForm.MAGNITUDE,
     ),
     Parameter(
         "dt",
-        Rows.NONE,
+        RowAxis.NONE,
         "s",
         "Time step.",
         "sim.dt",
-        floor=Floor.ABOVE_ZERO,
-        why="time goes on",
+        sign=Sign.POSITIVE,
+        reason="time advances",
         typical=0.001,
     ),
-    Parameter("sensor.gain", Rows.CHANNEL, "reading per unit", "Reading per unit of the quantity.", "sensors.gain"),
-    Parameter("sensor.bias", Rows.CHANNEL, "reading", "Reading where the quantity is zero.", "sensors.bias"),
+    Parameter(
+        "sensor.gain",
+        RowAxis.CHANNEL,
+        "reading per unit",
+        "Sensor gain: reading per unit of the quantity.",
+        "sensors.gain",
+    ),
+    Parameter("sensor.bias", RowAxis.CHANNEL, "reading", "Sensor bias: reading at zero.", "sensors.bias"),
     Parameter(
         "sensor.delay",
-        Rows.CHANNEL,
+        RowAxis.CHANNEL,
         "s",
-        "How much later than the motion a reading is.",
+        "Latency of the reading.",
         "sensors.delay",
-        floor=Floor.ZERO,
-        why="a reading does not come before the motion",
+        sign=Sign.NONNEGATIVE,
+        reason="a reading cannot precede the motion",
         typical=0.01,
     ),
 )
@@ -231,18 +277,18 @@ BY_NAME = {parameter.name: parameter for parameter in CATALOG}
 
 INERTIAL = Parameter(
     "inertial",
-    Rows.BODY,
+    RowAxis.BODY,
     "-",
-    "Mass, centre of mass and inertia by ten numbers for which they are always possible (log-Cholesky).",
-    form=Form.RELATIVE,
+    "Mass, centre of mass and inertia, always physically consistent (log-Cholesky parametrisation).",
+    form=ParameterForm.RELATIVE,
 )
 INERTIAL_MASS = Parameter(
     "inertial.mass",
-    Rows.BODY,
+    RowAxis.BODY,
     "kg",
-    "Mass; the inertia about the centre of mass grows with it.",
-    floor=Floor.ABOVE_ZERO,
-    why="a body without mass has no inertia",
-    form=Form.MASS,
+    "Mass; the inertia about the centre of mass scales with it.",
+    sign=Sign.POSITIVE,
+    reason="a body without mass has no inertia",
+    form=ParameterForm.PROPORTIONAL_MASS,
     default_map="log",
 )

@@ -1,4 +1,4 @@
-"""Free: which numbers a fit may change, within which bounds, and how the solver sees them."""
+"""Free: which parameters a fit may change, within which bounds, and through which map the solver sees them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,40 +12,40 @@ PER = ("all", "run")
 
 @dataclass(frozen=True)
 class Free:
-    """Numbers that are free. What is not listed is frozen: a solver never sees it.
+    """Free parameters. Parameters that are not listed are fixed and never seen by a solver.
 
         Free("body.mass[link*]", bounds=(0.1, 5.0))
-        Free("joint.damping[*]", tie=True)                                        one number for all joints
-        Free(("joint.placement[left].y", "joint.placement[right].y"), tie=(1.0, -1.0))    mirrored
-        Free("inertial[link2]")                                                   ten numbers, always possible
-        Free("sensor.bias[*]", per="run")                                         other numbers in every run
+        Free("joint.damping[*]", tied=True)                                       one value for all joints
+        Free(("joint.placement[left].y", "joint.placement[right].y"), tied=(1.0, -1.0))    mirrored
+        Free("inertial[link2]")                                                   ten parameters, always consistent
+        Free("sensor.bias[*]", per="run")                                         estimated separately for each run
 
-    Options hold for every number that the name matches. Values are physical; those of `inertial[BODY]` and
-    `inertial[BODY].diagonal` have no unit and are zero for the model's own body, their bounds and priors too.
+    Options apply to every scalar parameter that the name matches. Values are physical; those of `inertial[BODY]` and
+    `inertial[BODY].diagonal`, including bounds and priors, are dimensionless and zero for the model's nominal body.
     """
 
     name: str | tuple[str, ...]
-    """Address, or several."""
+    """One address or several."""
     bounds: Sequence[float | None] | None = None
-    """Least and largest value; none where there is None. By default what makes sense, by the catalogue."""
-    start: float | str | None = None
-    """Value to start from; by default, or with `current`, the one in the setup."""
+    """Lower and upper bound, None where unbounded; by default the physical limits of the catalogue."""
+    initial: float | str | None = None
+    """Initial value; by default, or with `current`, the value in the setup."""
     map: str | None = None
     """`identity`, `log` or `interval`; by default `identity`, but `log` for `inertial[BODY].mass`."""
     prior: Sequence[float] | None = None
-    """Expected value and its standard deviation."""
+    """Mean and standard deviation of a Gaussian prior."""
     scale: float | None = None
-    """Value at which the solver sees a one; by default from bounds, start, or what is usual."""
+    """Value that corresponds to θ = 1; by default derived from bounds, initial value, or typical changes."""
     l1: float = 0.0
-    """Weight of the sum of absolute values, in θ: it makes exact zeros of what the data does not need."""
+    """Weight of the sum of absolute values of θ; drives entries that the data do not need to exactly zero."""
     l2: float = 0.0
-    """Weight of half the sum of squares, in θ."""
+    """Weight of half the sum of squares of θ."""
     group: str = ""
-    """Numbers of one group cost `l1` times their norm instead, and are zero together or not at all."""
-    tie: bool | Sequence[float] = False
-    """One number for all that match, or for each name a factor that it is multiplied by."""
+    """Parameters of one group cost `l1` times their norm instead, and become zero together or not at all."""
+    tied: bool | Sequence[float] = False
+    """One value for all matches, or a factor for each name that this value is multiplied by."""
     per: str = "all"
-    """Is a number the same in `all` runs, or one for each `run`: where an encoder was zeroed, what was carried?"""
+    """Whether the value is shared by `all` runs or estimated for each `run`, such as an encoder offset or a payload."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,33 +54,33 @@ class Free:
 
     @property
     def is_tied(self) -> bool:
-        """Does one number drive all?"""
-        return self.tie is not False
+        """Whether one entry of θ determines all matches."""
+        return self.tied is not False
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Name used in messages."""
         return " & ".join(self.names)
 
     @property
     def lower(self) -> float:
-        """Least value that the user allows."""
+        """Lower bound specified by the user."""
         return -np.inf if self.bounds is None or self.bounds[0] is None else float(self.bounds[0])
 
     @property
     def upper(self) -> float:
-        """Largest value that the user allows."""
+        """Upper bound specified by the user."""
         return np.inf if self.bounds is None or self.bounds[1] is None else float(self.bounds[1])
 
 
 def option_problems(free: Free) -> Iterator[str]:
-    """Everything that is wrong with the options themselves, whatever they are for."""
+    """Problems with the options themselves, independent of the parameters they apply to."""
 
     def is_number(x: object) -> bool:
         return isinstance(x, int | float | np.number) and not isinstance(x, bool) and bool(np.isfinite(x))
 
     if not free.names or not all(isinstance(name, str) and name.strip() for name in free.names):
-        yield f"the name of a free parameter is an address or several, not {free.name!r}"
+        yield f"the name of a free parameter must be an address or several, not {free.name!r}"
         return
     what = f"{free.label!r}:"
     if free.map is not None and free.map not in MAPS:
@@ -91,25 +91,25 @@ def option_problems(free: Free) -> Iterator[str]:
             if len(free.bounds) != 2:
                 raise ValueError
             if not lower < upper:
-                yield f"{what} the bounds {lower:g} and {upper:g} are in the wrong order; write (least, largest)"
+                yield f"{what} the bounds {lower:g} and {upper:g} are in the wrong order; write (lower, upper)"
         except (TypeError, ValueError, IndexError):
-            yield f"{what} bounds are two numbers, or None where there is none, not {free.bounds!r}"
-    if not (free.start is None or free.start == "current" or is_number(free.start)):
-        yield f"{what} start is a finite number or 'current', not {free.start!r}"
+            yield f"{what} bounds must be two numbers, or None where unbounded, not {free.bounds!r}"
+    if not (free.initial is None or free.initial == "current" or is_number(free.initial)):
+        yield f"{what} initial must be a finite number or 'current', not {free.initial!r}"
     if free.scale is not None and not (is_number(free.scale) and free.scale > 0.0):
-        yield f"{what} scale is a positive number, not {free.scale!r}"
+        yield f"{what} scale must be a positive number, not {free.scale!r}"
     if free.prior is not None:
         prior = free.prior if isinstance(free.prior, tuple | list) else ()
         if not (len(prior) == 2 and all(map(is_number, prior)) and prior[1] > 0.0):
-            yield f"{what} a prior is the expected value and a positive standard deviation, not {free.prior!r}"
+            yield f"{what} prior must be a mean and a positive standard deviation, not {free.prior!r}"
     for option, value in (("l1", free.l1), ("l2", free.l2)):
         if not (is_number(value) and value >= 0.0):
-            yield f"{what} {option} is a number that is not negative, not {value!r}"
+            yield f"{what} {option} must be a nonnegative number, not {value!r}"
     if free.per not in PER:
-        yield f"{what} a number is per 'all' or per 'run', not {free.per!r}"
+        yield f"{what} per must be 'all' or 'run', not {free.per!r}"
     if not isinstance(free.group, str):
-        yield f"{what} group is a name, not {free.group!r}"
-    if not isinstance(free.tie, bool):
-        tie = free.tie if isinstance(free.tie, tuple | list) else ()
-        if not (len(tie) == len(free.names) and all(is_number(f) and f != 0.0 for f in tie)):
-            yield f"{what} tie is True or one factor other than zero for each name, not {free.tie!r}"
+        yield f"{what} group must be a name, not {free.group!r}"
+    if not isinstance(free.tied, bool):
+        factors = free.tied if isinstance(free.tied, tuple | list) else ()
+        if not (len(factors) == len(free.names) and all(is_number(f) and f != 0.0 for f in factors)):
+            yield f"{what} tied must be True or one nonzero factor for each name, not {free.tied!r}"

@@ -1,63 +1,69 @@
-"""Numbers that could be free but would do nothing, because the simulator has settled otherwise when it was made."""
+"""Parameters that could be free but would have no effect, because of choices made when the simulator was built."""
 
 from collections.abc import Iterator, Sequence
 
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact
-from hybridsim.params.leaves import Number
-from hybridsim.params.scalar_parameter import Coordinate
+from hybridsim.params.leaves import LeafEntry
+from hybridsim.params.scalar_parameter import ScalarParameter
 from hybridsim.params.setup import Setup
 
-CONSTRAINED = {"friction": "rubbing", "breakaway": "rubbing", "lower": "limited", "upper": "limited"}
-"""Parameters of joints that impulse contact makes rows of its problem, where the model has any."""
-IN_SERIES = ("stiffness", "damping")
-"""Numbers that compliant contact takes from the surfaces, where these say them and the user does not."""
+CONSTRAINT_ROWS = {"friction": "frictional", "breakaway": "frictional", "lower": "limited", "upper": "limited"}
+"""Joint parameters that impulse contact turns into constraint rows, if present in the model."""
+SURFACE_FIELDS = ("stiffness", "damping")
+"""Parameters that compliant contact takes from the surfaces, if they define them and the user does not."""
 
 
-def without_effect(coordinates: Sequence[Coordinate], setup: Setup) -> list[str]:
-    """What is wrong with numbers that would have no effect."""
-    contact, found = setup.sim.contact, []
-    for coordinate in coordinates:
-        group, _, field = coordinate.parameter.name.partition(".")
-        if not isinstance(coordinate.place, Number):
+def inactive_parameters(parameters: Sequence[ScalarParameter], setup: Setup) -> list[str]:
+    """Problems with parameters that would have no effect."""
+    contact, problems = setup.sim.contact, []
+    for parameter in parameters:
+        group, _, field = parameter.parameter.name.partition(".")
+        if not isinstance(parameter.location, LeafEntry):
             continue
-        if group == "joint" and field in CONSTRAINED:
-            found += _not_a_row(coordinate, field, contact)
-        elif group in ("geometry", "contact") and field in IN_SERIES and isinstance(contact, CompliantContact):
+        if group == "joint" and field in CONSTRAINT_ROWS:
+            problems += _without_constraint_row(parameter, field, contact)
+        elif group in ("geometry", "contact") and field in SURFACE_FIELDS and isinstance(contact, CompliantContact):
             pairs = getattr(contact.told, f"surface_{field}")
-            check = _not_of_a_surface if group == "geometry" else _of_surfaces
-            found += check(coordinate, field, pairs, contact)
-    return found
+            check = _surface_without_contact if group == "geometry" else _pair_from_surfaces
+            problems += check(parameter, field, pairs, contact)
+    return problems
 
 
-def _not_a_row(coordinate: Coordinate, field: str, contact: AbstractContact) -> Iterator[str]:
-    """Friction and limits of joints that impulse contact has no row for."""
+def _without_constraint_row(parameter: ScalarParameter, field: str, contact: AbstractContact) -> Iterator[str]:
+    """Joint friction or limits without a constraint row in impulse contact."""
     rows = getattr(contact, "joints", None)
-    if not contact.bears_joints or rows is None or coordinate.place.index in getattr(rows, CONSTRAINED[field]):
+    if (
+        not contact.handles_joint_constraints
+        or rows is None
+        or parameter.location.index in getattr(rows, CONSTRAINT_ROWS[field])
+    ):
         return
-    what = "dry friction" if CONSTRAINED[field] == "rubbing" else "a limit"
+    what = "dry friction" if CONSTRAINT_ROWS[field] == "frictional" else "a limit"
     yield (
-        f"{coordinate.name!r} would have no effect: with impulse contact, {what} acts only on joints that have "
-        f"it when the simulator is made; give the joint {what} in the model"
+        f"{parameter.name!r} would have no effect: with impulse contact, {what} acts only on joints that have it "
+        f"when the simulator is built; give the joint {what} in the model"
     )
 
 
-def _not_of_a_surface(
-    coordinate: Coordinate, field: str, pairs: Sequence[int], contact: CompliantContact
+def _surface_without_contact(
+    parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
 ) -> Iterator[str]:
-    """Numbers of surfaces that no contact takes."""
-    touching = {shape for k in pairs for shape in (contact.watched.pairs[k].first, contact.watched.pairs[k].second)}
-    if coordinate.place.index not in touching:
+    """Surface parameters that no contact pair uses."""
+    shapes = {shape for k in pairs for shape in (contact.candidates.pairs[k].first, contact.candidates.pairs[k].second)}
+    if parameter.location.index not in shapes:
         yield (
-            f"{coordinate.name!r} would have no effect: no contact takes its {field} from this surface; give the "
-            f"shape a {field} in the model, or free contact.{field}"
+            f"{parameter.name!r} would have no effect: no contact takes its {field} from this surface; give the shape "
+            f"a {field} in the model, or free contact.{field}"
         )
 
 
-def _of_surfaces(coordinate: Coordinate, field: str, pairs: Sequence[int], contact: CompliantContact) -> Iterator[str]:
-    """Numbers of pairs that come from the surfaces."""
-    if coordinate.place.index in pairs:
+def _pair_from_surfaces(
+    parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
+) -> Iterator[str]:
+    """Pair parameters that are taken from the surfaces."""
+    if parameter.location.index in pairs:
         yield (
-            f"{coordinate.name!r} would have no effect: this pair takes its {field} from the surfaces; free "
-            f"geometry.{field}, or give CompliantContact a {field} of its own"
+            f"{parameter.name!r} would have no effect: this pair takes its {field} from the surfaces; free "
+            f"geometry.{field}, or pass {field} to CompliantContact"
         )

@@ -1,7 +1,7 @@
-"""Numbers of a tree of arrays by place: a path of attributes and indices to an array, and a number's position in it.
+"""Entries of pytree leaves: a path of attributes and indices to an array, and a flat index into it.
 
-Numbers are put in place by joining static slices, so that native code sees no indexing. As long as nothing is traced,
-all of it is NumPy and nothing is compiled.
+Values are written by concatenating static slices, so that native code sees no indexing. As long as nothing is traced,
+everything is NumPy and nothing is compiled.
 """
 
 from collections.abc import Sequence
@@ -17,66 +17,66 @@ from jax.tree_util import DictKey, GetAttrKey, KeyPath, SequenceKey
 
 from hybridsim.core.types import AnyArray
 
-Step = str | int | tuple[str]
-"""An attribute by its name, an item of a sequence by its number, an entry of a dictionary by its key in a tuple."""
-Path = tuple[Step, ...]
+PathKey = str | int | tuple[str]
+"""An attribute by its name, an item of a sequence by its index, an entry of a dictionary by its key in a tuple."""
+Path = tuple[PathKey, ...]
 
 
 @dataclass(frozen=True)
-class Number:
-    """The place of one number."""
+class LeafEntry:
+    """Location of one array entry."""
 
     path: Path
     index: int
-    """Position in the array, row by row."""
+    """Flat index into the array, row-major."""
 
 
-def dotted(text: str) -> Path:
-    """The path of attributes `sim.model.body`."""
+def parse_path(text: str) -> Path:
+    """The path of a dotted attribute name such as `sim.model.body`."""
     return tuple(text.split("."))
 
 
-def path_of(keys: KeyPath) -> Path | None:
-    """A path as JAX spells it; none if it goes through a container that knows its parts by no name."""
-    steps: list[Step] = []
+def path_from_keys(keys: KeyPath) -> Path | None:
+    """The path of a JAX key path; None if it passes through a container whose children have no names."""
+    path: list[PathKey] = []
     for key in keys:
         if isinstance(key, GetAttrKey):
-            steps.append(key.name)
+            path.append(key.name)
         elif isinstance(key, SequenceKey):
-            steps.append(key.idx)
+            path.append(key.idx)
         elif isinstance(key, DictKey) and isinstance(key.key, str):
-            steps.append((key.key,))
+            path.append((key.key,))
         else:
             return None
-    return tuple(steps)
+    return tuple(path)
 
 
-def spelled(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as users write it: `.layers[0].weight`."""
-    return "".join(f".{s}" if isinstance(s, str) else f"[{s[0] if isinstance(s, tuple) else s}]" for s in path)
+    return "".join(f".{k}" if isinstance(k, str) else f"[{k[0] if isinstance(k, tuple) else k}]" for k in path)
 
 
 def leaf_at(tree: Any, path: Path) -> Any:
-    """What lies at the end of a path."""
-    for step in path:
-        tree = getattr(tree, step) if isinstance(step, str) else tree[step[0] if isinstance(step, tuple) else step]
+    """The subtree or leaf at a path."""
+    for key in path:
+        tree = getattr(tree, key) if isinstance(key, str) else tree[key[0] if isinstance(key, tuple) else key]
     return tree
 
 
-class Writing:
-    """Collects numbers to be put into a tree."""
+class LeafWriter:
+    """Collects values to write into the leaves of a tree."""
 
     def __init__(self, tree: Any):
         self.tree = tree
         self.leaves: dict[Path, Any] = {}
 
     def put(self, path: Path, indices: Sequence[int], values: AnyArray) -> None:
-        """Put numbers (n,) in these places of a leaf; in all of them if no place is given."""
+        """Write values (n,) to these indices of a leaf; to the whole leaf if indices is empty."""
         leaf = self.leaves[path] if path in self.leaves else leaf_at(self.tree, path)
-        self.leaves[path] = _written(leaf, indices, values)
+        self.leaves[path] = _with_values(leaf, indices, values)
 
-    def done(self) -> Any:
-        """The tree with all numbers in place."""
+    def result(self) -> Any:
+        """The tree with all values written."""
         paths = list(self.leaves)
         if not paths:
             return self.tree
@@ -84,11 +84,11 @@ class Writing:
 
 
 def is_jax(x: Any) -> bool:
-    """Is it JAX's to compute with, rather than NumPy's?"""
+    """Whether x is a JAX array or tracer, rather than NumPy."""
     return isinstance(x, Tracer | jax.Array)
 
 
-def _written(leaf: AnyArray, indices: Sequence[int], values: AnyArray) -> AnyArray:
+def _with_values(leaf: AnyArray, indices: Sequence[int], values: AnyArray) -> AnyArray:
     shape = np.shape(leaf)
     if not (is_jax(leaf) or is_jax(values)):
         flat = np.array(leaf).reshape(-1)
@@ -98,20 +98,20 @@ def _written(leaf: AnyArray, indices: Sequence[int], values: AnyArray) -> AnyArr
     values = jnp.asarray(values).astype(leaf.dtype)
     if not indices:
         return values.reshape(shape)
-    flat, parts, done = leaf.reshape(-1), [], 0
-    for first, start, size in _runs(indices):
-        parts += [flat[done:first], values[start : start + size]]
-        done = first + size
-    parts.append(flat[done:])
+    flat, parts, position = leaf.reshape(-1), [], 0
+    for first, first_value, size in _contiguous_runs(indices):
+        parts += [flat[position:first], values[first_value : first_value + size]]
+        position = first + size
+    parts.append(flat[position:])
     return jnp.concatenate([part for part in parts if part.size]).reshape(shape)
 
 
-def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Numbers that stay side by side, in the order of the leaf: first place, first value and how many."""
+def _contiguous_runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Runs of values that stay contiguous in the leaf, in leaf order: first index, first value, length."""
     runs: list[tuple[int, int, int]] = []
-    for place, k in sorted((place, k) for k, place in enumerate(indices)):
-        if runs and (place, k) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
+    for index, k in sorted((index, k) for k, index in enumerate(indices)):
+        if runs and (index, k) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
             runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
         else:
-            runs.append((place, k, 1))
+            runs.append((index, k, 1))
     return runs

@@ -1,60 +1,62 @@
-"""A table of everything in a setup that can be free."""
+"""Table of all parameters of a setup that can be free."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.params.address import OPEN_PARTS, coordinates_at
-from hybridsim.params.catalog import CATALOG, INERTIAL, Rows
-from hybridsim.params.rows import rows_of
+from hybridsim.params.address import PLUGIN_ARRAYS, scalar_parameters
+from hybridsim.params.catalog import CATALOG, INERTIAL, RowAxis
+from hybridsim.params.rows import row_names
 from hybridsim.params.scalar_parameter import current_values
 from hybridsim.params.setup import Setup
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedParameter:
     """One row of the table."""
 
     address: str
     value: float | None
-    """Current one; none where an address means many numbers."""
+    """Current value; None where the address selects many parameters."""
     unit: str
-    text: str
+    description: str
 
 
-def listing(setup: Setup) -> list[Listed]:
-    """Every number with a name; a network's arrays and a body's inertia as a whole have one row each."""
-    return [*_numbers(setup), *_inertias(setup), *_open_parts(setup)]
+def listing(setup: Setup) -> list[ListedParameter]:
+    """All named scalar parameters; each array of a network and each full body inertia is a single row."""
+    return [*_catalog_rows(setup), *_inertial_rows(setup), *_plugin_rows(setup)]
 
 
-def _numbers(setup: Setup) -> Iterator[Listed]:
+def _catalog_rows(setup: Setup) -> Iterator[ListedParameter]:
     for parameter in CATALOG:
-        if not rows_of(parameter.rows, setup):
+        if not row_names(parameter.rows, setup):
             continue
         try:
-            coordinates = coordinates_at(parameter.name, setup)
+            scalars = scalar_parameters(parameter.name, setup)
         except ParameterError:
-            continue  # without gravity it has no magnitude
-        for coordinate, value in zip(coordinates, current_values(setup, coordinates).tolist(), strict=True):
-            yield Listed(coordinate.name, value, coordinate.unit, parameter.text)
+            continue  # zero gravity has no magnitude parameter
+        for scalar, value in zip(scalars, current_values(setup, scalars).tolist(), strict=True):
+            yield ListedParameter(scalar.name, value, scalar.unit, parameter.description)
 
 
-def _inertias(setup: Setup) -> Iterator[Listed]:
-    for row in rows_of(Rows.BODY, setup):
+def _inertial_rows(setup: Setup) -> Iterator[ListedParameter]:
+    for row in row_names(RowAxis.BODY, setup):
+        address = f"{INERTIAL.name}[{row.name}]"
         try:
-            count = len(coordinates_at(f"{INERTIAL.name}[{row.name}]", setup))
+            count = len(scalar_parameters(address, setup))
         except ParameterError:
-            continue  # a body without mass, or an impossible one
-        yield Listed(f"{INERTIAL.name}[{row.name}]", None, INERTIAL.unit, f"{INERTIAL.text} {count} numbers.")
+            continue  # a body without mass, or a physically inconsistent one
+        yield ListedParameter(address, None, INERTIAL.unit, f"{INERTIAL.description} {count} parameters.")
 
 
-def _open_parts(setup: Setup) -> Iterator[Listed]:
-    for find in OPEN_PARTS.values():
-        for leaf in find(setup):
-            if leaf.parameter.is_weight:
-                shape = "×".join(map(str, leaf.shape)) or "1"
-                yield Listed(leaf.name, None, leaf.parameter.unit, f"{leaf.parameter.text} {shape} numbers.")
+def _plugin_rows(setup: Setup) -> Iterator[ListedParameter]:
+    for find in PLUGIN_ARRAYS.values():
+        for array in find(setup):
+            parameter = array.parameter
+            if parameter.is_weight:
+                shape = "×".join(map(str, array.shape)) or "scalar"
+                yield ListedParameter(array.name, None, parameter.unit, f"{parameter.description} Shape: {shape}.")
                 continue
-            coordinates = coordinates_at(leaf.name, setup)
-            for coordinate, value in zip(coordinates, current_values(setup, coordinates).tolist(), strict=True):
-                yield Listed(coordinate.name, value, coordinate.unit, leaf.parameter.text)
+            scalars = scalar_parameters(array.name, setup)
+            for scalar, value in zip(scalars, current_values(setup, scalars).tolist(), strict=True):
+                yield ListedParameter(scalar.name, value, scalar.unit, parameter.description)

@@ -23,7 +23,7 @@ Floats = tuple[float, ...]
 """One for each number, or a single one for all."""
 
 
-class Map(abc.ABC):
+class ParameterMap(abc.ABC):
     """From θ (n,) to values (n,) and back. All but `value` is NumPy."""
 
     @abc.abstractmethod
@@ -35,12 +35,12 @@ class Map(abc.ABC):
         """θ of values; not finite where there is none."""
 
     @abc.abstractmethod
-    def slope(self, value: np.ndarray) -> np.ndarray:
+    def derivative(self, value: np.ndarray) -> np.ndarray:
         """Derivative of the value by θ, at values."""
 
 
 @dataclass(frozen=True)
-class Identity(Map):
+class Identity(ParameterMap):
     """Values by a scale."""
 
     scale: Floats = (1.0,)
@@ -51,12 +51,12 @@ class Identity(Map):
     def theta(self, value):
         return value / np.array(self.scale)
 
-    def slope(self, value):
+    def derivative(self, value):
         return np.array(self.scale) + 0.0 * value
 
 
 @dataclass(frozen=True)
-class Log(Map):
+class Log(ParameterMap):
     """Logarithms of values by a scale."""
 
     scale: Floats = (1.0,)
@@ -68,12 +68,12 @@ class Log(Map):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(value / np.array(self.scale))
 
-    def slope(self, value):
+    def derivative(self, value):
         return value
 
 
 @dataclass(frozen=True)
-class Interval(Map):
+class Interval(ParameterMap):
     """A smooth step from one bound to the other."""
 
     lower: Floats
@@ -93,7 +93,7 @@ class Interval(Map):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log((value - np.array(self.lower)) / (np.array(self.upper) - value))
 
-    def slope(self, value):
+    def derivative(self, value):
         return (value - np.array(self.lower)) * (np.array(self.upper) - value) / self.width
 
 

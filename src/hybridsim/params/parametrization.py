@@ -15,15 +15,15 @@ import numpy as np
 from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray
 from hybridsim.params.catalog import SYMMETRIC, XYZ
-from hybridsim.params.inertial import NominalBody
-from hybridsim.params.leaves import Number, Path, Writing, dotted, is_jax, leaf_at
+from hybridsim.params.leaves import LeafEntry, LeafWriter, Path, is_jax, leaf_at, parse_path
+from hybridsim.params.log_cholesky import NominalBody
 from hybridsim.spatial.rotation import matrix_exp
 
-MASS, COM, INERTIA = (dotted(f"sim.model.body.{field}") for field in ("mass", "com", "inertia"))
+MASS, COM, INERTIA = (parse_path(f"sim.model.body.{field}") for field in ("mass", "com", "inertia"))
 
 
 @dataclass(frozen=True)
-class Family(abc.ABC):
+class ParameterGroup(abc.ABC):
     """Coordinates (n,) and the numbers that follow from them."""
 
     name: str
@@ -34,7 +34,7 @@ class Family(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def numbers(self) -> tuple[tuple[Path, tuple[int, ...]], ...]:
+    def leaf_indices(self) -> tuple[tuple[Path, tuple[int, ...]], ...]:
         """Leaves that it writes to, and their places."""
 
     @abc.abstractmethod
@@ -45,19 +45,19 @@ class Family(abc.ABC):
     def read(self, setup: Any, is_free: np.ndarray) -> np.ndarray:
         """Coordinates for which the numbers are those of a setup, if there are any."""
 
-    def shown(self, x: np.ndarray) -> dict[str, float]:
+    def display_values(self, x: np.ndarray) -> dict[str, float]:
         """The numbers that a user wants to see instead of the coordinates; none if these are what they want to see."""
         del x
         return {}
 
     @cached_property
-    def places(self) -> tuple[Number, ...]:
+    def entries(self) -> tuple[LeafEntry, ...]:
         """Every number that it writes."""
-        return tuple(Number(path, index) for path, indices in self.numbers for index in indices)
+        return tuple(LeafEntry(path, index) for path, indices in self.leaf_indices for index in indices)
 
-    def write(self, writing: Writing, x: AnyArray) -> None:
+    def write(self, writing: LeafWriter, x: AnyArray) -> None:
         """Put the numbers in their places."""
-        for (path, indices), values in zip(self.numbers, self.values(x), strict=True):
+        for (path, indices), values in zip(self.leaf_indices, self.values(x), strict=True):
             writing.put(path, indices, values)
 
 
@@ -66,14 +66,14 @@ def _rows(row: int, width: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Turned(Family):
+class RotationVector(ParameterGroup):
     """A rotation: the one there was, followed by a rotation vector [rad] in the turned frame."""
 
     path: Path
     R: tuple[tuple[float, ...], ...]
 
     @property
-    def numbers(self):
+    def leaf_indices(self):
         return ((self.path, _rows(self.row, 9)),)
 
     def values(self, x):
@@ -90,13 +90,13 @@ class Turned(Family):
 
 
 @dataclass(frozen=True)
-class UnitAxis(Family):
+class UnitAxis(ParameterGroup):
     """A direction, brought to unit length."""
 
     path: Path
 
     @property
-    def numbers(self):
+    def leaf_indices(self):
         return ((self.path, _rows(self.row, 3)),)
 
     def values(self, x):
@@ -112,19 +112,19 @@ class UnitAxis(Family):
         stretch = kept @ np.array(self.nominal) / (kept @ kept) if kept.any() else 1.0
         return axis * stretch
 
-    def shown(self, x):
+    def display_values(self, x):
         return dict(zip((f"{self.name}.{c}" for c in XYZ), self.values(x)[0].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
-class Magnitude(Family):
+class Magnitude(ParameterGroup):
     """The length of a vector that keeps its direction."""
 
     path: Path
     vector: tuple[float, ...]
 
     @property
-    def numbers(self):
+    def leaf_indices(self):
         return ((self.path, _rows(self.row, 3)),)
 
     def values(self, x):
@@ -135,14 +135,14 @@ class Magnitude(Family):
 
 
 @dataclass(frozen=True)
-class GrowingMass(Family):
+class ProportionalInertia(ParameterGroup):
     """A mass with which the inertia about the centre of mass grows."""
 
     inertia: tuple[float, ...]
     body_name: str
 
     @property
-    def numbers(self):
+    def leaf_indices(self):
         return (MASS, (self.row,)), (INERTIA, _rows(self.row, 6))
 
     def values(self, x):
@@ -151,31 +151,31 @@ class GrowingMass(Family):
     def read(self, setup, is_free):
         return np.asarray(leaf_at(setup, MASS))[self.row : self.row + 1]
 
-    def shown(self, x):
+    def display_values(self, x):
         inertia = self.values(x)[1].tolist()
         return {self.name: float(x[0])} | _named(inertia, "inertia", self.body_name, SYMMETRIC)
 
 
 @dataclass(frozen=True)
-class PossibleBody(Family):
+class LogCholeskyInertia(ParameterGroup):
     """Mass, centre of mass and inertia of a body, always possible ones."""
 
     body: NominalBody
     body_name: str
 
     @property
-    def numbers(self):
+    def leaf_indices(self):
         return (MASS, (self.row,)), (COM, _rows(self.row, 3)), (INERTIA, _rows(self.row, 6))
 
     def values(self, x):
-        mass, com, inertia = self.body.body(x)
+        mass, com, inertia = self.body.mass_properties(x)
         return mass[None], com, inertia
 
     def read(self, setup, is_free):
         mass, com, inertia = (np.asarray(leaf_at(setup, path))[self.row] for path in (MASS, COM, INERTIA))
-        return self.body.numbers(float(mass), com, inertia)
+        return self.body.parameters(float(mass), com, inertia)
 
-    def shown(self, x):
+    def display_values(self, x):
         (mass,), com, inertia = (part.tolist() for part in self.values(x))
         named = {f"body.mass[{self.body_name}]": mass} | _named(com, "com", self.body_name, XYZ)
         return named | _named(inertia, "inertia", self.body_name, SYMMETRIC)
@@ -185,6 +185,6 @@ def _named(values: list[float], field: str, body: str, components: tuple[str, ..
     return {f"body.{field}[{body}].{c}": value for c, value in zip(components, values, strict=True)}
 
 
-def joined(parts: list[Any]) -> AnyArray:
+def stack_scalars(parts: list[Any]) -> AnyArray:
     """Coordinates of a family from scalars."""
     return jnp.stack([jnp.asarray(x) for x in parts]) if any(map(is_jax, parts)) else np.array(parts)

@@ -1,4 +1,4 @@
-"""Coordinate: one number that can be free, with its name and its place in a setup."""
+"""ScalarParameter: one scalar that can be free, with its name and its location in a setup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,49 +7,49 @@ from typing import Any
 import numpy as np
 
 from hybridsim.params.catalog import Parameter
-from hybridsim.params.leaves import Number, Path, leaf_at
-from hybridsim.params.parametrization import Family
+from hybridsim.params.leaves import LeafEntry, Path, leaf_at
+from hybridsim.params.parametrization import ParameterGroup
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the coordinates of a family."""
+class GroupMember:
+    """One of the coordinates of a parameter group."""
 
-    family: Family
+    group: ParameterGroup
     index: int
 
 
 @dataclass(frozen=True)
-class Coordinate:
-    """One number that can be free."""
+class ScalarParameter:
+    """One scalar that can be free."""
 
     name: str
     """Its address: `body.mass[link1]`."""
     unit: str
     parameter: Parameter
-    place: Number | Part
+    location: LeafEntry | GroupMember
 
     @property
-    def numbers(self) -> tuple[Number, ...]:
-        """Numbers of a setup that depend on it."""
-        return (self.place,) if isinstance(self.place, Number) else self.place.family.places
+    def entries(self) -> tuple[LeafEntry, ...]:
+        """Array entries of a setup that depend on it."""
+        return (self.location,) if isinstance(self.location, LeafEntry) else self.location.group.entries
 
     @property
-    def owner(self) -> str | Family:
-        """What decides about these numbers: the coordinate itself, or its family."""
-        return self.name if isinstance(self.place, Number) else self.place.family
+    def owner(self) -> str | ParameterGroup:
+        """What determines these entries: the parameter itself, or its group."""
+        return self.name if isinstance(self.location, LeafEntry) else self.location.group
 
 
-def current_values(setup: Any, coordinates: Sequence[Coordinate]) -> np.ndarray:
-    """Values of coordinates in the setup that they were found in."""
+def current_values(setup: Any, parameters: Sequence[ScalarParameter]) -> np.ndarray:
+    """Values of parameters in the setup that they were resolved in."""
     leaves: dict[Path, np.ndarray] = {}
-    values = np.empty(len(coordinates))
-    for k, coordinate in enumerate(coordinates):
-        place = coordinate.place
-        if isinstance(place, Part):
-            values[k] = place.family.nominal[place.index]
+    values = np.empty(len(parameters))
+    for k, parameter in enumerate(parameters):
+        location = parameter.location
+        if isinstance(location, GroupMember):
+            values[k] = location.group.nominal[location.index]
             continue
-        if place.path not in leaves:
-            leaves[place.path] = np.ravel(leaf_at(setup, place.path))
-        values[k] = leaves[place.path][place.index]
+        if location.path not in leaves:
+            leaves[location.path] = np.ravel(leaf_at(setup, location.path))
+        values[k] = leaves[location.path][location.index]
     return values

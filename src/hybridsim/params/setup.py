@@ -1,4 +1,4 @@
-"""Setup: everything that a parameter may live in, a simulator and the sensors that look at it."""
+"""Setup: everything that holds parameters, i.e. a simulator and the sensors that observe it."""
 
 import equinox as eqx
 
@@ -7,7 +7,7 @@ from hybridsim.sim.simulator import Simulator
 
 
 class Setup(eqx.Module):
-    """A simulated experiment, as plain physical numbers."""
+    """A simulated experiment with all parameters as physical values."""
 
     sim: Simulator
     sensors: Sensors

@@ -11,15 +11,15 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, require_float64
-from hybridsim.params.leaves import Number, Path, Writing, is_jax, leaf_at
-from hybridsim.params.maps import Map
-from hybridsim.params.parametrization import Family, joined
-from hybridsim.params.scalar_parameter import Coordinate, Part
+from hybridsim.params.leaves import LeafEntry, LeafWriter, Path, is_jax, leaf_at
+from hybridsim.params.maps import ParameterMap
+from hybridsim.params.parametrization import ParameterGroup, stack_scalars
+from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter
 from hybridsim.params.setup import Setup
 
 
 @dataclass(frozen=True)
-class Target:
+class LeafSlice:
     """Coordinates of a piece that lie in one leaf."""
 
     path: Path
@@ -30,28 +30,28 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ThetaSlice:
     """Coordinates with one map."""
 
     first: int
     stop: int
     """Entries of θ."""
-    map: Map
+    map: ParameterMap
     factors: tuple[float, ...]
     """Of the single entry, for coordinates that are tied; otherwise empty."""
-    targets: tuple[Target, ...]
+    leaf_slices: tuple[LeafSlice, ...]
 
-    def coordinates(self, theta: AnyArray) -> AnyArray:
+    def values(self, theta: AnyArray) -> AnyArray:
         """Values of the coordinates; in JAX if θ is."""
         values = self.map.value(theta[self.first : self.stop])
         return np.array(self.factors) * values if self.factors else values
 
 
 @dataclass(frozen=True)
-class Membership:
+class GroupInputs:
     """A family, and where its coordinates come from."""
 
-    family: Family
+    group: ParameterGroup
     sources: tuple[tuple[int, int] | None, ...]
     """Piece and position in it; none for a coordinate that stays as it was."""
 
@@ -60,23 +60,23 @@ class Membership:
         """Which coordinates are free."""
         return np.array([source is not None for source in self.sources])
 
-    def coordinates(self, values: list[AnyArray]) -> AnyArray:
+    def values(self, values: list[AnyArray]) -> AnyArray:
         """Its coordinates from those of all pieces."""
-        nominal = self.family.nominal
-        return joined([nominal[k] if s is None else values[s[0]][s[1]] for k, s in enumerate(self.sources)])
+        nominal = self.group.nominal
+        return stack_scalars([nominal[k] if s is None else values[s[0]][s[1]] for k, s in enumerate(self.sources)])
 
 
 @dataclass(frozen=True)
-class Placing:
+class Unflatten:
     """From θ to a setup."""
 
     size: int
-    pieces: tuple[Piece, ...]
-    memberships: tuple[Membership, ...]
+    slices: tuple[ThetaSlice, ...]
+    groups: tuple[GroupInputs, ...]
 
-    def coordinates(self, theta: AnyArray) -> list[AnyArray]:
+    def values(self, theta: AnyArray) -> list[AnyArray]:
         """Values of the coordinates of every piece."""
-        return [piece.coordinates(theta) for piece in self.pieces]
+        return [piece.values(theta) for piece in self.slices]
 
     def put(self, setup: Setup, theta: Float[AnyArray, " n"]) -> Setup:
         """A setup with the numbers that θ means; in NumPy, unless JAX traces something."""
@@ -86,31 +86,31 @@ class Placing:
             require_float64()
         else:
             theta = np.asarray(theta, dtype=float)
-        values, writing = self.coordinates(theta), Writing(setup)
-        for piece, numbers in zip(self.pieces, values, strict=True):
-            for target in piece.targets:
+        values, writing = self.values(theta), LeafWriter(setup)
+        for piece, numbers in zip(self.slices, values, strict=True):
+            for target in piece.leaf_slices:
                 writing.put(target.path, target.indices, numbers[target.first : target.first + target.size])
-        for member in self.memberships:
-            member.family.write(writing, member.coordinates(values))
-        return writing.done()
+        for member in self.groups:
+            member.group.write(writing, member.values(values))
+        return writing.result()
 
 
-def targets_of(coordinates: tuple[Coordinate, ...], setup: Setup) -> tuple[Target, ...]:
+def leaf_slices(coordinates: tuple[ScalarParameter, ...], setup: Setup) -> tuple[LeafSlice, ...]:
     """The leaves that coordinates lie in, those of families left out."""
-    places = [(k, c.place) for k, c in enumerate(coordinates) if isinstance(c.place, Number)]
+    places = [(k, c.location) for k, c in enumerate(coordinates) if isinstance(c.location, LeafEntry)]
     found = []
     for path, group in groupby(places, key=lambda item: item[1].path):
         members = list(group)
-        for run in _consecutive(members):
+        for run in _consecutive_runs(members):
             indices = tuple(place.index for _, place in run)
             is_whole = indices == tuple(range(int(np.size(leaf_at(setup, path)))))
-            found.append(Target(path, () if is_whole else indices, run[0][0], len(run)))
+            found.append(LeafSlice(path, () if is_whole else indices, run[0][0], len(run)))
     return tuple(found)
 
 
-def _consecutive(members: list[tuple[int, Number]]) -> list[list[tuple[int, Number]]]:
+def _consecutive_runs(members: list[tuple[int, LeafEntry]]) -> list[list[tuple[int, LeafEntry]]]:
     """Runs of coordinates without others between them."""
-    runs: list[list[tuple[int, Number]]] = []
+    runs: list[list[tuple[int, LeafEntry]]] = []
     for member in members:
         if runs and member[0] == runs[-1][-1][0] + 1:
             runs[-1].append(member)
@@ -119,14 +119,14 @@ def _consecutive(members: list[tuple[int, Number]]) -> list[list[tuple[int, Numb
     return runs
 
 
-def memberships_of(pieces: list[tuple[Coordinate, ...]]) -> tuple[Membership, ...]:
+def group_inputs(pieces: list[tuple[ScalarParameter, ...]]) -> tuple[GroupInputs, ...]:
     """Families that the coordinates of pieces belong to."""
-    sources: dict[Family, dict[int, tuple[int, int]]] = {}
+    sources: dict[ParameterGroup, dict[int, tuple[int, int]]] = {}
     for p, coordinates in enumerate(pieces):
         for k, coordinate in enumerate(coordinates):
-            if isinstance(coordinate.place, Part):
-                sources.setdefault(coordinate.place.family, {})[coordinate.place.index] = (p, k)
+            if isinstance(coordinate.location, GroupMember):
+                sources.setdefault(coordinate.location.group, {})[coordinate.location.index] = (p, k)
     return tuple(
-        Membership(family, tuple(places.get(k) for k in range(len(family.nominal))))
+        GroupInputs(family, tuple(places.get(k) for k in range(len(family.nominal))))
         for family, places in sources.items()
     )

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import Fitted, Progress, fit
-from hybridsim.identify.score import Judged, explained
+from hybridsim.identify.fit import FitResult, Progress, fit
+from hybridsim.identify.score import WindowScores, score_windows
 from hybridsim.project.build.task import Task
 from hybridsim.project.record.checkpoint import StageEnd
-from hybridsim.project.record.checkpoint_store import FolderKeeper
+from hybridsim.project.record.checkpoint_store import FolderCheckpointStore
 from hybridsim.project.record.export_fit import write_model, write_weights
 from hybridsim.project.record.history import History, Step
 from hybridsim.project.record.lock import RecordLock
@@ -36,7 +36,7 @@ from hybridsim.project.report.summary_page import summary_page
 class Outcome(NamedTuple):
     """What a run came to."""
 
-    fitted: Fitted | None
+    fitted: FitResult | None
     """None if the run was complete already: all that is known of it is its result."""
     result: dict[str, Any] | None
     """What `result.json` holds; none if somebody stopped the fit."""
@@ -81,7 +81,7 @@ def run_fit(
             _check_unchanged(record, now, tell)
         else:
             record.begin(now, task.project_text)
-        history, keeper = History(record.history_file), FolderKeeper(record.folder, tell=tell)
+        history, keeper = History(record.history_file), FolderCheckpointStore(record.folder, tell=tell)
         place = _rewind(history, keeper, tell if mode == "resume" else lambda text: None)
         gap = HeldOutGap(task.problem, task.stages)
 
@@ -114,7 +114,7 @@ def _check_unchanged(record: Record, now: dict[str, Any], tell: Callable[[str], 
         tell(f"The run was begun with other software or hardware ({'; '.join(different)}): its last digits may differ.")
 
 
-def _rewind(history: History, keeper: FolderKeeper, tell: Callable[[str], None]) -> tuple[int, int]:
+def _rewind(history: History, keeper: FolderCheckpointStore, tell: Callable[[str], None]) -> tuple[int, int]:
     """Take the history back to where the fit goes on: returns the stage and its step."""
     found = keeper.newest()
     if found is None:
@@ -128,7 +128,7 @@ def _rewind(history: History, keeper: FolderKeeper, tell: Callable[[str], None])
 
 
 def _write_up(
-    task: Task, record: Record, fitted: Fitted, ends: dict[int, StageEnd], history: Sequence[Step]
+    task: Task, record: Record, fitted: FitResult, ends: dict[int, StageEnd], history: Sequence[Step]
 ) -> dict[str, Any]:
     """Score the fit and write it up for people and programs; the result comes last and tells that all is there."""
     thetas = np.stack([theta_before(task.problem), fitted.theta])
@@ -147,13 +147,13 @@ def _write_up(
     return found
 
 
-def _scored(task: Task, thetas: np.ndarray) -> tuple[Judged, list[Comparison]]:
+def _scored(task: Task, thetas: np.ndarray) -> tuple[WindowScores, list[Comparison]]:
     """Windows to be drawn, and all scores: held-out runs first, since they are what counts."""
     problem, window = task.problem, judging_window(task.stages[-1])
-    training = explained(problem, thetas, problem.train, window)
+    training = score_windows(problem, thetas, problem.train, window)
     scores = [comparison(training, TRAINING, EXPLAINED), *predictions(problem, thetas, problem.train, TRAINING)]
     if not problem.held_out:
         return training, scores
-    judged = explained(problem, thetas, problem.held_out, window)
+    judged = score_windows(problem, thetas, problem.held_out, window)
     judging = [comparison(judged, HELD_OUT, EXPLAINED), *predictions(problem, thetas, problem.held_out, HELD_OUT)]
     return judged, [*judging, *scores]

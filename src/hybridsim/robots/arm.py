@@ -81,4 +81,4 @@ def _rod(tip: np.ndarray, radius: float = 0.03, mass_per_length: float = 3.0) ->
 
     direction = tip / length
     R = Rotation.align_vectors(direction[None], np.array([[0.0, 0.0, 1.0]]))[0].as_matrix()
-    return solid_cylinder(mass_per_length * length, radius, 0.5 * length).moved(Pose(R, 0.5 * tip))
+    return solid_cylinder(mass_per_length * length, radius, 0.5 * length).transform(Pose(R, 0.5 * tip))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.core.types import Numbers
+from hybridsim.core.types import ArrayLike
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
 
@@ -27,9 +27,9 @@ def double_pendulum(
 def n_link_pendulum(
     links: int,
     *,
-    lengths: Numbers | None = None,
-    masses: Numbers | None = None,
-    inertias: Numbers | None = None,
+    lengths: ArrayLike | None = None,
+    masses: ArrayLike | None = None,
+    inertias: ArrayLike | None = None,
     damping: float = 0.0,
     name: str = "",
     timestep: float = 0.001,

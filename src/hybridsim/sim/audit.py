@@ -28,7 +28,7 @@ from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.passivity import VELOCITY
 
-CONJUGATE = {
+CONJUGATE_VELOCITY = {
     **{force: (velocity, 1.0) for force, velocity in VELOCITY.items()},
     "body.bias_force": ("body.twist", -1.0),
     "contact.normal_force": ("contact.gap_velocity", 1.0),
@@ -47,7 +47,7 @@ class Audit(NamedTuple):
     """Integral of what is positive of it [J]."""
     removed: Float[Array, "*batch G"]
     """Integral of what is negative, with the sign turned [J]."""
-    gained: Float[Array, "*batch"]
+    energy_change: Float[Array, "*batch"]
     """Mechanical energy at the end less that at the start: all grafts, motors and losses together [J]."""
 
 
@@ -83,7 +83,7 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
         if _acts_after(sim, graft):
             plain = _without(sim, graft)
             found.append((_energy_after(sim, state, inputs) - _energy_after(plain, state, inputs)) / sim.dt)
-        elif all(name in CONJUGATE for name in changes):
+        elif all(name in CONJUGATE_VELOCITY for name in changes):
             found.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
         else:
             plain = _without(sim, graft)
@@ -99,7 +99,7 @@ def _acts_after(sim: Simulator, graft: Graft) -> bool:
 
 
 def _power(record: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
-    along, sign = CONJUGATE[name]
+    along, sign = CONJUGATE_VELOCITY[name]
     return sign * jnp.sum(change * record[along])
 
 

@@ -30,7 +30,7 @@ class _Nameless(Exception):
     """Something of which a name would not tell what it does."""
 
 
-def program_name(structure: Any, parts: Iterable[Any]) -> str | None:
+def cache_key(structure: Any, parts: Iterable[Any]) -> str | None:
     """The name of a tree with these other parts; none if something in it is not of a known library.
 
     Args:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.contact_state import Motion, touches
+from hybridsim.contact.contact_state import StepKinematics, contact_state
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
 from hybridsim.dynamics.crba import joint_space_inertia
-from hybridsim.dynamics.inertias import bias_forces, body_inertias
+from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.passive import passive_torques
 from hybridsim.model.coordinates import retract
@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
     q: Q
     qd: Qd
     u: Control
-    contact: Any
+    contact_aux: Any
     """What contact remembers for the next step; none if it has no memory."""
 
 
@@ -50,22 +50,22 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     X_WB = taps("body.pose", kin.X_WB)
     V_WB_B = taps("body.twist", kin.V_WB_B)
     kin = eqx.tree_at(lambda k: k.V_WB_B, kin, V_WB_B)
-    touch = touches(model, sim.contact.watched, X_WB, V_WB_B, taps)
+    touch = contact_state(model, sim.contact.candidates, X_WB, V_WB_B, taps)
 
     # joint torques
-    passive = taps("joint.passive", passive_torques(model, q, qd, smooth=sim.contact.bears_joints))
+    passive = taps("joint.passive", passive_torques(model, q, qd, smooth=sim.contact.handles_joint_constraints))
     u = taps("actuator.command", inputs.u)
     actuation = taps("joint.actuation", sim.actuation.torques(model, q, qd, u, state.aux["actuation"], sim.dt))
     tau = taps("joint.tau", passive + actuation)
 
     # body forces
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
-    bias = taps("body.bias_force", bias_forces(inertia, kin))
+    bias = taps("body.bias_force", bias_wrenches(inertia, kin))
     if taps.wants("joint.mass_matrix"):
         taps("joint.mass_matrix", joint_space_inertia(model, kin, inertia))
     F_ext = F_ext + sim.contact.wrenches(model, touch, X_WB, sim.dt, taps)
 
-    motion = Motion(q, qd, kin, inertia, touch)
+    motion = StepKinematics(q, qd, kin, inertia, touch)
     memory = state.aux.get("contact")
     qdd, memory = sim.contact.accelerations(model, motion, bias - F_ext, tau, memory, sim.dt, taps)
     return Evaluation(taps("joint.qdd", qdd), q, qd, u, memory)

@@ -15,20 +15,20 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 
 
-class Run(NamedTuple):
+class RolloutCarry(NamedTuple):
     """A simulation under way."""
 
     state: State
     """The last good state, at the time of the present one."""
     ok: Bool[AnyArray, ""]
     """Has every step so far been usable?"""
-    survived: Int[AnyArray, ""]
+    completed_steps: Int[AnyArray, ""]
     """Steps up to the first that was not."""
     failed_dof: Int[AnyArray, ""]
     """The degree of freedom that was first to blame; 0 if there was none."""
 
 
-class Row(NamedTuple):
+class RolloutOutput(NamedTuple):
     """What a rollout keeps of every step."""
 
     q: Float[AnyArray, "*rows nq"]
@@ -36,17 +36,17 @@ class Row(NamedTuple):
     t: Float[AnyArray, "*rows"]
 
 
-def begun(state: State) -> Run:
+def initial_carry(state: State) -> RolloutCarry:
     """A simulation that has not taken a step."""
     q, qd, t = (as_floats(x) for x in (state.q, state.qd, state.t))
     aux = jax.tree.map(as_array, state.aux)
-    return Run(State(q, qd, t, aux), np.asarray(True), np.asarray(0), np.asarray(0))
+    return RolloutCarry(State(q, qd, t, aux), np.asarray(True), np.asarray(0), np.asarray(0))
 
 
-def guarded_step(sim: Simulator, run: Run, inputs: Inputs) -> tuple[Run, Row]:
+def guarded_step(sim: Simulator, run: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, RolloutOutput]:
     """One step; once a trajectory has diverged it stays at its last good state."""
     state, ok = run.state, run.ok
-    sim.check_memory(state)
+    sim.check_aux(state)
     # a diverged trajectory goes on computing, but from a harmless state, so that its gradient stays finite
     safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.initial_state())
     new = next_state(sim, safe, inputs)
@@ -55,7 +55,9 @@ def guarded_step(sim: Simulator, run: Run, inputs: Inputs) -> tuple[Run, Row]:
     kept = jax.tree.map(lambda x, old: jnp.where(still_ok, x, old), new, state)
     kept = eqx.tree_at(lambda s: s.t, kept, state.t + sim.dt)
     failed_dof = jnp.where(ok & ~still_ok, jnp.argmax(bad), run.failed_dof)
-    return Run(kept, still_ok, run.survived + jnp.where(still_ok, 1, 0), failed_dof), Row(kept.q, kept.qd, kept.t)
+    return RolloutCarry(kept, still_ok, run.completed_steps + jnp.where(still_ok, 1, 0), failed_dof), RolloutOutput(
+        kept.q, kept.qd, kept.t
+    )
 
 
 def _bad_dofs(sim: Simulator, state: State) -> Array:

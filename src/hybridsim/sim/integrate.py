@@ -19,11 +19,11 @@ import numpy as np
 
 from hybridsim.core.types import Qd, Qdd
 from hybridsim.model.coordinates import (
-    carried_acceleration,
-    carried_velocity,
+    classical_acceleration,
     coordinate_rate,
-    normalized,
+    normalize,
     retract,
+    transport_velocity,
 )
 from hybridsim.sim.forward import Evaluation, forward
 from hybridsim.sim.simulator import Simulator
@@ -42,25 +42,25 @@ def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
 
 def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     seen = forward(sim, state, inputs, taps)
-    return *_moved(sim, state, sim.dt * carried_acceleration(sim.model, state.qd, seen.qdd)), seen
+    return *_moved(sim, state, sim.dt * classical_acceleration(sim.model, state.qd, seen.qdd)), seen
 
 
 def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     def acceleration(qd: Qd) -> Qdd:
         at_qd = State(state.q, qd, state.t, state.aux)
-        return carried_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps(state)).qdd)
+        return classical_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps(state)).qdd)
 
     slope = jax.jacfwd(acceleration)(state.qd)
     seen = forward(sim, state, inputs, taps)
-    step = sim.dt * carried_acceleration(sim.model, state.qd, seen.qdd)
+    step = sim.dt * classical_acceleration(sim.model, state.qd, seen.qdd)
     return *_moved(sim, state, jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * slope, step)), seen
 
 
 def _moved(sim: Simulator, state: State, dqd: Qd):
     """Coordinates and velocities after the velocity changed by `dqd` and the position followed it."""
     qd = state.qd + dqd
-    q = normalized(sim.model, retract(sim.model, state.q, sim.dt * qd))
-    return q, carried_velocity(sim.model, qd, sim.dt)
+    q = normalize(sim.model, retract(sim.model, state.q, sim.dt * qd))
+    return q, transport_velocity(sim.model, qd, sim.dt)
 
 
 def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
@@ -88,7 +88,7 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
     k1 = coordinate_rate(model, state.q, state.qd), seen.qdd
     (_, total), _ = jax.lax.scan(stage, (k1, k1), (np.array([0.5, 0.5, 1.0]), np.array([2.0, 2.0, 1.0])))
     q, qd, _ = along(total, dt / 6.0)
-    return normalized(model, q), qd, seen
+    return normalize(model, q), qd, seen
 
 
 def _advanced_aux(sim: Simulator, state: State, seen: Evaluation, taps: Taps) -> dict:
@@ -97,7 +97,7 @@ def _advanced_aux(sim: Simulator, state: State, seen: Evaluation, taps: Taps) ->
     new: dict[str, Any] = {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
     if "history" in state.aux:
         new["history"] = taps.remembered()
-    return state.aux | (new if seen.contact is None else new | {"contact": seen.contact})
+    return state.aux | (new if seen.contact_aux is None else new | {"contact": seen.contact_aux})
 
 
 _STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.core.result import DIVERGENCE_LIMIT, Status
-from hybridsim.core.types import AnyArray, Numbers, StatusCode, require_float64
+from hybridsim.core.types import AnyArray, ArrayLike, StatusCode, require_float64
 from hybridsim.sim import rollout_native, rollout_xla
-from hybridsim.sim.guard import Row, Run, begun
+from hybridsim.sim.guard import RolloutCarry, RolloutOutput, initial_carry
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State, as_inputs
 
@@ -35,7 +35,7 @@ class Trajectory(eqx.Module):
 
 
 def rollout(
-    sim: Simulator, state: State, inputs: Inputs | Numbers | None = None, *, steps: int | None = None
+    sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = None, *, steps: int | None = None
 ) -> Trajectory:
     """Simulate many steps; a pure function to differentiate, `jit` and `vmap`.
 
@@ -47,7 +47,7 @@ def rollout(
     """
     require_float64()
     inputs, steps = _per_step(inputs, sim.model.nu, steps)
-    start = begun(state)
+    start = initial_carry(state)
     run, rows = _roll_out(sim, start, inputs, steps)
     xp = np if isinstance(rows.q, np.ndarray) else jnp  # native code has run at once if nothing is traced
     return Trajectory(
@@ -56,7 +56,7 @@ def rollout(
         t=xp.concatenate([start.state.t[None], rows.t]),
         final=run.state,
         status=xp.where(run.ok, Status.OK.value, Status.DIVERGED.value),
-        failed_step=xp.where(run.ok, -1, run.survived),
+        failed_step=xp.where(run.ok, -1, run.completed_steps),
         failed_dof=xp.where(run.ok, -1, run.failed_dof),
     )
 
@@ -64,7 +64,7 @@ def rollout(
 def simulate(
     sim: Simulator,
     state: State | None = None,
-    inputs: Inputs | Numbers | None = None,
+    inputs: Inputs | ArrayLike | None = None,
     *,
     steps: int | None = None,
 ) -> Trajectory:
@@ -82,7 +82,7 @@ def simulate(
         return jax.tree.map(np.asarray, run(sim, state, inputs, steps=steps))
 
 
-def failure(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
+def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
     """What went wrong in a rollout, in words; empty if nothing did.
 
     Args:
@@ -104,7 +104,7 @@ _compiled_rollout = eqx.filter_jit(rollout)
 _by_compiled_xla = eqx.filter_jit(rollout_xla.roll_out)
 
 
-def _roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+def _roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     if _by_xla(sim):
         return rollout_xla.roll_out(sim, run, inputs, steps)
     try:
@@ -120,7 +120,7 @@ def _by_xla(sim: Simulator) -> bool:
     return sim.backend == "xla" or (sim.backend == "auto" and jax.default_backend() != "cpu")
 
 
-def _per_step(given: Inputs | Numbers | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
+def _per_step(given: Inputs | ArrayLike | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
     if steps is not None and (not isinstance(steps, int | np.integer) or steps < 0):
         raise ValueError(f"the number of steps must be a whole number from 0 on, not {steps!r}")
     if given is None:

@@ -16,13 +16,13 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.lowering.step_graphs import Forms
+from hybridsim.native.lowering.step_graphs import StepLayouts
 from hybridsim.native.runtime.jax_call import NativeCall
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.sim import rollout_xla
-from hybridsim.sim.cache_key import program_name
-from hybridsim.sim.guard import Row, Run, guarded_step
-from hybridsim.sim.partition import parted, plain_values, threads_for
+from hybridsim.sim.cache_key import cache_key
+from hybridsim.sim.guard import RolloutCarry, RolloutOutput, guarded_step
+from hybridsim.sim.partition import partition_simulator, runtime_cells, threads_for
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
@@ -30,19 +30,19 @@ _calls: dict[Any, NativeCall | str] = {}
 """Rollouts that this process has prepared, by everything but values; or the reason why there is no native code."""
 
 
-def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+def roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     """Where a simulation ends, and its rows; raises `UnsupportedPrimitive` if something has no native code."""
-    arrays, others = parted(sim)
+    arrays, others = partition_simulator(sim)
     traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
     call = _prepared(traced, known, others, run, _one_step(inputs))
     forms = call.rollout.forms
     fixed = forms.fixed.pack(known)
     if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, run, inputs))):
         return _now(call, fixed, run, inputs, steps)
-    free, start = forms.free.join(traced), forms.carry.join(run)
-    rows = jax.vmap(forms.inputs.join)(inputs) if forms.inputs.size else jnp.zeros((steps, 0))
+    free, start = forms.free.pack_traced(traced), forms.carry.pack_traced(run)
+    rows = jax.vmap(forms.inputs.pack_traced)(inputs) if forms.inputs.size else jnp.zeros((steps, 0))
     end, outputs = call(jnp.asarray(fixed)[None], free[None], start[None], rows[None])
-    return forms.carry.split(end[0]), forms.outputs.split(outputs[0])
+    return forms.carry.unpack_traced(end[0]), forms.outputs.unpack_traced(outputs[0])
 
 
 @cache
@@ -51,7 +51,9 @@ def warn_once(reason: str) -> None:
     warnings.warn(f"using XLA instead of native code: {reason}", stacklevel=4)
 
 
-def _now(call: NativeCall, fixed: np.ndarray, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+def _now(
+    call: NativeCall, fixed: np.ndarray, run: RolloutCarry, inputs: Inputs, steps: int
+) -> tuple[RolloutCarry, RolloutOutput]:
     """Run at once, without XLA: nothing is traced."""
     forms = call.rollout.forms
     rows = forms.inputs.pack(inputs, (steps,))[None]
@@ -60,7 +62,7 @@ def _now(call: NativeCall, fixed: np.ndarray, run: Run, inputs: Inputs, steps: i
     return forms.carry.unpack(result.end[0]), forms.outputs.unpack(result.outputs[0])
 
 
-def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) -> NativeCall:
+def _prepared(traced: Any, known: Any, others: Any, run: RolloutCarry, inputs: Inputs) -> NativeCall:
     """The rollout of a simulator of this form, from before if its zeros and ones are still there."""
     leaves, structure = jax.tree.flatten((traced, known, run, inputs))
     decisive = tuple(jax.tree.leaves(others))
@@ -68,12 +70,12 @@ def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) ->
     call = _calls.get(key)
     if isinstance(call, str):
         raise UnsupportedPrimitive(call)
-    varying = plain_values(known)
+    varying = runtime_cells(known)
     if call is not None:
         row = call.rollout.forms.fixed.pack(known)
         if call.rollout.fits(row):
             return call
-        varying |= call.rollout.varying | call.rollout.changed(row)
+        varying |= call.rollout.varying | call.rollout.changed_cells(row)
 
     def step(fixed, free, run, inputs):
         return guarded_step(eqx.combine(fixed, free, others), run, inputs)
@@ -85,11 +87,11 @@ def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) ->
             traced,
             run,
             inputs,
-            outputs=Row(run.state.q, run.state.qd, run.state.t),
+            outputs=RolloutOutput(run.state.q, run.state.qd, run.state.t),
             varying=varying,
-            key=program_name(structure, decisive),
+            key=cache_key(structure, decisive),
         )
-        rollout.check()
+        rollout.check_supported()
     except UnsupportedPrimitive as error:
         _calls[key] = str(error)
         raise
@@ -100,14 +102,16 @@ def _prepared(traced: Any, known: Any, others: Any, run: Run, inputs: Inputs) ->
     return call
 
 
-def _by_xla(forms: Forms, others: Any, fixed, free, start, inputs) -> tuple[jax.Array, jax.Array]:
+def _by_xla(forms: StepLayouts, others: Any, fixed, free, start, inputs) -> tuple[jax.Array, jax.Array]:
     """The same rollout from and to rows of cells, by XLA: for derivatives that have no native code."""
 
     def one(fixed, free, start, inputs):
-        sim = eqx.combine(forms.fixed.split(fixed), forms.free.split(free), others)
+        sim = eqx.combine(forms.fixed.unpack_traced(fixed), forms.free.unpack_traced(free), others)
         steps = inputs.shape[0]
-        run, rows = rollout_xla.roll_out(sim, forms.carry.split(start), forms.inputs.split(inputs), steps)
-        return forms.carry.join(run), jax.vmap(forms.outputs.join)(rows)
+        run, rows = rollout_xla.roll_out(
+            sim, forms.carry.unpack_traced(start), forms.inputs.unpack_traced(inputs), steps
+        )
+        return forms.carry.pack_traced(run), jax.vmap(forms.outputs.pack_traced)(rows)
 
     shared = [len(a) == 1 and a is not start for a in (fixed, free, start, inputs)]
     rows = [a[0] if once else a for a, once in zip((fixed, free, start, inputs), shared, strict=True)]

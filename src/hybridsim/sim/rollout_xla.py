@@ -10,22 +10,22 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from hybridsim.sim.guard import Row, Run, guarded_step
+from hybridsim.sim.guard import RolloutCarry, RolloutOutput, guarded_step
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
-CHAIN = 1000
+MAX_STORED_STEPS = 1000
 """Steps whose states a reverse sweep keeps without further thought."""
 
 
-def roll_out(sim: Simulator, run: Run, inputs: Inputs, steps: int) -> tuple[Run, Row]:
+def roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     """Where a simulation ends, and its rows."""
     return _scan(jax.checkpoint(partial(guarded_step, sim)), run, inputs, steps)
 
 
 def _scan(body, run, xs, steps: int):
     """`lax.scan`, in checkpointed blocks of about √T steps when there are many."""
-    if steps <= CHAIN:
+    if steps <= MAX_STORED_STEPS:
         return jax.lax.scan(body, run, xs)
     block = _block_length(steps)
     blocks = steps // block

@@ -20,24 +20,24 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.messages import advice
+from hybridsim.core.messages import name_hint
 from hybridsim.core.rows import take
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.sim.step import observe
 from hybridsim.taps.address import select
 
-FRAME = "frame.position["
+FRAME_PREFIX = "frame.position["
 """How the address of a named frame's position begins."""
-OF_STATE = ("joint.q", "joint.qd")
-OF_MOTION = ("body.pose", "body.twist")
+STATE_QUANTITIES = ("joint.q", "joint.qd")
+KINEMATIC_QUANTITIES = ("body.pose", "body.twist")
 """Quantities that need no forces."""
 
 
 @dataclass(frozen=True)
-class Place:
+class SensorTerm:
     """Where a scalar is: an entry of a quantity, row by row."""
 
     quantity: str
@@ -52,7 +52,7 @@ class Sensors(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     addresses: tuple[str, ...] = eqx.field(static=True)
     """What each channel measures; the name of the channel where a function does."""
-    places: tuple[tuple[Place, ...], ...] = eqx.field(static=True)
+    terms: tuple[tuple[SensorTerm, ...], ...] = eqx.field(static=True)
     """The scalars that each channel sums up."""
     gain: Float[AnyArray, " m"]
     """Reading per unit of the quantity."""
@@ -69,9 +69,9 @@ class Sensors(eqx.Module):
         sim: Simulator,
         channels: Mapping[str, str],
         *,
-        gain: Numbers = 1.0,
-        bias: Numbers = 0.0,
-        delay: Numbers = 0.0,
+        gain: ArrayLike = 1.0,
+        bias: ArrayLike = 0.0,
+        delay: ArrayLike = 0.0,
         function: Callable[[Simulator, State, Inputs], AnyArray] | None = None,
         function_names: Sequence[str] = (),
     ) -> "Sensors":
@@ -100,7 +100,7 @@ class Sensors(eqx.Module):
 
     def read(self, sim: Simulator, state: State, inputs: Inputs) -> Float[Array, " m"]:
         """Readings of a state, as if there were no delay."""
-        flat = [place for channel in self.places for place in channel]
+        flat = [place for channel in self.terms for place in channel]
         needed = dict.fromkeys(place.quantity for place in flat)
         values = _quantities(sim, state, inputs, needed)
         parts = [take(values[name], [p.entry for p in flat if p.quantity == name]) for name in needed]
@@ -108,7 +108,7 @@ class Sensors(eqx.Module):
         found = []
         if parts:
             scalars = take(jnp.concatenate(parts), order.tolist())
-            found.append(scalars if len(flat) == len(self.places) else self._sums @ scalars)
+            found.append(scalars if len(flat) == len(self.terms) else self._sums @ scalars)
         if self.function is not None:
             found.append(jnp.asarray(self.function(sim, state, inputs)).reshape(-1))
         value = jnp.concatenate(found)
@@ -119,23 +119,23 @@ class Sensors(eqx.Module):
     @property
     def _sums(self) -> np.ndarray:
         """Channels by scalars."""
-        matrix, column = np.zeros((len(self.places), sum(map(len, self.places)))), 0
-        for row, channel in enumerate(self.places):
+        matrix, column = np.zeros((len(self.terms), sum(map(len, self.terms)))), 0
+        for row, channel in enumerate(self.terms):
             for place in channel:
                 matrix[row, column] = place.sign
                 column += 1
         return matrix
 
 
-def _places(address: str, sim: Simulator) -> tuple[Place, ...]:
+def _places(address: str, sim: Simulator) -> tuple[SensorTerm, ...]:
     """The scalars of a channel's address, which may be a sum."""
     terms = re.split(r"\s+([+-])\s+", address.strip())
     signs = [1.0, *(1.0 if sign == "+" else -1.0 for sign in terms[1::2])]
     return tuple(replace(_place(term, sim), sign=sign) for term, sign in zip(terms[::2], signs, strict=True))
 
 
-def _place(address: str, sim: Simulator) -> Place:
-    if address.startswith(FRAME):
+def _place(address: str, sim: Simulator) -> SensorTerm:
+    if address.startswith(FRAME_PREFIX):
         return _frame_place(address, sim)
     inputs = dict(sim.blueprint.inputs)
     selection = select(address, dict(sim.axis_names), inputs, write=False)
@@ -150,35 +150,35 @@ def _place(address: str, sim: Simulator) -> Place:
         raise TapError(f"{address!r} is what a step leads to; measure joint.q or joint.qd instead")
     width = max(len(selection.quantity.components), 1)
     component = selection.components[0] if selection.components else 0
-    return Place(selection.quantity.name, selection.rows[0] * width + component)
+    return SensorTerm(selection.quantity.name, selection.rows[0] * width + component)
 
 
-def _frame_place(address: str, sim: Simulator) -> Place:
+def _frame_place(address: str, sim: Simulator) -> SensorTerm:
     """The place of `frame.position[NAME].x`."""
-    name, closed, component = address[len(FRAME) :].partition("]")
+    name, closed, component = address[len(FRAME_PREFIX) :].partition("]")
     if not closed or component not in (".x", ".y", ".z"):
         raise TapError(f"cannot read the address {address!r}; write frame.position[NAME].x, .y or .z")
     frames = sim.model.topology.frame_names
     if name not in frames:
-        raise TapError(f"{address!r}: no frame or site is named {name!r}; {advice(name, frames)}")
-    return Place(FRAME, 3 * frames.index(name) + ".x .y .z".split().index(component))
+        raise TapError(f"{address!r}: no frame or site is named {name!r}; {name_hint(name, frames)}")
+    return SensorTerm(FRAME_PREFIX, 3 * frames.index(name) + ".x .y .z".split().index(component))
 
 
 def _quantities(sim: Simulator, state: State, inputs: Inputs, names) -> dict[str, Array]:
     """Quantities by name, as flat arrays; no more is evaluated than they need."""
-    found = {name: value for name, value in zip(OF_STATE, (state.q, state.qd), strict=True) if name in names}
+    found = {name: value for name, value in zip(STATE_QUANTITIES, (state.q, state.qd), strict=True) if name in names}
     rest = [name for name in names if name not in found]
     if not rest:
         return {name: jnp.asarray(value) for name, value in found.items()}
-    if all(name in (*OF_MOTION, FRAME) for name in rest):
+    if all(name in (*KINEMATIC_QUANTITIES, FRAME_PREFIX) for name in rest):
         kin = kinematics(sim.model, state.q, state.qd)
         if "body.pose" in rest:
             found["body.pose"] = jax.vmap(lambda X: X.coordinates())(kin.X_WB)
         found["body.twist"] = kin.V_WB_B
     else:
         found |= observe(sim, state, inputs)
-    if FRAME in rest:
-        found[FRAME] = _frame_positions(sim, state)
+    if FRAME_PREFIX in rest:
+        found[FRAME_PREFIX] = _frame_positions(sim, state)
     return {name: jnp.asarray(found[name]).reshape(-1) for name in names}
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.collision.initial_overlap import warn_of_overlaps
+from hybridsim.contact.collision.initial_overlap import warn_about_overlaps
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.pair_defaults import with_model_numbers
-from hybridsim.core.types import Numbers, Scalar, as_floats
+from hybridsim.contact.pair_defaults import with_pair_defaults
+from hybridsim.core.types import ArrayLike, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import JointType
@@ -59,7 +59,7 @@ class Simulator(eqx.Module):
         blueprint: Blueprint | None = None,
         actuation: Actuation | None = None,
         contact: AbstractContact | str | None = None,
-        dt: Numbers | None = None,
+        dt: ArrayLike | None = None,
         integrator: str = "euler",
         backend: str = "auto",
     ):
@@ -92,7 +92,7 @@ class Simulator(eqx.Module):
         self.contact = _bound_contact(contact, model, self.dt, integrator)
         self.integrator = integrator
         self.backend = backend
-        self.axis_names = tuple(axis_names(model, self.contact.watched).items())
+        self.axis_names = tuple(axis_names(model, self.contact.candidates).items())
         self.blueprint.bind(dict(self.axis_names))  # a blueprint that does not fit fails here, not in the first step
 
     def bound_blueprint(self) -> BoundBlueprint:
@@ -101,17 +101,17 @@ class Simulator(eqx.Module):
 
     def open_taps(self, state: State, *, record: bool = False) -> Taps:
         """Taps for one evaluation of the dynamics of a state."""
-        self.check_memory(state)
+        self.check_aux(state)
         return Taps(self.bound_blueprint(), state.aux.get("history"), record=record)
 
-    def initial_state(self, q: Numbers | None = None, qd: Numbers | None = None, t: float | Scalar = 0.0) -> State:
+    def initial_state(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, t: float | Scalar = 0.0) -> State:
         """A state at time `t` [s]; by default the model's home configuration at rest.
 
         Quaternions are brought to unit length.
         """
         model = self.model
-        if q is None and self.contact.watched.nc:
-            warn_of_overlaps(model, self.contact.watched, within_trees=False)
+        if q is None and self.contact.candidates.nc:
+            warn_about_overlaps(model, self.contact.candidates, within_trees=False)
         start = as_floats(model.home if q is None else q)
         speed = as_floats(np.zeros(model.nv) if qd is None else qd)
         if start.shape != (model.nq,) or speed.shape != (model.nv,):
@@ -121,18 +121,18 @@ class Simulator(eqx.Module):
             )
         if not isinstance(start, Tracer):
             start = _with_unit_quaternions(model, start)
-        aux: dict[str, Any] = {"actuation": self.actuation.initial(model, start, speed)}
-        if (memory := self.contact.initial()) is not None:
+        aux: dict[str, Any] = {"actuation": self.actuation.initial_state(model, start, speed)}
+        if (memory := self.contact.initial_state()) is not None:
             aux["contact"] = memory
-        if self._looks_back:
+        if self._reads_history:
             aux["history"] = blank(self.bound_blueprint())
         return State(start, speed, as_floats(t), aux)
 
-    def check_memory(self, state: State) -> None:
+    def check_aux(self, state: State) -> None:
         """Raise if a state remembers other things than this simulator: another one made it."""
         wanted = {"actuation"}
-        wanted |= set() if self.contact.initial() is None else {"contact"}
-        wanted |= {"history"} if self._looks_back else set()
+        wanted |= set() if self.contact.initial_state() is None else {"contact"}
+        wanted |= {"history"} if self._reads_history else set()
         if state.aux.keys() != wanted:
             raise ValueError(
                 f"the state remembers {', '.join(sorted(state.aux)) or 'nothing'}, but the simulator wants "
@@ -140,7 +140,7 @@ class Simulator(eqx.Module):
             )
 
     @property
-    def _looks_back(self) -> bool:
+    def _reads_history(self) -> bool:
         """Does a network read the past?"""
         return any("@" in address for graft in self.blueprint.grafts for address in graft.inputs)
 
@@ -161,9 +161,9 @@ def _bound_contact(given: Any, model: Model, dt: Scalar, integrator: str) -> Abs
             "does not allow: use 'euler', or compliant contact"
         )
     with jax.enable_x64(True):
-        contact = with_model_numbers(contact, model).bound(model, dt)
-    if contact.watched.nc:
-        warn_of_overlaps(model, contact.watched, within_trees=True)
+        contact = with_pair_defaults(contact, model).bind(model, dt)
+    if contact.candidates.nc:
+        warn_about_overlaps(model, contact.candidates, within_trees=True)
     elif model.geometry.infos and not isinstance(contact, NoContact):
         warn_user(f"no two shapes of model {model.name!r} can touch{_advice(model)}")
     return contact

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from hybridsim.core.types import AnyArray, Numbers
+from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.model import coordinates
 from hybridsim.model.model import Model
 
@@ -35,7 +35,7 @@ class Inputs(eqx.Module):
     """Further inputs that grafts may read as `input.<name>`."""
 
 
-def as_inputs(given: Inputs | Numbers | None, nu: int) -> Inputs:
+def as_inputs(given: Inputs | ArrayLike | None, nu: int) -> Inputs:
     """Inputs from inputs, from plain commands, or from nothing: zero commands."""
     if isinstance(given, Inputs):
         return given

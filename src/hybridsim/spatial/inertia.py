@@ -39,7 +39,7 @@ class RigidInertia(eqx.Module):
         linear = self.mass * V[3:] - cross(self.h, V[:3])
         return jnp.concatenate([angular, linear])
 
-    def turning(self, omega: Vec3) -> Wrench:
+    def bias_wrench(self, omega: Vec3) -> Wrench:
         """Force on the body turning at a constant rate about its frame's origin: [ω × I ω, ω × (ω × h)]."""
         return jnp.concatenate([cross(omega, self.I @ omega), cross(omega, cross(omega, self.h))])
 
@@ -47,7 +47,7 @@ class RigidInertia(eqx.Module):
         """Inertia of two bodies welded together, given in one frame."""
         return RigidInertia(self.mass + other.mass, self.h + other.h, self.I + other.I)
 
-    def seen_from(self, X_AB: Pose) -> "RigidInertia":
+    def transform(self, X_AB: Pose) -> "RigidInertia":
         """The inertia given in B, expressed in A."""
         Rh = X_AB.R @ self.h
         h_A = Rh + self.mass * X_AB.p
@@ -87,7 +87,7 @@ class ArticulatedInertia(eqx.Module):
         """Sum of two inertias in one frame."""
         return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
 
-    def without(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
+    def subtract_outer(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
         """This inertia minus Σ U_k V_kᵀ, a sum that is symmetric by the choice of U and V."""
         I, H, M = self.I, self.H, self.M
         for u, v in zip(U, V, strict=True):
@@ -98,7 +98,7 @@ class ArticulatedInertia(eqx.Module):
             )
         return ArticulatedInertia(_mirrored(I), H, _mirrored(M))
 
-    def along(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
+    def with_axis_force(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
         """This inertia, with the known force for a unit acceleration `s` put in where `s` is a coordinate axis.
 
         It changes no more than rounding, but where the force is zero, native code is spared a row and a column.
@@ -113,7 +113,7 @@ class ArticulatedInertia(eqx.Module):
 
         return ArticulatedInertia(put(self.I, ang, ang), put(self.H, ang, lin), put(self.M, lin, lin))
 
-    def seen_from(self, X_AB: Pose) -> "ArticulatedInertia":
+    def transform(self, X_AB: Pose) -> "ArticulatedInertia":
         """The inertia given in B, expressed in A."""
         R, p = X_AB.R, skew(X_AB.p)
         I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T
@@ -134,6 +134,6 @@ def _mirrored(A: Mat3) -> Mat3:
     return jnp.where(np.triu(np.full((3, 3), True)), A, A.T)
 
 
-def articulated(inertia: RigidInertia) -> ArticulatedInertia:
+def articulated_inertia(inertia: RigidInertia) -> ArticulatedInertia:
     """A rigid body's inertia in block form."""
     return ArticulatedInertia(inertia.I, skew(inertia.h), inertia.mass * np.eye(3))

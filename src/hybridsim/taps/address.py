@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.messages import advice
+from hybridsim.core.messages import name_hint
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
 _PATTERN = re.compile(
@@ -90,11 +90,11 @@ def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
     group, _, rest = name.partition(".")
     if group == USER_INPUT:
         if rest not in inputs:
-            raise TapError(f"{address!r}: no user input named {rest!r}; {advice(rest, inputs)}")
+            raise TapError(f"{address!r}: no user input named {rest!r}; {name_hint(rest, inputs)}")
         components = tuple(str(i) for i in range(inputs[rest])) if inputs[rest] > 1 else ()
         return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.INPUT)
     if name not in BY_NAME:
-        raise TapError(f"{address!r}: there is no quantity {name!r}; {advice(name, BY_NAME)}")
+        raise TapError(f"{address!r}: there is no quantity {name!r}; {name_hint(name, BY_NAME)}")
     return BY_NAME[name]
 
 
@@ -108,7 +108,7 @@ def _rows(patterns: str | None, names: Sequence[str], address: str) -> tuple[int
         found = found or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
         if not found:
             joints = list(dict.fromkeys(name.partition(".")[0] for name in names))
-            raise TapError(f"{address!r}: nothing is named {pattern!r}; {advice(pattern, [*names, *joints])}")
+            raise TapError(f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}")
         chosen += [i for i in found if i not in chosen]
     return tuple(chosen)
 
@@ -119,5 +119,5 @@ def _components(wanted: str | None, names: Sequence[str], address: str) -> tuple
     found = tuple(i for i, name in enumerate(names) if name == wanted or name.startswith(f"{wanted}."))
     if not found:
         groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
-        raise TapError(f"{address!r}: there is no component {wanted!r}; {advice(wanted, [*names, *groups])}")
+        raise TapError(f"{address!r}: there is no component {wanted!r}; {name_hint(wanted, [*names, *groups])}")
     return found

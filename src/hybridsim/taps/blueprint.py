@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.messages import listed as listed_names
+from hybridsim.core.messages import name_list as listed_names
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Axis, Form
 from hybridsim.taps.passivity import wired

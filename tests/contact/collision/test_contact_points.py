@@ -6,13 +6,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.collision.contact_points import (
-    Points,
-    between_balls,
+    ContactPoints,
+    ball_contacts,
+    cycle_axes,
     from_first,
     from_second,
     pick,
     tangents,
-    turned,
 )
 from support.contact_pairs import shape
 
@@ -45,21 +45,21 @@ def test_points_follow_from_either_side():
     gap, normal, on = np.array([0.5]), np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 2.0, 3.0]])
     first, second = from_first(gap, normal, on), from_second(gap, normal, on)
     assert np.allclose(first.on_second, [[1.0, 2.0, 2.5]]) and np.allclose(second.on_first, [[1.0, 2.0, 3.5]])
-    swapped: Points = first.swapped()
+    swapped: ContactPoints = first.swap()
     assert np.allclose(swapped.on_first - swapped.on_second, swapped.gap[:, None] * swapped.normal)
 
 
 def test_balls():
-    found = between_balls(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
+    found = ball_contacts(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
     assert np.allclose(found.gap, [0.3]) and np.allclose(found.normal, [[0.0, 0.0, 1.0]])
     assert np.allclose(found.on_first, [[0.0, 0.0, 0.7]]) and np.allclose(found.on_second, [[0.0, 0.0, 0.4]])
 
 
 def test_turned_rows_put_an_axis_first():
     rows = np.array([10.0, 20.0, 30.0])
-    assert [turned(rows, np.array(k)).tolist() for k in range(3)] == [[10, 20, 30], [20, 30, 10], [30, 10, 20]]
+    assert [cycle_axes(rows, np.array(k)).tolist() for k in range(3)] == [[10, 20, 30], [20, 30, 10], [30, 10, 20]]
     for k in range(3):
-        assert turned(turned(rows, np.array(k)), np.array((3 - k) % 3)).tolist() == rows.tolist()
+        assert cycle_axes(cycle_axes(rows, np.array(k)), np.array((3 - k) % 3)).tolist() == rows.tolist()
 
 
 def test_picked_row():

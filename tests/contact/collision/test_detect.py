@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.candidates import candidates
-from hybridsim.contact.collision.contact_points import FAR, Placed
+from hybridsim.contact.candidates import find_candidates
+from hybridsim.contact.collision.contact_points import FAR, PlacedShape
 from hybridsim.contact.collision.detect import detect
 from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.model.builder import ModelBuilder
@@ -53,7 +53,7 @@ def _poses(n: int) -> Pose:
 def crowd():
     model = _crowd().build()
     pairs = ["*|floor", "*|deck", "sphere*|hills", "sphere*|dunes", "sphere*|sphere*", "sphere*|box*"]
-    return model, candidates(model, only=pairs, exclude=["deck|floor", "deck|hills", "deck|dunes"])
+    return model, find_candidates(model, only=pairs, exclude=["deck|floor", "deck|hills", "deck|dunes"])
 
 
 def test_every_row_is_what_the_routine_says(crowd):
@@ -63,27 +63,27 @@ def test_every_row_is_what_the_routine_says(crowd):
     geometry, start = model.geometry, 0
     assert found.gap.shape == (listed.nc,)
 
-    def placed(k: int) -> Placed:
+    def placed(k: int) -> PlacedShape:
         info = geometry.infos[k]
         X_BG = jax.tree.map(lambda x: np.asarray(x[k]), geometry.placement)
         X_WG = X_BG if info.body == WORLD else jax.tree.map(lambda x: x[info.body], X_WB) @ X_BG
-        return Placed(X_WG, geometry.size[k], geometry.data[info.data] if info.data >= 0 else None, info.faces)
+        return PlacedShape(X_WG, geometry.size[k], geometry.data[info.data] if info.data >= 0 else None, info.faces)
 
     for pair in listed.pairs:
         kinds = geometry.infos[pair.first].shape, geometry.infos[pair.second].shape
         expected = jax.jit(ROUTINES[kinds].contacts)(placed(pair.first), placed(pair.second))
-        assert len(expected.gap) == pair.points
+        assert len(expected.gap) == pair.max_points
         for name in ("gap", "normal", "on_first", "on_second"):
-            rows = getattr(found, name)[start : start + pair.points]
+            rows = getattr(found, name)[start : start + pair.max_points]
             assert np.allclose(rows, getattr(expected, name), atol=1e-12), f"{pair.name}: {name}"
-        start += pair.points
+        start += pair.max_points
     assert start == listed.nc
 
 
 def test_shapes_with_as_much_data_are_batched_together(crowd):
     _, listed = crowd
     members = {}
-    for kinds, rows in listed.kinds:
+    for kinds, rows in listed.shape_groups:
         members.setdefault(kinds, []).append([listed.pairs[k].name for k in rows])
     assert members["points", "plane"] == [
         ["points3|deck", "points3|floor", "points5|deck", "points5|floor"],
@@ -106,7 +106,7 @@ def test_terrain_that_many_stand_on_is_not_copied(crowd):
 @pytest.mark.slow
 def test_derivatives_reach_sizes_placements_and_data(crowd):
     model, _ = crowd
-    listed = candidates(model, only=["points*|deck", "mesh*|floor", "sphere*|hills"])
+    listed = find_candidates(model, only=["points*|deck", "mesh*|floor", "sphere*|hills"])
 
     def total(geometry):
         points = detect(geometry, _poses(model.nb), listed)
@@ -122,5 +122,5 @@ def test_derivatives_reach_sizes_placements_and_data(crowd):
 
 def test_nothing_to_touch():
     model = ModelBuilder("alone").add_body("body", kind="free", **SOLID).build()
-    found = detect(model.geometry, _poses(1), candidates(model))
+    found = detect(model.geometry, _poses(1), find_candidates(model))
     assert found.gap.shape == (0,) and found.normal.shape == (0, 3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hybridsim.contact.collision.contact_points import Points
+from hybridsim.contact.collision.contact_points import ContactPoints
 from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import (
@@ -43,11 +43,11 @@ def test_routine(kinds):
     _check_degenerate_placements(kinds)
 
 
-def _contacts(kinds, scene: Scene) -> Points:
+def _contacts(kinds, scene: Scene) -> ContactPoints:
     return jax.tree.map(np.asarray, evaluate(kinds, scene)[0])
 
 
-def _check_fit(kinds, points: Points, tolerance: float):
+def _check_fit(kinds, points: ContactPoints, tolerance: float):
     """Normals are unit vectors, and the points fit the gap."""
     there = present(points)
     # only boxes and hulls that pass each other have none
@@ -113,7 +113,7 @@ def _check_derivatives(kinds):
     assert (np.abs(by_forward - by_reverse) / (1.0 + size)).max() < 1e-10
 
 
-def _numbers(points: Points) -> np.ndarray:
+def _numbers(points: ContactPoints) -> np.ndarray:
     """Gaps, normals and points of every placement side by side."""
     parts = [np.asarray(points.gap)[..., None], points.normal, points.on_first, points.on_second]
     return np.concatenate([np.asarray(part) for part in parts], axis=-1)

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.reduce_manifold import LOW_BEFORE_FAR, spread
+from hybridsim.contact.collision.reduce_manifold import HEIGHT_WEIGHT, reduce_manifold
 from support.polygons import area, corners_of
 
 
@@ -12,7 +12,7 @@ def _chosen(flat, heights=None, there=None):
     n = len(flat)
     heights = np.zeros(n) if heights is None else np.asarray(heights, dtype=float)
     there = np.ones(n, dtype=bool) if there is None else np.asarray(there)
-    chosen, counts = jax.jit(spread)(np.asarray(flat, dtype=float), heights, there)
+    chosen, counts = jax.jit(reduce_manifold)(np.asarray(flat, dtype=float), heights, there)
     return np.asarray(chosen)[np.asarray(counts)]
 
 
@@ -51,7 +51,7 @@ def test_high_points_are_left_out():
     flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert _chosen(flat, [0.0, 1.0, 1.0, 1.0]).tolist() == [0]
     assert sorted(_chosen(flat, [0.0, 0.0, 1.0, 1.0])) == [0, 1]
-    assert sorted(_chosen(flat, np.array([0.0, 0.0, 0.4, 0.4]) / LOW_BEFORE_FAR)) == [0, 1, 2, 3]
+    assert sorted(_chosen(flat, np.array([0.0, 0.0, 0.4, 0.4]) / HEIGHT_WEIGHT)) == [0, 1, 2, 3]
 
 
 def test_points_at_one_place_count_once():

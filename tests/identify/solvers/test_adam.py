@@ -7,7 +7,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.objective import Point
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.adam import Adam
-from hybridsim.identify.solvers.solver import Verdict
+from hybridsim.identify.solvers.solver import Termination
 from hybridsim.params.free import Free
 from support.fit_problems import NARROW, double_pendulum_problem, exactly_started, solved
 
@@ -38,7 +38,7 @@ def test_the_first_step_is_as_long_as_the_learning_rate(links):
     start = solver.init(objective, objective.point([0.5, 0.5, 1.0]))
     state = solver.step(objective, start)
     np.testing.assert_allclose(np.abs(state.own.theta - start.point.theta), 0.01, rtol=1e-6)
-    clipped = Adam(learning_rate=0.01, check_every=1, most_slope=1e-3)
+    clipped = Adam(learning_rate=0.01, check_every=1, max_gradient_norm=1e-3)
     # a shortened gradient has the same direction, and Adam's first step does not depend on its length
     again = clipped.step(objective, start)
     np.testing.assert_allclose(again.own.theta, state.own.theta, rtol=1e-4)
@@ -48,8 +48,8 @@ def test_a_cosine_schedule_ends_with_small_steps(links):
     objective = exactly_started(links, Stage(window=0.3, starts="measured"))
     last = {}
     for schedule in ("constant", "cosine"):
-        solver = Adam(most_steps=30, schedule=schedule, check_every=100)
-        state = solver.init(objective, objective.point(links.space.start))
+        solver = Adam(max_steps=30, schedule=schedule, check_every=100)
+        state = solver.init(objective, objective.point(links.space.initial))
         while not solver.is_done(state):
             before, state = state.own.theta, solver.step(objective, state)
         last[schedule] = np.abs(state.own.theta - before).max()
@@ -59,8 +59,8 @@ def test_a_cosine_schedule_ends_with_small_steps(links):
 def test_the_answer_is_the_best_point_that_was_seen(links):
     objective = exactly_started(links, Stage(window=0.3, starts="measured"))
     # a learning rate that jumps about
-    solver = Adam(most_steps=40, learning_rate=0.5, schedule="constant", check_every=4)
-    state, seen = solver.init(objective, objective.point(links.space.start)), []
+    solver = Adam(max_steps=40, learning_rate=0.5, schedule="constant", check_every=4)
+    state, seen = solver.init(objective, objective.point(links.space.initial)), []
     while not solver.is_done(state):
         state = solver.step(objective, state)
         seen.append(state.cost[0])
@@ -70,16 +70,16 @@ def test_the_answer_is_the_best_point_that_was_seen(links):
 
 def test_it_stops_when_nothing_is_gained_any_more(links):
     objective = exactly_started(links, Stage(window=0.3, starts="measured"))
-    solver = Adam(most_steps=500, learning_rate=0.5, schedule="constant", check_every=2, patience=3)
-    state = solved(solver, objective, objective.point(links.space.start))
-    assert state.verdict[0] == Verdict.SMALL_GAIN and int(state.steps) < 500
+    solver = Adam(max_steps=500, learning_rate=0.5, schedule="constant", check_every=2, patience=3)
+    state = solved(solver, objective, objective.point(links.space.initial))
+    assert state.verdict[0] == Termination.SMALL_GAIN and int(state.steps) < 500
 
 
 def test_bounds_hold_at_every_step():
     bounded = double_pendulum_problem(NARROW, noise=1e-3)
     objective, _ = bounded.objective(Stage(window=0.3))
-    solver, space = Adam(most_steps=10, learning_rate=1.0), bounded.space
-    state = solver.init(objective, objective.point(space.start))
+    solver, space = Adam(max_steps=10, learning_rate=1.0), bounded.space
+    state = solver.init(objective, objective.point(space.initial))
     while not solver.is_done(state):
         state = solver.step(objective, state)
         assert (state.own.theta >= space.lower).all() and (state.own.theta <= space.upper).all()
@@ -88,11 +88,11 @@ def test_bounds_hold_at_every_step():
 def test_minibatches_need_windows_of_their_own(links):
     tied, _ = links.objective(Stage(window=0.2, ties=(1e-2, 1e-1)))
     with pytest.raises(HybridsimError, match="tied to each other; leave out batch"):
-        Adam(batch=2).init(tied, tied.point(links.space.start))
+        Adam(batch=2).init(tied, tied.point(links.space.initial))
     late = double_pendulum_problem([Free("sensor.delay[*]", bounds=(0, 0.05))])
     objective, _ = late.objective(Stage(window=0.2))
     with pytest.raises(HybridsimError, match="free delays of sensors; leave out batch"):
-        Adam(batch=2).init(objective, objective.point(late.space.start))
+        Adam(batch=2).init(objective, objective.point(late.space.initial))
 
 
 @pytest.mark.parametrize(

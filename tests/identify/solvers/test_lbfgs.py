@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.solvers.lbfgs import LBFGS, Memory, _two_loops
+from hybridsim.identify.solvers.lbfgs import LBFGS, CurvaturePairs, _two_loops
 from hybridsim.identify.solvers.unknowns import Unknowns
 from support.fit_problems import NARROW, double_pendulum_problem, pendulum_problem, solved
 
@@ -23,7 +23,7 @@ def test_no_worse_than_scipy(case):
     make, settings, stage = CASES[case]
     fitted = make(noise=1e-3, **settings)
     objective, _ = fitted.objective(stage)
-    point = objective.point(fitted.space.start)
+    point = objective.point(fitted.space.initial)
     ours = solved(LBFGS(), objective, point)
     unknowns = Unknowns(objective)
     evaluations = 0
@@ -31,7 +31,7 @@ def test_no_worse_than_scipy(case):
     def function(x):
         nonlocal evaluations
         evaluations += 1
-        found = objective.slopes(unknowns.moved(point, (x * unknowns.standard_errors)[None]))
+        found = objective.gradient(unknowns.moved(point, (x * unknowns.standard_errors)[None]))
         return found.cost[0], (unknowns.joined(found.theta, found.start) * unknowns.standard_errors)[0]
 
     bounds = [np.asarray(x[0]) / unknowns.standard_errors for x in unknowns.room(point)]
@@ -53,7 +53,7 @@ def test_costs_never_rise():
     fitted = double_pendulum_problem()
     objective, _ = fitted.objective(Stage(window=0.3))
     solver, costs = LBFGS(), []
-    state = solver.init(objective, objective.point(fitted.space.start))
+    state = solver.init(objective, objective.point(fitted.space.initial))
     while not solver.is_done(state):
         state = solver.step(objective, state)
         costs.append(state.cost[0])
@@ -66,15 +66,15 @@ def test_remembered_changes_are_the_inverse_of_a_quadratic_functions_hessian():
     factor = random.normal(size=(4, 4))
     hessian = factor @ factor.T + np.eye(4)
     vectors = np.linalg.eigh(hessian)[1].T  # conjugate directions
-    memory = Memory(vectors[None], (vectors @ hessian)[None])
+    memory = CurvaturePairs(vectors[None], (vectors @ hessian)[None])
     gradient = random.normal(size=(1, 4))
     found = _two_loops(gradient, memory, np.ones((1, 4), dtype=bool))
     np.testing.assert_allclose(found[0], np.linalg.solve(hessian, gradient[0]), rtol=1e-10)
-    padded = Memory(*(np.concatenate([np.zeros((1, 3, 4)), x], axis=1) for x in memory))
+    padded = CurvaturePairs(*(np.concatenate([np.zeros((1, 3, 4)), x], axis=1) for x in memory))
     np.testing.assert_allclose(_two_loops(gradient, padded, np.ones((1, 4), dtype=bool)), found, rtol=1e-13)
 
 
 def test_without_memory_the_direction_is_the_gradient():
-    memory = Memory(np.zeros((1, 3, 4)), np.zeros((1, 3, 4)))
+    memory = CurvaturePairs(np.zeros((1, 3, 4)), np.zeros((1, 3, 4)))
     gradient = np.array([[1.0, -2.0, 3.0, 0.0]])
     np.testing.assert_array_equal(_two_loops(gradient, memory, np.ones((1, 4), dtype=bool)), gradient)

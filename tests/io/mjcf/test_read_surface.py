@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.contact_points import Placed
+from hybridsim.contact.collision.contact_points import PlacedShape
 from hybridsim.contact.collision.terrain import terrain_height
 from hybridsim.io.mjcf.read_surface import HARDEST, SOFTEST, recovery_time, softness, solimp, solref
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
@@ -116,7 +116,7 @@ def test_a_height_field_is_a_terrain_of_the_same_heights(tmp_path):
     data = mujoco.MjData(m)
     mujoco.mj_forward(m, data)
     X_WG = jax.tree.map(lambda a: a[0], geometry.placement)
-    terrain = Placed(X_WG, geometry.size[0], heights)
+    terrain = PlacedShape(X_WG, geometry.size[0], heights)
     # on the lines of the grid the triangles of MuJoCo and our bilinear patches are the same
     xs, ys = np.linspace(-1.5, 1.5, 7), np.linspace(-2.0, 2.0, 5)
     points = [(x, y) for i, x in enumerate(xs) for j, y in enumerate(ys) if i % 2 == 0 or j % 2 == 0]

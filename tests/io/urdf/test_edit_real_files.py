@@ -14,7 +14,7 @@ from hybridsim.io.load import inspect_model
 from hybridsim.io.load_options import Options
 from hybridsim.model.assemble import assemble
 from hybridsim.model.joints import JointType
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from support.exported_models import assert_same, changed, load
 from support.real_models import URDF, bullet_file
@@ -95,7 +95,7 @@ def assert_exported(file: Path, options: dict, out: Path) -> None:
     wanted = with_other_numbers(model, seed=model.nb)
     export(file, wanted, out, **options)
     spec, _ = read_parsed_urdf(file, xml.read(out)[1], Options(**options))
-    assert_same(assemble(merge_fixed(spec)[0]), wanted, rtol=1e-12, atol=1e-14)
+    assert_same(assemble(merge_fixed_joints(spec)[0]), wanted, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.filterwarnings("ignore:.*relative to its folder:hybridsim.core.errors.ModelWarning")

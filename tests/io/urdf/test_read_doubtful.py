@@ -4,7 +4,7 @@ import pytest
 
 from hybridsim.core.errors import Severity
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from support.urdf_changes import (
     END,
     GOOD,
@@ -93,7 +93,7 @@ def test_warnings(tmp_path, name):
     spec, problems = read_urdf(path, **case.options)
     assert not [p for p in problems if p.severity is Severity.ERROR]
     check(problems, case.expected, path)
-    assert assemble(merge_fixed(spec)[0]).nv == 2
+    assert assemble(merge_fixed_joints(spec)[0]).nv == 2
 
 
 def test_wrong_options_are_refused(tmp_path):

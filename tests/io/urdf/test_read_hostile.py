@@ -9,7 +9,7 @@ import pytest
 from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.urdf.read_urdf import MAX_LINKS
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from support.urdf_changes import GOOD, INERTIAL, check, read_urdf, write
 
 UNREADABLE = {
@@ -160,7 +160,7 @@ def test_mutated_files_never_crash(tmp_path, seed):
         assert all(p.code for p in problems)
         if not any(p.severity is Severity.ERROR for p in problems):
             usable += 1
-            model = assemble(merge_fixed(spec)[0])
+            model = assemble(merge_fixed_joints(spec)[0])
             numbers = (model.body.mass, model.body.com, model.body.inertia, model.joint.axis)
             assert all(np.isfinite(x).all() for x in numbers)
     assert usable >= 5

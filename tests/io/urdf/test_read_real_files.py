@@ -9,7 +9,7 @@ import pytest
 from hybridsim.core.errors import Severity
 from hybridsim.model.assemble import assemble
 from hybridsim.model.inertial import inertia_matrix
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 from support.real_models import bullet_file
@@ -17,7 +17,7 @@ from support.urdf_changes import read_urdf
 
 
 def model_of(spec: ModelSpec) -> Model:
-    return assemble(merge_fixed(spec)[0])
+    return assemble(merge_fixed_joints(spec)[0])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import inertia_matrix, solid_box, solid_capsule
 from hybridsim.model.joints import JointType
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import JointKind, ModelSpec
 from support.urdf_changes import read_urdf
@@ -27,7 +27,7 @@ def two_links(joint: str = '<joint name="j" type="continuous">', inside: str = "
 
 
 def model_of(spec: ModelSpec) -> Model:
-    return assemble(merge_fixed(spec)[0])
+    return assemble(merge_fixed_joints(spec)[0])
 
 
 class TestJoints:

@@ -12,7 +12,7 @@ import pytest
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.c import emit_function
 from hybridsim.native.c.emit_file import HELPERS, c_file
-from hybridsim.native.c.emit_function import Place, c_function
+from hybridsim.native.c.emit_function import SlotLocation, c_function
 from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.functions import EXPANSIONS
 from hybridsim.native.graph.graph import FUNCTIONS, INT, Graph
@@ -71,7 +71,7 @@ def natives():
 
 
 def printed(native: NativeFunction, name: str):
-    return c_function("t", name, *native.rollout.program.step_graph, {"s": Place("s")}, {"y": Place("y")})
+    return c_function("t", name, *native.rollout.program.step_graph, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_pieces_compute_the_same(natives, tmp_path, monkeypatch):
     """However finely a function is cut, in whatever kind of value the cut goes through."""
     outcomes = []
     for size in (5, 10**6):
-        monkeypatch.setattr(emit_function, "LARGEST_PIECE", size)
+        monkeypatch.setattr(emit_function, "MAX_BLOCK_OPERATIONS", size)
         source = tmp_path / f"pieces{size}.c"
         source.write_text(written(natives))
         library = build(source, *STRICT, "-O0")
@@ -118,12 +118,12 @@ def test_pieces_compute_the_same(natives, tmp_path, monkeypatch):
 
 
 def test_working_memory_is_used_again(monkeypatch):
-    monkeypatch.setattr(emit_function, "LARGEST_PIECE", 3)
+    monkeypatch.setattr(emit_function, "MAX_BLOCK_OPERATIONS", 3)
     graph = Graph()
     x = graph.input("s", 0)
     for _ in range(100):
         x = graph.node("sqrt", graph.node("add", x, graph.input("s", 1)))
-    function = c_function("t", "chain", graph, {("y", 0): x}, {"s": Place("s")}, {"y": Place("y")})
+    function = c_function("t", "chain", graph, {("y", 0): x}, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
     assert function.text.count("static") == 67 and function.work == 2
 
 
@@ -163,7 +163,7 @@ def test_shifts_of_any_width(tmp_path):
     graph = Graph()
     a, k = (graph.input("s", i, INT) for i in range(2))
     outputs = {("y", i): graph.integer(op, a, k) for i, op in enumerate(("shl", "lshr", "ashr"))}
-    function = c_function("t", "shift", graph, outputs, {"s": Place("s")}, {"y": Place("y")})
+    function = c_function("t", "shift", graph, outputs, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
     source = tmp_path / "shift.c"
     source.write_text(c_file("t", function.prototype, [function]))
     library = build(source, *EXACT)
@@ -201,7 +201,9 @@ def test_literals_are_exact():
 
 def test_arguments_that_nobody_reads_are_accepted():
     graph = Graph()
-    function = c_function("t", "f", graph, {("y", 0): graph.constant(2.0)}, {"s": Place("s")}, {"y": Place("y", 3)})
+    function = c_function(
+        "t", "f", graph, {("y", 0): graph.constant(2.0)}, {"s": SlotLocation("s")}, {"y": SlotLocation("y", 3)}
+    )
     assert "(void)s;" in function.text and "y[3] = 2.0;" in function.text and function.work == 0
     assert function.prototype == "void t_f(const double *s, double *y);"
 
@@ -230,7 +232,7 @@ def test_operations_without_c_code_are_named():
     graph = Graph()
     strange = graph.node("gamma", graph.input("s", 0))
     with pytest.raises(UnsupportedPrimitive, match="'gamma' has no C code"):
-        c_function("t", "f", graph, {("y", 0): strange}, {"s": Place("s")}, {"y": Place("y")})
+        c_function("t", "f", graph, {("y", 0): strange}, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
 
 
 @needs_compiler

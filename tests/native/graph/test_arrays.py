@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph.arrays import Map, Outer, Product
+from hybridsim.native.graph.arrays import ElementwiseMap, MatrixVectorProduct, OuterProduct
 from hybridsim.native.llvm import emit, machine
 from hybridsim.native.runtime.jax_call import NativeCall
 from hybridsim.native.runtime.rollout import Rollout
@@ -88,11 +88,11 @@ class Case:
         rng = np.random.default_rng(1)
         forms = self.rollout.forms
         self.parameters = forms.fixed.pack(self.given[0]), forms.free.pack(self.given[1])
-        self.start, self.inputs = rng.normal(size=(BATCH, width)), rng.normal(size=(BATCH, STEPS, n))
+        self.initial, self.inputs = rng.normal(size=(BATCH, width)), rng.normal(size=(BATCH, STEPS, n))
         self.cotangents = rng.normal(size=(BATCH, width)), rng.normal(size=(BATCH, STEPS, width))
 
     def rows(self, batch=slice(None)):
-        return *self.parameters, self.start[batch], self.inputs[batch]
+        return *self.parameters, self.initial[batch], self.inputs[batch]
 
     def by_xla(self, net, start, inputs):
         given = (net, None) if self.fixed else (None, net)
@@ -127,12 +127,12 @@ def test_values_and_gradients_are_those_of_xla(name, fixed, cases):
     case = cases(name, fixed)
     forms = case.rollout.forms
     together = case.rollout.forward(*case.rows())
-    end, outputs = jax.vmap(lambda s, i: case.by_xla(case.net, s, i))(case.start, case.inputs)
+    end, outputs = jax.vmap(lambda s, i: case.by_xla(case.net, s, i))(case.initial, case.inputs)
     assert_close(together.end, end)
     assert_close(together.outputs, outputs)
     found = case.rollout.gradient(*case.rows(), *case.cotangents, summed=True)
-    d_net, d_start, d_inputs = jax.grad(case.loss, (0, 1, 2))(case.net, case.start, case.inputs)
-    assert_close(found.start, d_start)
+    d_net, d_start, d_inputs = jax.grad(case.loss, (0, 1, 2))(case.net, case.initial, case.inputs)
+    assert_close(found.initial, d_start)
     assert_close(found.inputs, d_inputs)
     if not fixed:
         for mine, wanted in zip(jax.tree.leaves(forms.free.unpack(found.free[0])), jax.tree.leaves(d_net), strict=True):
@@ -150,7 +150,7 @@ def test_bits_do_not_depend_on_batch_or_threads(name, cases):
     for threads in (2, 3):
         again = rollout.gradient(*case.rows(), *case.cotangents, summed=True, threads=threads)
         np.testing.assert_array_equal(again.free, summed.free)
-    np.testing.assert_array_equal(own.start, summed.start)
+    np.testing.assert_array_equal(own.initial, summed.start)
     np.testing.assert_array_equal(own.inputs, summed.inputs)
     assert own.free.shape == (BATCH, rollout.sizes.free)
     assert_close(own.free.sum(axis=0), summed.free[0])
@@ -176,11 +176,11 @@ def test_every_trajectory_may_have_weights_of_its_own(fixed, cases):
     case = cases("forwards", fixed)
     scales = np.linspace(0.5, 1.5, BATCH)[:, None]
     parameters = [scales * p for p in case.parameters]
-    together = case.rollout.gradient(*parameters, case.start, case.inputs, *case.cotangents)
+    together = case.rollout.gradient(*parameters, case.initial, case.inputs, *case.cotangents)
     for k in (0, 4):
         rows = [p[k] for p in parameters]
         one = slice(k, k + 1)
-        alone = case.rollout.gradient(*rows, case.start[one], case.inputs[one], *(c[one] for c in case.cotangents))
+        alone = case.rollout.gradient(*rows, case.initial[one], case.inputs[one], *(c[one] for c in case.cotangents))
         np.testing.assert_array_equal(alone.outputs[0], together.outputs[k])
         np.testing.assert_array_equal(alone.free[0], together.free[k])
 
@@ -191,13 +191,13 @@ def test_tangents_are_those_of_xla(name, cases):
     directions = 3
     rng = np.random.default_rng(2)
     t_free = rng.normal(size=(1, directions, case.rollout.sizes.free))
-    t_start = rng.normal(size=(1, directions, case.start.shape[1]))
+    t_start = rng.normal(size=(1, directions, case.initial.shape[1]))
     together = case.rollout.tangents(*case.rows(), t_free, t_start)
     alone = case.rollout.tangents(*case.rows(slice(0, 1)), t_free, t_start)
     np.testing.assert_array_equal(alone.output_tangents[0], together.output_tangents[0])
     for k in range(directions):
         t_net = case.rollout.forms.free.unpack(t_free[0, k])
-        given = (case.net, case.start[0]), (t_net, t_start[0, k])
+        given = (case.net, case.initial[0]), (t_net, t_start[0, k])
         _, (t_end, t_outputs) = jax.jvp(lambda n, s: case.by_xla(n, s, case.inputs[0]), *given)
         assert_close(alone.end_tangents[0, k], t_end)
         assert_close(alone.output_tangents[0, k], t_outputs)
@@ -209,13 +209,13 @@ def test_inside_jax(cases):
     call, forms = NativeCall(case.rollout), case.rollout.forms
 
     def loss(net, start, inputs, ct):
-        _, outputs = call(jnp.zeros((1, 0)), forms.free.join(net)[None], start[None], inputs[None])
+        _, outputs = call(jnp.zeros((1, 0)), forms.free.pack_traced(net)[None], start[None], inputs[None])
         return jnp.sum(outputs[0] * ct)
 
     def by_xla(net, start, inputs, ct):
         return jnp.sum(case.by_xla(net, start, inputs)[1] * ct)
 
-    arrays = case.start, case.inputs, case.cotangents[1]
+    arrays = case.initial, case.inputs, case.cotangents[1]
     many = jax.tree.map(lambda w: jnp.stack([w * (1.0 + 0.1 * k) for k in range(BATCH)]), case.net)
 
     def total(function):
@@ -241,13 +241,15 @@ def test_code_does_not_grow_with_the_network(cases):
 
     rollout = Rollout(step, None, net, None, np.zeros(41))
     graph, outputs = rollout.program.vjp_graph
-    report = graph.size_report(outputs.values())
+    report = graph.op_counts(outputs.values())
     specs = [graph.data[n] for n in graph.live(outputs.values()) if graph.ops[n] == "array"]
-    counts = {kind: sum(isinstance(s, kind) for s in specs) for kind in (Product, Outer, Map)}
+    counts = {
+        kind: sum(isinstance(s, kind) for s in specs) for kind in (MatrixVectorProduct, OuterProduct, ElementwiseMap)
+    }
     # 2 layers forwards (the last has nothing to be recomputed for) and 3 backwards; bias and activation are one loop
-    assert counts == {Product: 5, Outer: 3, Map: 4}
+    assert counts == {MatrixVectorProduct: 5, OuterProduct: 3, ElementwiseMap: 4}
     assert report.total() < 200
-    text = emit.module((kernel := rollout.generated("gradient", False)).functions, kernel.texts)
+    text = emit.module((kernel := rollout.emit_kernel("gradient", False)).functions, kernel.texts)
     assert len(text) < 300_000
 
 
@@ -256,7 +258,7 @@ def test_other_processors(target, cases):
     case = Case("forwards", target=target)
     if target is machine.ARM:
         for alone in (False, True):
-            kernel = case.rollout.generated("gradient", alone)
+            kernel = case.rollout.emit_kernel("gradient", alone)
             assert machine.object_code(emit.module(kernel.functions, kernel.texts), target)
         return
     if machine.host().triple.partition("-")[0] != "x86_64":
@@ -272,7 +274,7 @@ def test_what_has_no_loop_is_named(cases):
     weights = np.zeros((128, 128))
     with pytest.raises(UnsupportedPrimitive, match="16384 elements"):
         rollout = Rollout(lambda f, w, x, s: (x, jnp.sort(w, axis=0)[0]), None, weights, None, None)
-        rollout.check()
+        rollout.check_supported()
 
 
 def test_weights_masses_and_time_steps_never_recompile():

@@ -12,7 +12,7 @@ from scipy import special
 
 from hybridsim.native.graph.functions import EXPANSIONS, expand
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.optimize import optimized
+from hybridsim.native.graph.optimize import optimize
 from support.native_functions import PLAIN_OPS, evaluated
 
 BOUNDS = {
@@ -48,7 +48,7 @@ def _graph(name: str, variant: str) -> tuple[Graph, int]:
     arguments = [graph.input("x", k) for k in range(_arity(name))]
     fused = variant.startswith("fused")
     if variant.endswith("kernel"):
-        graph, (result,) = optimized(graph, [graph.function(name, *arguments)], fma=fused)
+        graph, (result,) = optimize(graph, [graph.function(name, *arguments)], fma=fused)
     else:
         result = expand(graph, name, *arguments, fma=fused)
         assert result is not None
@@ -224,14 +224,14 @@ def test_odd_and_even_to_the_last_bit(variant):
 @pytest.mark.parametrize("name", EXPANSIONS)
 def test_only_plain_instructions(name, variant):
     graph, result = _graph(name, variant)
-    used = graph.size_report([result])
+    used = graph.op_counts([result])
     assert set(used) <= {*PLAIN_OPS, "const", "input"}
     assert used["div"] + used["sqrt"] <= 1
     assert ("fma" in used) == variant.startswith("fused")
 
 
 def _operations(graph: Graph, *results: int) -> int:
-    return sum(count for op, count in Counter(graph.size_report(results)).items() if op not in FREE)
+    return sum(count for op, count in Counter(graph.op_counts(results)).items() if op not in FREE)
 
 
 @pytest.mark.parametrize("name", EXPANSIONS)

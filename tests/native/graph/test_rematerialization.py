@@ -9,8 +9,8 @@ import pytest
 
 from hybridsim.native.graph import rematerialization
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.partition import STATE, by_slots
-from hybridsim.native.graph.rematerialization import COST, kept_values, reading_kept
+from hybridsim.native.graph.partition import STATE, assign_stages
+from hybridsim.native.graph.rematerialization import OP_COST, read_saved_values, select_saved_values
 from hybridsim.native.runtime.rollout import Rollout
 from support.native_pendulum import CARRY, FIXED, FREE, INPUTS, batch_of, pendulum
 
@@ -22,7 +22,7 @@ def total_cost(graph, nodes, wanted, kept):
         node = needed.pop()
         if node in nodes and node not in done:
             done.add(node)
-            cost += COST.get(graph.ops[node], 1)
+            cost += OP_COST.get(graph.ops[node], 1)
             needed += graph.args[node]
     return cost
 
@@ -30,7 +30,7 @@ def total_cost(graph, nodes, wanted, kept):
 @pytest.mark.parametrize("seed", range(20))
 def test_no_choice_is_cheaper(seed, monkeypatch):
     """All choices are tried, on random graphs of ten operations."""
-    monkeypatch.setattr(rematerialization, "COST_OF_KEEPING", 6)
+    monkeypatch.setattr(rematerialization, "SAVE_COST", 6)
     rng = np.random.default_rng(seed)
     graph = Graph()
     x = [graph.input("x", k) for k in range(3)]
@@ -44,8 +44,8 @@ def test_no_choice_is_cheaper(seed, monkeypatch):
     wanted = {values[int(k)] for k in rng.integers(3, len(values), size=3)}
     vjp = {("ct2", k): graph.node("mul", ct, n) for k, n in enumerate(sorted(wanted))}
     step = {("x2", k): n for k, n in enumerate(values[3:])}
-    stages = by_slots(graph, step | vjp)
-    found = kept_values(graph, step, vjp, stages, state=STATE)
+    stages = assign_stages(graph, step | vjp)
+    found = select_saved_values(graph, step, vjp, stages, state=STATE)
     nodes = {n for n in graph.live(vjp.values()) if stages[n] == STATE and n not in x}
     choices = itertools.chain.from_iterable(itertools.combinations(sorted(nodes), r) for r in range(len(nodes) + 1))
     best = min(total_cost(graph, nodes, wanted, set(choice)) for choice in choices)
@@ -58,10 +58,10 @@ def test_what_the_step_does_not_compute_is_not_kept():
     sine, cosine = graph.function("sin", x), graph.function("cos", x)
     vjp = {("ct2", 0): graph.mul(graph.input("ct", 0), graph.mul(sine, cosine))}
     step = {("x2", 0): sine}
-    kept = kept_values(graph, step, vjp, by_slots(graph, step | vjp), state=STATE)
+    kept = select_saved_values(graph, step, vjp, assign_stages(graph, step | vjp), state=STATE)
     assert kept == [sine]
-    new, outputs = reading_kept(graph, vjp, kept)
-    assert new.size_report(outputs.values())["sin"] == 0
+    new, outputs = read_saved_values(graph, vjp, kept)
+    assert new.op_counts(outputs.values())["sin"] == 0
     assert {new.data[n] for n in new.live(outputs.values()) if new.ops[n] == "input"} == {
         ("ct", 0),
         ("kept", 0),
@@ -74,7 +74,7 @@ def test_results_do_not_depend_on_what_is_kept(monkeypatch):
     found = []
     with jax.enable_x64(True):
         for cost in (0, 6, 10_000):
-            monkeypatch.setattr(rematerialization, "COST_OF_KEEPING", cost)
+            monkeypatch.setattr(rematerialization, "SAVE_COST", cost)
             rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
             fixed, free, start, inputs = batch_of(rollout, 5)
             kept = rollout.program.sweeps[2]
@@ -84,7 +84,7 @@ def test_results_do_not_depend_on_what_is_kept(monkeypatch):
                 together = rollout.gradient(fixed, free, start, inputs, *ct, segment=segment)
                 alone = rollout.gradient(fixed, free[2], start[2:3], inputs[2:3], *ct, segment=segment)
                 np.testing.assert_array_equal(alone.free[0], together.free[2])
-                found.append(np.concatenate([together.free.ravel(), together.start[:, :4].ravel()]))
+                found.append(np.concatenate([together.free.ravel(), together.initial[:, :4].ravel()]))
             forward = rollout.forward(fixed, free, start, inputs)
             np.testing.assert_array_equal(forward.outputs, together.outputs)
     for other in found[1:]:
@@ -106,4 +106,4 @@ def test_a_loop_that_keeps_whole_numbers_and_truth_values():
 
         wanted = jax.grad(loss, (0, 1))(arrays[1], arrays[2][0])
     np.testing.assert_allclose(found.free[0], wanted[0], rtol=1e-13)
-    np.testing.assert_allclose(found.start[0], wanted[1], rtol=1e-13)
+    np.testing.assert_allclose(found.initial[0], wanted[1], rtol=1e-13)

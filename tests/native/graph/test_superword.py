@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.optimize import optimized
+from hybridsim.native.graph.optimize import optimize
 from hybridsim.native.graph.schedule import deepest_first
 from hybridsim.native.graph.superword import Packing
 from hybridsim.native.llvm import emit, machine
@@ -19,7 +19,7 @@ from support.native_functions import normal
 
 
 def packing_of(graph, outputs, width=8):
-    graph, outputs = optimized(graph, outputs, fma=True)
+    graph, outputs = optimize(graph, outputs, fma=True)
     return Packing(graph, graph.live(outputs), outputs, width), outputs
 
 
@@ -155,7 +155,7 @@ def test_no_bit_depends_on_what_is_side_by_side(register):
         NativeFunction(program, *(a[0] for a in ARGUMENTS), target=replace(machine.host(), register=width))
         for width in (1, register)
     )
-    kernel = together.rollout.generated("forward", alone=True)
+    kernel = together.rollout.emit_kernel("forward", alone=True)
     text = emit.module(kernel.functions, kernel.texts)
     assert (f"<{register} x double>" in text) == (register > 2)
     for k in range(5):

@@ -42,7 +42,7 @@ def expected():
     return jax.jit(jax.vmap(functions))(*ARGUMENTS)
 
 
-def results(target: machine.Target):
+def results(target: machine.CpuTarget):
     one = NativeFunction(functions, *(a[0] for a in ARGUMENTS), target=target)
     return one(*ARGUMENTS, batched=True), one(*(a[0] for a in ARGUMENTS))
 
@@ -61,12 +61,12 @@ def references(expected):
     return found
 
 
-def _fused() -> machine.Target:
+def _fused() -> machine.CpuTarget:
     """A processor that has fused multiply-add, if this one has."""
     return machine.AVX2 if llvm.get_host_cpu_features().get("fma") else machine.host()
 
 
-def targets() -> dict[str, machine.Target]:
+def targets() -> dict[str, machine.CpuTarget]:
     found = {"host": machine.host(), "plain": machine.PLAIN_X86}
     if llvm.get_host_cpu_features().get("avx2"):
         found["avx2"] = machine.AVX2
@@ -94,10 +94,10 @@ def test_fused_products_differ_only_by_rounding(references):
     assert compared(references[True][0], references[False][0], 0.0)
 
 
-def _text(target: machine.Target, lanes: int) -> str:
+def _text(target: machine.CpuTarget, lanes: int) -> str:
     target = replace(target, lanes=lanes, register=lanes)
     function = NativeFunction(functions, *(a[0] for a in ARGUMENTS), target=target)
-    kernel = function.rollout.generated("forward", alone=lanes == 1)
+    kernel = function.rollout.emit_kernel("forward", alone=lanes == 1)
     return emit.module(kernel.functions, kernel.texts)
 
 

@@ -380,7 +380,7 @@ def test_types_of_arguments_without_native_code_are_named():
 
 
 def test_long_while_loops_are_refused(monkeypatch):
-    monkeypatch.setattr(rules_calls, "MOST_TURNS", 20)
+    monkeypatch.setattr(rules_calls, "MAX_WHILE_ITERATIONS", 20)
     NativeFunction(partial(_until, 20), np.ones(2))(np.ones(2))
     with pytest.raises(UnsupportedPrimitive, match=r"more than 20 turns.*test_lower\.py"):
         NativeFunction(partial(_until, 21), np.ones(2))(np.ones(2))
@@ -388,6 +388,6 @@ def test_long_while_loops_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("loop", [_counted, _until], ids=["for", "while"])
 def test_programs_that_would_be_too_long_are_refused(loop, monkeypatch):
-    monkeypatch.setattr(lower, "MOST_NODES", 30)
+    monkeypatch.setattr(lower, "MAX_NODES", 30)
     with pytest.raises(UnsupportedPrimitive, match=r"more than 30 operations.*test_lower\.py"):
         NativeFunction(partial(loop, 20), np.ones(2))(np.ones(2))

@@ -257,4 +257,4 @@ def test_operations_have_native_code(operation):
     program = [Instruction(operation, 0, 1, number) for number in (0, 3)]
     native = NativeFunction(lambda values: with_slope(program, values), [np.zeros((2, 3)), np.zeros(4)])
     graph, outputs = native.rollout.program.step_graph
-    assert graph.size_report(outputs.values())["sin"] == 0  # all functions have become arithmetic
+    assert graph.op_counts(outputs.values())["sin"] == 0  # all functions have become arithmetic

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.c.emit_function import Place, c_function
-from hybridsim.native.graph.arrays import Repeat, owners
+from hybridsim.native.c.emit_function import SlotLocation, c_function
+from hybridsim.native.graph.arrays import Loop, source_nodes
 from hybridsim.native.graph.graph import ARRAY, Graph
 from hybridsim.native.lowering import scan_lowering
 from hybridsim.native.lowering.lower import lower
@@ -20,14 +20,14 @@ N = 6
 @pytest.fixture(autouse=True)
 def loops_stay(monkeypatch):
     """Everything that may be a loop is one."""
-    monkeypatch.setattr(scan_lowering, "LONG", 1)
-    monkeypatch.setattr(scan_lowering, "WORTH_FOLDING", 0.0)
+    monkeypatch.setattr(scan_lowering, "MIN_LOOP_NODES", 1)
+    monkeypatch.setattr(scan_lowering, "FOLDING_THRESHOLD", 0.0)
 
 
 def loops_in(graph: Graph) -> int:
     """Loops, with those inside of loops."""
     specs = [graph.data[n] for n in range(len(graph)) if graph.kinds[n] == ARRAY]
-    return sum(1 + loops_in(spec.body) for spec in specs if isinstance(spec, Repeat))
+    return sum(1 + loops_in(spec.body) for spec in specs if isinstance(spec, Loop))
 
 
 def sweeps(A, b, x):
@@ -99,7 +99,7 @@ def test_derivatives_of_rollouts_are_those_of_xla(batch):
         (d_free, d_start, d_inputs), end = by_xla(free, start[k], inputs[k])
         np.testing.assert_allclose(gradient.end[k], end, rtol=1e-12)
         np.testing.assert_allclose(gradient.free[k], d_free, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(gradient.start[k], d_start, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(gradient.initial[k], d_start, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(gradient.inputs[k], d_inputs, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(tangents.output_tangents[k].sum(axis=(1, 2)), d_free, rtol=1e-10, atol=1e-12)
 
@@ -124,8 +124,8 @@ def test_every_lane_has_the_bits_of_a_trajectory_alone():
 def loops_of(function) -> int:
     args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
     graph, results = lower(lambda *a: jax.tree.leaves(function(*a)), args, ["A", "b", "x"])
-    used = graph.live(node for nodes in results for node in owners(nodes))
-    return sum(1 + loops_in(graph.data[n].body) for n in used if isinstance(graph.data[n], Repeat))
+    used = graph.live(node for nodes in results for node in source_nodes(nodes))
+    return sum(1 + loops_in(graph.data[n].body) for n in used if isinstance(graph.data[n], Loop))
 
 
 def test_short_loops_are_written_out(monkeypatch):
@@ -135,7 +135,7 @@ def test_short_loops_are_written_out(monkeypatch):
 
 def test_a_loop_that_was_met_before_stays_one(monkeypatch):
     """Its turns are nodes already, and yet to write out the rest of them is as much work as ever."""
-    monkeypatch.setattr(scan_lowering, "LONG", 50)
+    monkeypatch.setattr(scan_lowering, "MIN_LOOP_NODES", 50)
 
     def turns(A, b, x):
         return jax.lax.scan(lambda x, _: (jnp.maximum(b - A @ x, 0.1 * x), None), x, None, length=5)[0]
@@ -145,10 +145,10 @@ def test_a_loop_that_was_met_before_stays_one(monkeypatch):
 
 
 def test_many_turns_stay_a_loop_however_much_would_vanish(monkeypatch):
-    monkeypatch.setattr(scan_lowering, "WORTH_FOLDING", 1e9)
-    monkeypatch.setattr(scan_lowering, "MANY_TURNS", 4)
+    monkeypatch.setattr(scan_lowering, "FOLDING_THRESHOLD", 1e9)
+    monkeypatch.setattr(scan_lowering, "MAX_UNROLLED_ITERATIONS", 4)
     assert loops_of(sweeps) == 2
-    monkeypatch.setattr(scan_lowering, "MANY_TURNS", N)
+    monkeypatch.setattr(scan_lowering, "MAX_UNROLLED_ITERATIONS", N)
     assert loops_of(sweeps) == 0
 
 
@@ -156,6 +156,6 @@ def test_c_code_says_that_it_has_no_such_loops():
     args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
     graph, results = lower(lambda *a: [sweeps(*a)[0]], args, ["A", "b", "x"])
     outputs = {("y", k): int(node) for k, node in enumerate(results[0])}
-    reads = {name: Place(name, 0) for name in ("A", "b", "x")}
+    reads = {name: SlotLocation(name, 0) for name in ("A", "b", "x")}
     with pytest.raises(UnsupportedPrimitive, match="has no C code"):
-        c_function("hs", "step", graph, outputs, reads, {"y": Place("y", 0)})
+        c_function("hs", "step", graph, outputs, reads, {"y": SlotLocation("y", 0)})

@@ -53,7 +53,7 @@ def test_a_kernel_is_found_again_without_tracing(folder):
 def test_any_forward_kernel_on_disk_proves_that_there_is_native_code(trajectories):
     rollout = new()
     rollout.forward(*batch_of(rollout, trajectories))
-    new(step=untraceable).check()
+    new(step=untraceable).check_supported()
 
 
 def test_what_changes_the_code_changes_the_key():
@@ -109,7 +109,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder):
     folder.write_text("a file where the folder should be")
     rollout = new()
     rollout.forward(*batch_of(rollout, 1))
-    assert cache.trouble() == f"{folder} is not a folder"
+    assert cache.unusable_reason() == f"{folder} is not a folder"
 
 
 def test_a_folder_that_can_only_be_read_is_read(monkeypatch):
@@ -131,13 +131,13 @@ def test_without_a_home_nothing_is_kept(monkeypatch):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "expanduser", homeless)
-    assert cache.folder() is None and cache.trouble() == "the user has no home folder"
+    assert cache.folder() is None and cache.unusable_reason() == "the user has no home folder"
     rollout = new()
     rollout.forward(*batch_of(rollout, 1))
 
 
 def test_what_is_no_entry_is_left_alone(folder):
-    entry = cache.Entry("forward", 1, 1, 1, 0, 0, b"x")
+    entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x")
     cache.store("good", entry)
     (folder / "strange.kernel").mkdir()
     with pytest.warns(UserWarning, match="could not be kept"):
@@ -147,8 +147,8 @@ def test_what_is_no_entry_is_left_alone(folder):
 
 
 def test_the_oldest_entries_make_room(folder, monkeypatch):
-    entry = cache.Entry("forward", 1, 1, 1, 0, 0, b"x" * 1000)
-    monkeypatch.setattr(cache, "MOST_BYTES", int(3.5 * len(cache._encoded(entry))))
+    entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x" * 1000)
+    monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encoded(entry))))
     for k in range(5):
         cache.store(f"kernel{k}", entry)
         os.utime(folder / f"kernel{k}.kernel", (k, k))
@@ -161,7 +161,7 @@ def test_the_oldest_entries_make_room(folder, monkeypatch):
 WRITER = """
 import os, sys
 from hybridsim.native.runtime import cache
-entry = cache.Entry("forward", 1, 1, 1, 0, 0, bytes(range(256)) * 20000)
+entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, bytes(range(256)) * 20000)
 print("ready", flush=True)
 while True:
     cache.store("contended", entry)

@@ -153,11 +153,11 @@ def test_second_derivatives_by_another_function(order):
 
     def other(fixed, free, start, inputs):
         def one(free, start, inputs):
-            carry = (start[:2], *rollout.forms.carry.split(start)[1:])
+            carry = (start[:2], *rollout.forms.carry.unpack_traced(start)[1:])
             end, outputs = jax.lax.scan(
-                lambda c, s: pendulum(FIXED, rollout.forms.free.split(free), c, {"torque": s}), carry, inputs
+                lambda c, s: pendulum(FIXED, rollout.forms.free.unpack_traced(free), c, {"torque": s}), carry, inputs
             )
-            return rollout.forms.carry.join(end), jax.vmap(rollout.forms.outputs.join)(outputs)
+            return rollout.forms.carry.pack_traced(end), jax.vmap(rollout.forms.outputs.pack_traced)(outputs)
 
         batch = len(start)
         return jax.vmap(one)(*(jnp.broadcast_to(a, (batch, *a.shape[1:])) for a in (free, start, inputs)))

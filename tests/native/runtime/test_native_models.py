@@ -16,7 +16,7 @@ from hybridsim.io.load import load_model
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.networks.mlp import MLP
 from hybridsim.robots import BUILT_IN
-from hybridsim.sim.guard import begun, guarded_step
+from hybridsim.sim.guard import guarded_step, initial_carry
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.taps.blueprint import Blueprint, Graft
@@ -61,7 +61,7 @@ class Case:
             return guarded_step(sim, run, inputs)
 
         self.step, self.free, self.fixed = step, free, None if dense else self.sim
-        self.run = begun(self.sim.initial_state(qd=rng.normal(scale=0.5, size=model.nv)))
+        self.run = initial_carry(self.sim.initial_state(qd=rng.normal(scale=0.5, size=model.nv)))
         self.rollout = Rollout(step, self.fixed, free, self.run, Inputs(np.zeros(model.nu)))
         forms = self.rollout.forms
         self.rows = (
@@ -115,10 +115,10 @@ def check(case, tolerance):
     close(flat(forms.carry.floats(end)), flat(value[0]), tolerance)
     close(
         native.outputs[0].ravel(),
-        forms.outputs.pack(forms.outputs.structure.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
+        forms.outputs.pack(forms.outputs.treedef.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
         tolerance,
     )
-    start = forms.carry.unpack(native.start[0])
+    start = forms.carry.unpack(native.initial[0])
     # together, because the mass of a body that nothing touches has no effect: its gradient is rounding alone
     close(
         np.concatenate([native.free[0], flat(forms.carry.floats(start))]),

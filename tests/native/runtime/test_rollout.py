@@ -63,7 +63,7 @@ def test_gradient_equals_xla(rollout):
         ct = [jnp.asarray(x) for x in forms.carry.floats(forms.carry.unpack(ct_end[0]))]
         d_free, d_floats, d_inputs = pull((ct, jax.tree.map(jnp.asarray, forms.outputs.unpack(ct_outputs[0]))))
     np.testing.assert_allclose(result.free[0], forms.free.pack(d_free), rtol=1e-12)
-    np.testing.assert_allclose(result.start[0, :4], np.concatenate(d_floats), rtol=1e-12)
+    np.testing.assert_allclose(result.initial[0, :4], np.concatenate(d_floats), rtol=1e-12)
     np.testing.assert_allclose(result.inputs[0], d_inputs, rtol=1e-12)
 
 
@@ -167,7 +167,7 @@ def test_no_steps_at_all(rollout):
     ct_end = cotangents(rollout, 3)[0]
     result = rollout.gradient(fixed, free, start, np.zeros((3, 0, 2)), ct_end, np.zeros((3, 0, 3)))
     np.testing.assert_array_equal(result.end, start)
-    np.testing.assert_array_equal(result.start[:, :4], ct_end[:, :4])
+    np.testing.assert_array_equal(result.initial[:, :4], ct_end[:, :4])
     np.testing.assert_array_equal(result.free, 0.0)
 
 
@@ -211,7 +211,7 @@ def test_code_for_arm_is_generated():
     with jax.enable_x64(True):
         rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS, target=machine.ARM)
         for name in ("forward", "gradient", "tangent"):
-            kernel = rollout.generated(name, alone=False)
+            kernel = rollout.emit_kernel(name, alone=False)
             code = machine.object_code(emit.module(kernel.functions, kernel.texts), machine.ARM)
             assert code[:4] == b"\x7fELF"
             assert int.from_bytes(code[18:20], "little") == 183  # EM_AARCH64
@@ -231,8 +231,8 @@ def test_results_may_need_parameters_only_or_nothing_at_all():
 def test_long_programs_have_the_same_bits(rollout, monkeypatch):
     """They are computed in another order, which no sum sees."""
     arrays = batch_of(rollout, 5)
-    monkeypatch.setattr(emit, "LONG", 10)
-    monkeypatch.setattr(emit, "LARGEST_PIECE", 20)
+    monkeypatch.setattr(emit, "LARGE_GRAPH_NODES", 10)
+    monkeypatch.setattr(emit, "MAX_BLOCK_NODES", 20)
     with jax.enable_x64(True):
         long = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
     for name in ("forward", "gradient"):

@@ -197,7 +197,7 @@ def test_contact_is_set_up(tmp_path):
     text = text.replace("joint.damping[*]", "contact.friction[*]")
     text += "[model.contact]\nkind = 'compliant'\nfriction = 0.3\nlaw = 'brown'\n"
     sim = built(tmp_path, text).problem.setup.sim
-    assert sim.contact.watched.nc and np.all(np.asarray(sim.contact.friction) == 0.3)
+    assert sim.contact.candidates.nc and np.all(np.asarray(sim.contact.friction) == 0.3)
 
 
 def test_weights_of_networks_are_free_and_seeded(tmp_path):
@@ -238,7 +238,7 @@ def test_the_documented_projects_work(tmp_path):
     assert {run.name for run in ready.problem.held_out} == {"late1", "later"}
     # inputs, networks, delays and estimated velocities can be simulated
     objective, _ = ready.problem.objective(ready.stages[0])
-    assert np.isfinite(objective.cost(objective.point(ready.problem.space.start))).all()
+    assert np.isfinite(objective.cost(objective.point(ready.problem.space.initial))).all()
 
 
 def test_every_key_is_documented():

@@ -49,7 +49,7 @@ def test_scales_are_taken_from_the_recordings(tmp_path):
     t = np.arange(100) * 0.01
     assert net.input_shift == pytest.approx([np.cos(3 * t).mean(), -3 * np.sin(3 * t).mean()], abs=0.2)
     assert net.input_scale == pytest.approx([np.cos(3 * t).std(), 3 * np.sin(3 * t).std()], rel=0.15)
-    assert of.space.put(of.setup, of.space.start).sim.blueprint.grafts[0].net.input_scale is net.input_scale
+    assert of.space.put(of.setup, of.space.initial).sim.blueprint.grafts[0].net.input_scale is net.input_scale
 
 
 def test_scales_are_told_or_taken_but_not_both(tmp_path):
@@ -81,7 +81,7 @@ def test_a_blueprint_in_a_file_comes_after_the_projects_own_networks(tmp_path):
     mine = [label.startswith("graft[1]") for label in space.labels]
     assert sum(mine) == 7 and np.all(space.upper[mine] == 9.0)
     # where it starts is where the file is
-    np.testing.assert_array_equal(space.start[mine][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
+    np.testing.assert_array_equal(space.initial[mine][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
     files = {name.rpartition("/")[2] for name, _ in ready.sources}
     assert {"friction.toml", "friction.safetensors"} <= files
 

@@ -9,7 +9,7 @@ import safetensors.numpy
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
-from hybridsim.identify.solvers.solver import SolverState, Verdict
+from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.record import checkpoint as checkpoints
 from hybridsim.project.record.checkpoint import DamagedCheckpoint, Saved, StageEnd, from_bytes, to_bytes
 
@@ -31,7 +31,7 @@ def saved(own=OWN, stage: int = 2) -> Saved:
     rng = np.random.default_rng(0)
     point = Point(rng.normal(size=(1, 3)), rng.normal(size=(1, 4, 2)), rng.normal(size=(1, 4, 0)))
     state = SolverState(point, np.array([1.0 / 3.0]), np.array([0]), np.asarray(17), own)
-    ends = {0: StageEnd(0.1 + 0.2, Verdict.SMALL_GAIN, 12), 1: StageEnd(2.0, Verdict.OUT_OF_STEPS, 100)}
+    ends = {0: StageEnd(0.1 + 0.2, Termination.SMALL_GAIN, 12), 1: StageEnd(2.0, Termination.OUT_OF_STEPS, 100)}
     return Saved(Checkpoint(stage, state), ends)
 
 

@@ -9,12 +9,12 @@ import pytest
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
-from hybridsim.identify.solvers.solver import SolverState, Verdict
+from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.record import checkpoint_store as keepers
-from hybridsim.project.record.checkpoint_store import FolderKeeper
+from hybridsim.project.record.checkpoint_store import FolderCheckpointStore
 
 
-def at_step(step: int, stage: int = 0, verdict: Verdict = Verdict.RUNNING) -> Checkpoint:
+def at_step(step: int, stage: int = 0, verdict: Termination = Termination.RUNNING) -> Checkpoint:
     point = Point(np.full((1, 2), float(step)), np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
     return Checkpoint(stage, SolverState(point, np.array([1.0]), np.array([int(verdict)]), np.asarray(step), ()))
 
@@ -30,8 +30,8 @@ def eager(monkeypatch):
     monkeypatch.setattr(keepers, "SHARE", 1e9)
 
 
-def saved_steps(folder) -> FolderKeeper:
-    keeper = FolderKeeper(folder)
+def saved_steps(folder) -> FolderCheckpointStore:
+    keeper = FolderCheckpointStore(folder)
     for step in range(1, 5):
         keeper.save(at_step(step))
     return keeper
@@ -43,11 +43,11 @@ def test_the_newest_two_stay(eager, tmp_path):
         "checkpoint-000003.safetensors",
         "checkpoint-000004.safetensors",
     ]
-    assert step_of(FolderKeeper(tmp_path).newest()) == 4
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 4
 
 
 def test_an_empty_folder_has_no_checkpoint(tmp_path):
-    assert FolderKeeper(tmp_path).newest() is None
+    assert FolderCheckpointStore(tmp_path).newest() is None
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(eager, tmp_path):
@@ -55,7 +55,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(eager, tmp_path
     newest = tmp_path / "checkpoint-000004.safetensors"
     newest.write_bytes(newest.read_bytes()[:-3])
     told = []
-    keeper = FolderKeeper(tmp_path, tell=told.append)
+    keeper = FolderCheckpointStore(tmp_path, tell=told.append)
     assert step_of(keeper.newest()) == 3
     assert len(told) == 1
     assert "checkpoint-000004.safetensors is damaged" in told[0] and "checkpoint-000003" in told[0]
@@ -63,7 +63,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(eager, tmp_path
     keeper.save(at_step(4))
     names = {path.name for path in tmp_path.iterdir()}
     assert {"checkpoint-000003.safetensors", "checkpoint-000005.safetensors", "checkpoint-000004.damaged"} == names
-    assert step_of(FolderKeeper(tmp_path).newest()) == 4
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 4
 
 
 def test_if_all_are_damaged_nothing_is_lost_in_silence(eager, tmp_path):
@@ -72,13 +72,13 @@ def test_if_all_are_damaged_nothing_is_lost_in_silence(eager, tmp_path):
         path.write_bytes(b"")
     for _ in range(2):
         with pytest.raises(HybridsimError, match="--fresh"):
-            FolderKeeper(tmp_path).newest()
+            FolderCheckpointStore(tmp_path).newest()
 
 
 def test_what_was_half_written_is_not_a_checkpoint(eager, tmp_path):
     saved_steps(tmp_path)
     (tmp_path / ".checkpoint-000005.safetensors.abc.part").write_bytes(b"half")
-    assert step_of(FolderKeeper(tmp_path).newest()) == 4
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 4
 
 
 def test_a_full_disk_is_told_and_the_last_state_stays(eager, tmp_path, monkeypatch):
@@ -93,15 +93,15 @@ def test_a_full_disk_is_told_and_the_last_state_stays(eager, tmp_path, monkeypat
         keeper.save(at_step(5))
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert step_of(FolderKeeper(tmp_path).newest()) == 4
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 4
 
 
 def test_steps_that_are_quicker_than_the_disk_are_held_until_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(keepers, "SHARE", 1e-9)
     keeper = saved_steps(tmp_path)
-    assert step_of(FolderKeeper(tmp_path).newest()) == 1
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 1
     keeper.flush()
-    assert step_of(FolderKeeper(tmp_path).newest()) == 4
+    assert step_of(FolderCheckpointStore(tmp_path).newest()) == 4
     keeper.flush()
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -109,10 +109,10 @@ def test_steps_that_are_quicker_than_the_disk_are_held_until_asked_for(tmp_path,
 def test_the_end_of_a_stage_is_written_at_once_and_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(keepers, "SHARE", 1e-9)
     keeper = saved_steps(tmp_path)
-    keeper.save(at_step(5, verdict=Verdict.SMALL_GAIN))
+    keeper.save(at_step(5, verdict=Termination.SMALL_GAIN))
     keeper.save(at_step(1, stage=1))
     keeper.flush()
-    again = FolderKeeper(tmp_path)
+    again = FolderCheckpointStore(tmp_path)
     found = again.newest()
     assert found is not None and found.stage == 1
-    assert again.ends[0].verdict is Verdict.SMALL_GAIN and again.ends[0].steps == 5
+    assert again.ends[0].verdict is Termination.SMALL_GAIN and again.ends[0].steps == 5

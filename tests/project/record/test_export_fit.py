@@ -30,7 +30,7 @@ def test_a_model_that_a_floor_was_put_under_is_written_without_it(tmp_path):
     task = arm_task(tmp_path)
     sim = Simulator(with_floor(load_model(tmp_path / "arm.urdf"), -1.0))
     task = task_with(task, sim, [Free("body.mass[upper]"), Free("sensor.bias[angle]")])
-    written = write_model(task, task.problem.space.start * 2.0, Record(tmp_path))
+    written = write_model(task, task.problem.space.initial * 2.0, Record(tmp_path))
     assert written is not None and written["file"] == "identified.urdf"
     assert [(row["parameter"], row["after"]) for row in written["changes"]] == [("mass [kg]", 3.0)]
     assert written["doubts"] == [
@@ -41,7 +41,7 @@ def test_a_model_that_a_floor_was_put_under_is_written_without_it(tmp_path):
 
 def test_a_model_that_cannot_be_written_does_not_cost_the_result(tmp_path):
     task = arm_task(tmp_path)
-    theta = np.array(task.problem.space.start)
+    theta = np.array(task.problem.space.initial)
     (tmp_path / "arm.urdf").write_text("<robot name='other'><link name='base'/></robot>")
     written = write_model(task, theta, Record(tmp_path))
     assert written is not None and written["file"] is None
@@ -68,5 +68,5 @@ def test_weights_of_networks_are_written_by_name(tmp_path):
 
 def test_without_networks_there_is_no_file_of_weights(tmp_path):
     task, record = arm_task(tmp_path), Record(tmp_path)
-    write_weights(task, np.array(task.problem.space.start), record)
+    write_weights(task, np.array(task.problem.space.initial), record)
     assert not record.weights_file.exists()

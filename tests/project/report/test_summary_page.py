@@ -9,7 +9,7 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.score import explained, predicted
+from hybridsim.identify.score import score_predictions, score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
@@ -125,7 +125,7 @@ def test_names_from_files_cannot_change_the_page(made):
 
 def test_bounds_hit_and_fits_that_did_not_end_are_pointed_out(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
-    solver = LevenbergMarquardt(most_steps=4, cost_tolerance=0.0, step_tolerance=0.0, slope_tolerance=0.0)
+    solver = LevenbergMarquardt(max_steps=4, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0)
     stages = (Stage(window=0.75, solver=solver),)
     task = arm_task(tmp_path, stages=stages, held_out=0, most_damping=0.05)
     record = Record(tmp_path / "run")
@@ -140,7 +140,7 @@ def test_bounds_hit_and_fits_that_did_not_end_are_pointed_out(tmp_path, monkeypa
 
 def windows_of(task, theta):
     thetas = np.stack([theta_before(task.problem), theta])
-    return explained(task.problem, thetas, task.problem.held_out, 0.25)
+    return score_windows(task.problem, thetas, task.problem.held_out, 0.25)
 
 
 def test_curves_are_those_that_the_errors_are_told_of(made):
@@ -171,12 +171,12 @@ def test_windows_that_diverge_are_drawn_without_their_simulation(made):
 def test_predictions_count_only_what_comes_after_the_start_was_fitted(made):
     task, _, outcome = made
     thetas = np.stack([theta_before(task.problem), outcome.fitted.theta])
-    found = predicted(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
+    found = score_predictions(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
     w = found.objective.windows
     times = w.position * w.dt
     assert times[w.weight > 0.0].min() > 0.2 and np.all(found.errors[1] < found.errors[0])
     with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s of it from 2 s before"):
-        predicted(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0)
+        score_predictions(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0)
 
 
 def test_the_page_is_made_of_plain_tags(made):

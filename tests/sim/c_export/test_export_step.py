@@ -17,7 +17,7 @@ from hybridsim.dynamics.actuation import AbstractStage, Actuation, FirstOrderLag
 from hybridsim.native.llvm import machine
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.robots import acrobot, cartpole, cube, double_pendulum, pendulum, quadruped
-from hybridsim.sim.c_export.export_step import ExportedC, blank_inputs, export_c, parts_of
+from hybridsim.sim.c_export.export_step import ExportedC, export_c, split_parameters, zero_inputs
 from support.c_library import EXACT, FUSED, IS_X86, STRICT, build, call, needs_compiler, run, same_bits
 from support.compare import assert_relative
 from support.slow import slow
@@ -68,10 +68,10 @@ class Case(NamedTuple):
 
     def step(self, x=None, u=None, params=None) -> np.ndarray:
         given = [a if b is None else b for a, b in ((self.params, params), (self.x, x), (self.u, u))]
-        return call(self.library, f"{self.files.prefix}_step", given, [self.files.states])[0]
+        return call(self.library, f"{self.files.prefix}_step", given, [self.files.state_size])[0]
 
     def vjp(self) -> list[np.ndarray]:
-        sizes = [self.files.differentiated, self.files.states, self.files.commands]
+        sizes = [self.files.gradient_size, self.files.state_size, self.files.input_size]
         return call(self.library, f"{self.files.prefix}_step_vjp", [self.params, self.x, self.u, self.ct], sizes)
 
 
@@ -79,12 +79,12 @@ def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine
     files = export_c(sim, folder / "step.c", fma=fma)
     library = build(files.source, *options)
     rng = np.random.default_rng(0)
-    parts, state, inputs = parts_of(sim), sim.initial_state(qd=rng.normal(size=sim.model.nv)), blank_inputs(sim)
+    parts, state, inputs = split_parameters(sim), sim.initial_state(qd=rng.normal(size=sim.model.nv)), zero_inputs(sim)
     native = Rollout(parts.step, parts.fixed, parts.free, state, inputs)
     # the C derivative stands alone, so the kernel must not keep anything for its reverse sweep either
     native.program.__dict__["sweeps"] = (native.program.step_graph, native.program.vjp_graph, 0)
     x = native.forms.carry.pack(state)
-    u, ct = rng.normal(size=files.commands), rng.normal(size=files.states)
+    u, ct = rng.normal(size=files.input_size), rng.normal(size=files.state_size)
     return Case(sim, files, library, native, defaults(files, "params"), x, u, ct)
 
 
@@ -113,7 +113,7 @@ def with_xla():
     compiled = {}
 
     def results(case: Case, sim: Simulator) -> tuple[np.ndarray, list[np.ndarray]]:
-        forms, parts = case.native.forms, parts_of(sim)
+        forms, parts = case.native.forms, split_parameters(sim)
 
         def both(free, fixed, state, inputs, ct):
             new, pull = jax.vjp(lambda *given: parts.step(fixed, *given)[0], free, state, inputs)
@@ -137,7 +137,7 @@ def assert_as_xla(case: Case, expected: tuple[np.ndarray, list[np.ndarray]]) -> 
 
 
 def assert_bits_of_native(case: Case, *, steps: int) -> None:
-    forms, parts = case.native.forms, parts_of(case.sim)
+    forms, parts = case.native.forms, split_parameters(case.sim)
     fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
     rows = np.random.default_rng(1).normal(size=(steps, len(case.u)))
     x = case.x
@@ -146,7 +146,7 @@ def assert_bits_of_native(case: Case, *, steps: int) -> None:
     end = case.native.forward(fixed, free, case.x[None], rows[None]).end[0]
     assert same_bits(x, end) and not np.array_equal(x, case.x)
     pulled = case.native.gradient(fixed, free, case.x[None], case.u[None, None], case.ct[None], np.zeros((1, 1, 0)))
-    for found, expected in zip(case.vjp(), (pulled.free[0], pulled.start[0], pulled.inputs[0, 0]), strict=True):
+    for found, expected in zip(case.vjp(), (pulled.free[0], pulled.initial[0], pulled.inputs[0, 0]), strict=True):
         # the kernel adds up the contributions of all steps to zero, which makes 0 of −0
         assert same_bits(found + 0.0, expected + 0.0)
 
@@ -230,7 +230,7 @@ def test_parameters_can_be_changed(cases, with_xla):
 @pytest.mark.slow
 def test_a_free_body_without_actuators(tmp_path):
     case = exported(Simulator(cube()), tmp_path)
-    assert case.files.commands == 0 and case.u.shape == (0,)
+    assert case.files.input_size == 0 and case.u.shape == (0,)
     assert_bits_of_native(case, steps=10)
     header = case.files.header.read_text()
     assert "#define CUBE_NU 0" in header and re.search(r"x\[3\] +q\[\w+\.qw\]\n", header)
@@ -258,13 +258,17 @@ def test_the_header_tells_every_number(cases):
     ):
         assert re.search(line, header), line
     # the tables cover the arrays without gaps
-    for array, size in (("x", case.files.states), ("u", case.files.commands), ("params", case.files.parameters)):
+    for array, size in (
+        ("x", case.files.state_size),
+        ("u", case.files.input_size),
+        ("params", case.files.parameter_count),
+    ):
         places = re.findall(rf"^ \*   {array}\[(\d+)(?:\.\.(\d+))?\]", header, re.MULTILINE)
         covered = [k for first, last in places for k in range(int(first), int(last or first) + 1)]
         assert covered == list(range(size))
     start = case.native.forms.carry.pack(case.sim.initial_state())
     np.testing.assert_array_equal(defaults(case.files, "home"), start)
-    assert f"{case.files.vjp_memory} bytes for its derivative" in header
+    assert f"{case.files.vjp_stack_bytes} bytes for its derivative" in header
     for file in (case.files.source, case.files.header):
         assert str(file.parent) not in file.read_text() and "/home" not in file.read_text()
 
@@ -295,9 +299,9 @@ def test_names_cannot_become_code(tmp_path):
     [("7dof arm", "model_7dof_arm"), ("", "model"), ("Über-Roboter__2", "ber_roboter_2"), ("x" * 90, "x" * 24)],
 )
 def test_prefixes_come_from_the_models_name(name, prefix):
-    from hybridsim.sim.c_export.layout import is_prefix, prefix_from
+    from hybridsim.sim.c_export.layout import is_valid_prefix, prefix_from_name
 
-    assert prefix_from(name) == prefix and is_prefix(prefix)
+    assert prefix_from_name(name) == prefix and is_valid_prefix(prefix)
 
 
 @needs_compiler

@@ -11,7 +11,7 @@ _FIELDS = (Shape.PLANE, Shape.HEIGHTFIELD)
 """Shapes that are grounds rather than bodies."""
 
 
-def extents(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
+def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
     """Centre and half edges [m] of the box, along the axes of a shape, that just holds it; a ground has none."""
     info, size = geometry.infos[shape], np.asarray(geometry.size)[shape]
     centre, half = np.zeros(3), size.copy()
@@ -29,10 +29,10 @@ def extents(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
     return centre, half
 
 
-def sides(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.ndarray]]:
+def bounding_faces(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.ndarray]]:
     """The axis that each of six sides is normal to, and points (n, 3) that bear where it is touched; in its frame."""
     kind = geometry.infos[shape].shape
-    centre, half = extents(geometry, shape)
+    centre, half = bounding_box(geometry, shape)
     # how far each side extends along the other axes
     flat = np.tile(half, (3, 1))
     if kind in (Shape.SPHERE, Shape.ELLIPSOID):

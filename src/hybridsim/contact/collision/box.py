@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.contact.collision.contact_points import FAR, Placed, Points, from_second, pick
-from hybridsim.contact.collision.reduce_manifold import LOW_BEFORE_FAR, SAME_PLACE
+from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, from_second, pick
+from hybridsim.contact.collision.reduce_manifold import COINCIDENT, HEIGHT_WEIGHT
 from hybridsim.core.numerics import clamp, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
@@ -33,7 +33,7 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     return jnp.where(is_outside, outside, -shallow), normal, surface
 
 
-def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: Placed) -> Points:
+def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
     """Balls against a box."""
     distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centers))
     return from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
@@ -70,12 +70,12 @@ def across_face(
     return jnp.stack([enter, leave]), jnp.stack([enters, leaves])
 
 
-def sphere_box(sphere: Placed, box: Placed) -> Points:
+def sphere_box(sphere: PlacedShape, box: PlacedShape) -> ContactPoints:
     """One point."""
     return balls_box(sphere.X_WG.p[None], sphere.size[0], box)
 
 
-def capsule_box(capsule: Placed, box: Placed) -> Points:
+def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     """Two points: towards either end of the capsule the outermost one that is low; the nearest of all is one of them.
 
     The second is absent where the capsule touches in one point only. The gap is exact as long as the axis is outside
@@ -89,7 +89,7 @@ def capsule_box(capsule: Placed, box: Placed) -> Points:
     upper, lower = _outermost(places, middle, along, box.size, capsule.size[1])
     centers = middle[None] + jnp.stack([pick(places, upper), pick(places, lower)])[:, None] * along[None]
     points = balls_box(box.to_world(centers), capsule.size[0], box)
-    is_one = jnp.abs(pick(places, upper) - pick(places, lower)) * capsule.size[1] < SAME_PLACE
+    is_one = jnp.abs(pick(places, upper) - pick(places, lower)) * capsule.size[1] < COINCIDENT
     there = jnp.stack([jnp.asarray(True), ~is_one])
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(there, points.gap, FAR))
 
@@ -105,7 +105,7 @@ def _outermost(
     # a choice has no derivative
     places, middle, along, half, half_length = jax.lax.stop_gradient((places, middle, along, half, half_length))
     distances = jax.vmap(lambda t: box_distance(middle + t * along, half)[0])(places)
-    outward = places * half_length / LOW_BEFORE_FAR
+    outward = places * half_length / HEIGHT_WEIGHT
     upper, lower = jnp.argmin(distances - outward), jnp.argmin(distances + outward)
     above, below = pick(distances, upper), pick(distances, lower)
     # across an edge, both can be higher than the nearest, which then replaces the higher one

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.collision.box import EDGE_WIDTH, SIDEWAYS, across_face
-from hybridsim.contact.collision.contact_points import FAR, SIGNS_2, Placed, Points, pick, turned
-from hybridsim.contact.collision.reduce_manifold import spread
+from hybridsim.contact.collision.contact_points import FAR, SQUARE_CORNERS, ContactPoints, PlacedShape, cycle_axes, pick
+from hybridsim.contact.collision.reduce_manifold import reduce_manifold
 from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
@@ -50,10 +50,10 @@ class _Box(NamedTuple):
 
     def turned(self, axis: Int[AnyArray, ""]) -> "_Box":
         """The same box with another axis first."""
-        return _Box(self.center, turned(self.axes, axis), turned(self.half, axis))
+        return _Box(self.center, cycle_axes(self.axes, axis), cycle_axes(self.half, axis))
 
 
-def box_box(a: Placed, b: Placed) -> Points:
+def box_box(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     """Four points; those that are not there have the gap `FAR`."""
     first, second = (_Box(box.X_WG.p, box.X_WG.R.T, box.size) for box in (a, b))
     d = first.center - second.center
@@ -88,7 +88,7 @@ def pass_by(
     return (beside & (gaps > -lip)).any()
 
 
-def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], passing: Bool[AnyArray, ""]) -> Points:
+def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], passing: Bool[AnyArray, ""]) -> ContactPoints:
     """Contacts on a face of the first box (0 to 2) or the second (3 to 5); none for boxes that pass each other."""
     on_first = best < 3
     own, other = (
@@ -102,7 +102,7 @@ def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], passing: Bool[A
     on_own = on_other - heights[:, None] * normal[None]
     # normals point from the second box to the first
     toward_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_own.shape)
-    return Points(
+    return ContactPoints(
         jnp.where(there & ~passing, heights, FAR),
         toward_first,
         jnp.where(on_first, on_own, on_other),
@@ -132,7 +132,7 @@ def _overlap(
     crossings = corners[None] + times[:, :, None] * edges[None]
 
     # corners of this face beneath the other one; the other face is never steep, being the most opposite one
-    mine = middle[None] + SIGNS_2 @ (own.half[1:, None] * own.axes[1:])
+    mine = middle[None] + SQUARE_CORNERS @ (own.half[1:, None] * own.axes[1:])
     lift = ((other_middle[None] - mine) @ other.axes[0]) / (normal @ other.axes[0])
     raised = mine + lift[:, None] * normal[None]
     beneath = jnp.abs((raised - other_middle[None]) @ other.axes[1:].T)
@@ -144,12 +144,12 @@ def _overlap(
     # where nothing lies above the face, the lowest corner tells how far the boxes are apart at least
     lowest = jnp.argmin(heights[:4] + SIDEWAYS * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
     there = there | (~there.any() & (np.arange(16) == lowest))
-    chosen, counts = spread((places - middle[None]) @ own.axes[1:].T, heights, there)
+    chosen, counts = reduce_manifold((places - middle[None]) @ own.axes[1:].T, heights, there)
     rows = jnp.stack([pick(jnp.concatenate([heights[:, None], places], axis=1), chosen[k]) for k in range(4)])
     return rows[:, 0], rows[:, 1:], counts
 
 
-def _by_edges(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> Points:
+def _by_edges(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> ContactPoints:
     """One contact between an edge of each box; the other three are far away."""
     normal = jnp.where(axis @ (first.center - second.center) < 0.0, -axis, axis)
 
@@ -166,4 +166,4 @@ def _by_edges(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, ga
     # between boxes that are apart the edges' nearest points can lie elsewhere, the gap cannot
     middle, half_way = 0.5 * (near[0] + near[1]), 0.5 * gap * normal
     gaps = jnp.concatenate([gap[None], jnp.full(3, FAR)])
-    return Points(gaps, *(jnp.broadcast_to(x, (4, 3)) for x in (normal, middle + half_way, middle - half_way)))
+    return ContactPoints(gaps, *(jnp.broadcast_to(x, (4, 3)) for x in (normal, middle + half_way, middle - half_way)))

@@ -12,7 +12,7 @@ from hybridsim.model.geometry import Faces
 from hybridsim.spatial.transform import Pose
 
 
-class Placed(eqx.Module):
+class PlacedShape(eqx.Module):
     """A shape in the world."""
 
     X_WG: Pose
@@ -33,7 +33,7 @@ class Placed(eqx.Module):
         return (points - self.X_WG.p[None]) @ self.X_WG.R
 
 
-class Points(eqx.Module):
+class ContactPoints(eqx.Module):
     """Possible contacts between a first shape and a second one, one per row.
 
     `on_first - on_second` is `gap · normal`, except in rows that stand for no contact: their gap is `FAR`, and their
@@ -49,30 +49,32 @@ class Points(eqx.Module):
     on_second: Float[AnyArray, "k 3"]
     """The second shape's nearest point, in the world [m]."""
 
-    def swapped(self) -> "Points":
+    def swap(self) -> "ContactPoints":
         """The same contacts with the shapes' roles exchanged."""
-        return Points(self.gap, -self.normal, self.on_second, self.on_first)
+        return ContactPoints(self.gap, -self.normal, self.on_second, self.on_first)
 
 
 FAR = 1e3
 """Gap of a contact that does not exist [m]: candidates are a fixed list, and not all of its points are there always."""
 
 
-def from_first(gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_first: Float[AnyArray, "k 3"]) -> Points:
+def from_first(
+    gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_first: Float[AnyArray, "k 3"]
+) -> ContactPoints:
     """Contacts of which the first shape's points are known."""
-    return Points(gap, normal, on_first, on_first - gap[:, None] * normal)
+    return ContactPoints(gap, normal, on_first, on_first - gap[:, None] * normal)
 
 
 def from_second(
     gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_second: Float[AnyArray, "k 3"]
-) -> Points:
+) -> ContactPoints:
     """Contacts of which the second shape's points are known."""
-    return Points(gap, normal, on_second + gap[:, None] * normal, on_second)
+    return ContactPoints(gap, normal, on_second + gap[:, None] * normal, on_second)
 
 
-def between_balls(
+def ball_contacts(
     center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, aside: Vec3
-) -> Points:
+) -> ContactPoints:
     """Contacts between balls; those with one and the same centre are pushed along `aside`."""
     normal, distance = jax.vmap(lambda away: unit(away, aside))(center - other)
     gap = distance - radius - other_radius
@@ -84,7 +86,7 @@ def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped
     return jnp.asarray(rows).at[index].get(mode="promise_in_bounds")
 
 
-def turned(rows: Float[AnyArray, " 3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, " 3 *rest"]:
+def cycle_axes(rows: Float[AnyArray, " 3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, " 3 *rest"]:
     """What belongs to x, y and z, turned round so that a given axis comes first: of y the order is y, z, x."""
     return jnp.where(axis == 0, rows, jnp.where(axis == 1, jnp.roll(rows, -1, axis=0), jnp.roll(rows, -2, axis=0)))
 
@@ -102,5 +104,5 @@ def tangents(normal: Vec3) -> tuple[Vec3, Vec3]:
     return first, jnp.stack([b, sign + y * y * a, -y])
 
 
-SIGNS_2 = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+SQUARE_CORNERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
 """Corners of a square."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.collision.contact_points import Placed, Points
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape
 from hybridsim.contact.collision.dispatch import ROUTINES, Routine
 from hybridsim.core.rows import merge, take
 from hybridsim.model.geometry import Geometry
@@ -18,7 +18,7 @@ MANY_PAIRS = 6
 touch other boxes would otherwise be compiled anew for every two of them."""
 
 
-def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
+def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoints:
     """Every contact of a list, one per row.
 
     Args:
@@ -26,22 +26,24 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> Points:
         X_WB: poses of all bodies.
         candidates: the list.
     """
-    parts: list[Points] = []
+    parts: list[ContactPoints] = []
     rows: list[list[int]] = []
-    starts = np.cumsum([0, *(pair.points for pair in candidates.pairs)])
-    for kinds, members in candidates.kinds:
-        first, axes_first = placed(geometry, X_WB, [candidates.pairs[k].first for k in members])
-        second, axes_second = placed(geometry, X_WB, [candidates.pairs[k].second for k in members])
+    starts = np.cumsum([0, *(pair.max_points for pair in candidates.pairs)])
+    for kinds, members in candidates.shape_groups:
+        first, axes_first = place_shapes(geometry, X_WB, [candidates.pairs[k].first for k in members])
+        second, axes_second = place_shapes(geometry, X_WB, [candidates.pairs[k].second for k in members])
         found = _each(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
         rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
     if not parts:
         nothing = jnp.zeros((0, 3))
-        return Points(jnp.zeros(0), nothing, nothing, nothing)
+        return ContactPoints(jnp.zeros(0), nothing, nothing, nothing)
     return merge(parts, rows)
 
 
-def _each(routine: Routine, shapes: tuple[Placed, Placed], axes: tuple[Placed, Placed], count: int) -> Points:
+def _each(
+    routine: Routine, shapes: tuple[PlacedShape, PlacedShape], axes: tuple[PlacedShape, PlacedShape], count: int
+) -> ContactPoints:
     """Contacts of every pair of shapes."""
     if not routine.is_long or count < MANY_PAIRS:
         return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
@@ -50,7 +52,7 @@ def _each(routine: Routine, shapes: tuple[Placed, Placed], axes: tuple[Placed, P
     return jax.lax.map(lambda row: routine.contacts(*eqx.combine(row, shared)), rows)
 
 
-def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Placed, Placed]:
+def place_shapes(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[PlacedShape, PlacedShape]:
     """Shapes of one kind in the world, one per row, and along which axes `vmap` finds them.
 
     Shapes that have points or heights in common, as all that stand on one terrain, share them.
@@ -68,6 +70,6 @@ def placed(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Placed, P
         arrays = [jnp.asarray(geometry.data[info.data]) for info in infos]
         shared = len({info.data for info in infos}) == 1
         data, data_axis = (arrays[0], None) if shared else (jnp.stack(arrays), 0)
-    shape = Placed(X_WG, size, data, infos[0].faces)
+    shape = PlacedShape(X_WG, size, data, infos[0].faces)
     axes = jax.tree.map(lambda _: 0, shape)
     return shape, axes if data is None else eqx.tree_at(lambda s: s.data, axes, data_axis)

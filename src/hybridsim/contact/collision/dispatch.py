@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hybridsim.contact.collision import box, box_box, hull, planar, plane, sphere_capsule, terrain
-from hybridsim.contact.collision.contact_points import Placed, Points
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape
 from hybridsim.model.geometry import Shape
 
 
 class Routine(NamedTuple):
     """How two shapes meet."""
 
-    contacts: Callable[[Placed, Placed], Points]
-    points: int
+    contacts: Callable[[PlacedShape, PlacedShape], ContactPoints]
+    max_points: int
     """Points that it gives; 0 for one per point of the first shape."""
     is_long: bool = False
     """Does it take thousands of operations?"""

@@ -13,8 +13,16 @@ from jaxtyping import Bool, Float
 
 from hybridsim.contact.collision.box import EDGE_WIDTH, SIDEWAYS, across_face
 from hybridsim.contact.collision.box_box import EDGE_ADVANTAGE, LIP, PARALLEL_EDGES, pass_by
-from hybridsim.contact.collision.contact_points import FAR, SIGNS_2, Placed, Points, from_first, pick, turned
-from hybridsim.contact.collision.reduce_manifold import spread
+from hybridsim.contact.collision.contact_points import (
+    FAR,
+    SQUARE_CORNERS,
+    ContactPoints,
+    PlacedShape,
+    cycle_axes,
+    from_first,
+    pick,
+)
+from hybridsim.contact.collision.reduce_manifold import reduce_manifold
 from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
 from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
@@ -35,7 +43,7 @@ def _triangles(
     return triangles, normals / jnp.sqrt(jnp.where(has_area, squared, 1.0))[:, None], has_area
 
 
-def hull_sphere(hull: Placed, sphere: Placed) -> Points:
+def hull_sphere(hull: PlacedShape, sphere: PlacedShape) -> ContactPoints:
     """One point."""
     X, center = hull.X_WG, hull.X_WG.inv_point(sphere.X_WG.p)
     distance, away, nearest = hull_distance(hull, center)
@@ -43,7 +51,7 @@ def hull_sphere(hull: Placed, sphere: Placed) -> Points:
     return from_first(gap[None], -(X.R @ away)[None], X.point(nearest)[None])
 
 
-def hull_distance(hull: Placed, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
+def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     """Signed distance of a point from a hull, the direction away from it, and the nearest point, in its frame."""
     triangles, normals, has_area = _triangles(hull.data, hull.faces)
     heights = jnp.where(has_area, jnp.sum((p[None] - triangles[:, 0]) * normals, axis=1), -FAR)
@@ -101,7 +109,7 @@ class _Hull(NamedTuple):
     """Which triangles have a normal."""
 
 
-def hull_box(hull: Placed, box: Placed) -> Points:
+def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
     """Four points; those that are not there have the gap `FAR`."""
     X_BH = box.X_WG.inverse() @ hull.X_WG
     corners = X_BH.p[None] + hull.data @ X_BH.R.T
@@ -115,7 +123,7 @@ def hull_box(hull: Placed, box: Placed) -> Points:
     margin = EDGE_ADVANTAGE * jnp.minimum(extent.sum(), box.size.sum())
     best = jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
     R = box.X_WG.R
-    return Points(best.gap, best.normal @ R.T, box.to_world(best.on_first), box.to_world(best.on_second))
+    return ContactPoints(best.gap, best.normal @ R.T, box.to_world(best.on_first), box.to_world(best.on_second))
 
 
 def _edges(faces: Faces) -> list[tuple[int, int, int, int]]:
@@ -146,7 +154,7 @@ def _best_normal(hull: _Hull, size: Vec3, lip: Scalar) -> tuple[Vec3, Scalar, Bo
 
 def _by_face(
     hull: _Hull, size: Vec3, edges: np.ndarray, normal: Vec3, apart: Scalar, passing: Bool[AnyArray, ""]
-) -> Points:
+) -> ContactPoints:
     """Contacts along a normal between the box's face that looks along it and the part of a hull above that face.
 
     Args:
@@ -160,8 +168,8 @@ def _by_face(
     axis = jnp.argmax(jnp.abs(normal))
     sign = jnp.where(pick(normal, axis) < 0.0, -1.0, 1.0)
     # everything with the face's axis first
-    n, half = turned(normal, axis), turned(size, axis)
-    x, starts, normals = (turned(vectors.T, axis).T for vectors in (hull.corners, hull.starts, hull.normals))
+    n, half = cycle_axes(normal, axis), cycle_axes(size, axis)
+    x, starts, normals = (cycle_axes(vectors.T, axis).T for vectors in (hull.corners, hull.starts, hull.normals))
     heights = (sign * x[:, 0] - half[0]) / (sign * n[0])
     flat = x[:, 1:] - heights[:, None] * n[None, 1:]
     corners = jnp.concatenate([heights[:, None], flat, x], axis=1)
@@ -170,7 +178,7 @@ def _by_face(
     times, on_the_way = across_face(flat[start], flat[end] - flat[start], half[1:])
     crossings = corners[start][None] + times[:, :, None] * (corners[end] - corners[start])[None]
 
-    mine = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SIGNS_2 * half[None, 1:]], axis=1)
+    mine = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SQUARE_CORNERS * half[None, 1:]], axis=1)
     lift, covered = _height_above(mine, n, _Hull(x, starts, normals, hull.has_area))
     raised = jnp.concatenate([lift[:, None], mine[:, 1:], mine + lift[:, None] * n[None]], axis=1)
 
@@ -181,11 +189,11 @@ def _by_face(
     lowest = jnp.argmin(x @ n + SIDEWAYS * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
     there = there | (nothing & (np.arange(len(there)) == lowest))
     rows = jnp.concatenate([corners, *crossings, raised])
-    chosen, counts = spread(rows[:, 1:3], rows[:, 0], there)
+    chosen, counts = reduce_manifold(rows[:, 1:3], rows[:, 0], there)
     best = jnp.stack([pick(rows, chosen[k]) for k in range(4)])
     gap = jnp.where(nothing, apart, best[:, 0])
-    points = from_first(gap, jnp.broadcast_to(normal, (4, 3)), turned(best[:, 3:].T, (3 - axis) % 3).T)
-    return Points(jnp.where(counts & ~passing, gap, FAR), points.normal, points.on_first, points.on_second)
+    points = from_first(gap, jnp.broadcast_to(normal, (4, 3)), cycle_axes(best[:, 3:].T, (3 - axis) % 3).T)
+    return ContactPoints(jnp.where(counts & ~passing, gap, FAR), points.normal, points.on_first, points.on_second)
 
 
 def _height_above(
@@ -206,7 +214,7 @@ def _height_above(
     return jax.vmap(above)(points)
 
 
-def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Points]:
+def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, ContactPoints]:
     """How far a hull and a box are apart along the best cross product of their edges, and the contact there.
 
     A cross product counts only if it lies between the normals of the two faces beside the hull's edge: then the edge
@@ -244,4 +252,4 @@ def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Point
     # between shapes that are apart the edges' nearest points can lie elsewhere, the gap cannot
     middle, half_way = 0.5 * (near[0] + near[1]), -0.5 * gap * away
     rows = (jnp.broadcast_to(x, (4, 3)) for x in (-away, middle + half_way, middle - half_way))
-    return gap, Points(jnp.concatenate([gap[None], jnp.full(3, FAR)]), *rows)
+    return gap, ContactPoints(jnp.concatenate([gap[None], jnp.full(3, FAR)]), *rows)

@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.contact.candidates import Candidates, Pair
-from hybridsim.contact.collision.bounding_faces import extents
+from hybridsim.contact.collision.bounding_faces import bounding_box
 from hybridsim.contact.collision.detect import detect
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.coordinates import expand_q
@@ -26,7 +26,7 @@ MOST_NAMES = 4
 """Pairs that a message names before it only counts the others."""
 
 
-def warn_of_overlaps(model: Model, watched: Candidates, *, within_trees: bool) -> None:
+def warn_about_overlaps(model: Model, watched: Candidates, *, within_trees: bool) -> None:
     """Warn of watched pairs whose shapes overlap in the model's home configuration.
 
     Args:
@@ -65,7 +65,7 @@ def overlaps(model: Model, watched: Candidates) -> list[tuple[str, float]]:
     some = replace(watched, pairs=near)
     X_WB = Pose(jnp.stack([X.R for X in poses]), jnp.stack([X.p for X in poses]))
     gaps = np.asarray(jax.jit(lambda X_WB: detect(model.geometry, X_WB, some).gap)(X_WB))
-    depths = [-float(gaps[np.array(some.pair_of) == k].min()) for k in range(len(near))]
+    depths = [-float(gaps[np.array(some.pair_indices) == k].min()) for k in range(len(near))]
     found = [(pair.name, depth) for pair, depth in zip(near, depths, strict=True) if depth > AT_REST]
     return sorted(found, key=lambda item: -item[1])
 
@@ -104,7 +104,7 @@ def _motion(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
 def _may_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
     """Whether the boxes around two shapes overlap, or one reaches below a ground's surface."""
     first, second = placed[pair.first], placed[pair.second]
-    (centre, half), (other_centre, other_half) = (extents(geometry, shape) for shape in (pair.first, pair.second))
+    (centre, half), (other_centre, other_half) = (bounding_box(geometry, shape) for shape in (pair.first, pair.second))
     ground = geometry.infos[pair.second]
     if ground.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
         top = 0.0 if ground.shape is Shape.PLANE else float(np.max(geometry.data[ground.data]))

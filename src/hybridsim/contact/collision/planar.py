@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.contact.collision.contact_points import Placed, Points, from_second, pick
-from hybridsim.core.numerics import LEAST_EXTENT, TINY_LENGTH_SQUARED, clamp, unit
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, from_second, pick
+from hybridsim.core.numerics import MIN_HALF_EXTENT, TINY_LENGTH_SQUARED, clamp, unit
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -23,18 +23,18 @@ LEAST_SLOPE = 1e-9
 """Least slope, by the squares of the half axes, that a Newton step divides by: inside, it vanishes at some points."""
 
 
-def polygon_cylinder(polygon: Placed, cylinder: Placed) -> Points:
+def polygon_cylinder(polygon: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
     """One point; the outline may be indented and must not cross itself."""
     outline = jnp.asarray(polygon.data)[:, :2]
     return _planar(polygon, cylinder, lambda p: polygon_distance(outline, p))
 
 
-def ellipse_cylinder(ellipse: Placed, cylinder: Placed) -> Points:
+def ellipse_cylinder(ellipse: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
     """One point."""
     return _planar(ellipse, cylinder, lambda p: ellipse_distance(ellipse.size[:2], p))
 
 
-def _planar(prism: Placed, cylinder: Placed, distance) -> Points:
+def _planar(prism: PlacedShape, cylinder: PlacedShape, distance) -> ContactPoints:
     X = prism.X_WG
     p = X.inv_point(cylinder.X_WG.p)
     gap, away = distance(p[:2])
@@ -89,7 +89,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     The nearest point is (a cos φ, b sin φ) where the line to `p` is normal to the ellipse. Bisection on that condition
     over the quadrant of `p` brackets φ, and Newton steps, through which the derivative goes, finish.
     """
-    a, b = jnp.maximum(half[0], LEAST_EXTENT), jnp.maximum(half[1], LEAST_EXTENT)
+    a, b = jnp.maximum(half[0], MIN_HALF_EXTENT), jnp.maximum(half[1], MIN_HALF_EXTENT)
 
     def condition(angle: Scalar, p: Vec2) -> Scalar:
         """Half the slope of the squared distance, but for the sign: positive before the nearest point."""

@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float, Int
 from hybridsim.contact.collision.contact_points import pick
 from hybridsim.core.types import AnyArray, Scalar
 
-LOW_BEFORE_FAR = 10.0
+HEIGHT_WEIGHT = 10.0
 """How much farther out a point must be, by how much higher it lies, to be chosen instead of a lower one."""
-LOW_BEFORE_FIRST = 1000.0
+FIRST_HEIGHT_WEIGHT = 1000.0
 """The same for the first point, which has to be the lowest one wherever that matters."""
-SAME_PLACE = 1e-6
+COINCIDENT = 1e-6
 """Points nearer to each other than this [m] are one: two of them bear no more, and have no line through them."""
 _FIRST = np.array([0.8, 0.6])
 """The direction in which the first point lies farthest out among equally low ones.
@@ -24,7 +24,7 @@ _LEAN = 1e-5 * _FIRST
 """What is added to distances for the same reason: of points that lie equally far out, always the same is chosen."""
 
 
-def spread(
+def reduce_manifold(
     flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], there: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """Four of some points: one of the lowest, the farthest from it, from the line through both, and from the triangle.
@@ -47,13 +47,13 @@ def spread(
         return jnp.argmax(jnp.where(there, score, -np.inf))
 
     above = heights - jnp.min(jnp.where(there, heights, np.inf))
-    first = best(flat @ _FIRST - LOW_BEFORE_FIRST * above)
+    first = best(flat @ _FIRST - FIRST_HEIGHT_WEIGHT * above)
     away = flat - pick(flat, first)[None]
-    cost = LOW_BEFORE_FAR * above - flat @ _LEAN
+    cost = HEIGHT_WEIGHT * above - flat @ _LEAN
     farthest = best(_length(away) - cost)
     line = pick(away, farthest)
     length = _length(line)
-    along = line / jnp.where(length > SAME_PLACE, length, 1.0)
+    along = line / jnp.where(length > COINCIDENT, length, 1.0)
     # coordinates along the line through these two, and aside from it
     x, y = away @ along, away @ jnp.stack([-along[1], along[0]])
     third = best(jnp.abs(y) - cost)
@@ -65,7 +65,7 @@ def spread(
 
     places = [pick(flat, chosen[k]) for k in range(4)]
     is_new = [
-        jnp.stack([_length(places[k] - places[j]) > SAME_PLACE for j in range(k)]).all() if k else jnp.asarray(True)
+        jnp.stack([_length(places[k] - places[j]) > COINCIDENT for j in range(k)]).all() if k else jnp.asarray(True)
         for k in range(4)
     ]
     return chosen, jnp.stack([pick(there, chosen[k]) & is_new[k] for k in range(4)])
@@ -78,4 +78,4 @@ def _length(vectors: Float[AnyArray, "*n 2"]) -> Float[AnyArray, "*n"] | Scalar:
 def _beyond(x: Float[AnyArray, " n"], y: Float[AnyArray, " n"], to_x: Scalar, to_y: Scalar) -> Float[AnyArray, " n"]:
     """How far points are to the right of the line from the origin to a point."""
     length = jnp.sqrt(to_x * to_x + to_y * to_y)
-    return (x * to_y - y * to_x) / jnp.where(length > SAME_PLACE, length, 1.0)
+    return (x * to_y - y * to_x) / jnp.where(length > COINCIDENT, length, 1.0)

@@ -2,31 +2,31 @@
 
 import jax.numpy as jnp
 
-from hybridsim.contact.collision.contact_points import Placed, Points, between_balls
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, ball_contacts
 from hybridsim.core.numerics import clamp, cross, unit
 from hybridsim.core.types import Scalar, Vec3
 
 
-def sphere_sphere(a: Placed, b: Placed) -> Points:
+def sphere_sphere(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     """One point."""
-    return between_balls(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
+    return ball_contacts(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
 
 
-def sphere_capsule(sphere: Placed, capsule: Placed) -> Points:
+def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
     """One point."""
     axis = capsule.X_WG.R[:, 2]
     t = clamp(axis @ (sphere.X_WG.p - capsule.X_WG.p), -capsule.size[1], capsule.size[1])
     near = capsule.X_WG.p + t * axis
-    return between_balls(sphere.X_WG.p[None], sphere.size[0], near[None], capsule.size[0], capsule.X_WG.R[:, 0])
+    return ball_contacts(sphere.X_WG.p[None], sphere.size[0], near[None], capsule.size[0], capsule.X_WG.R[:, 0])
 
 
-def capsule_capsule(a: Placed, b: Placed) -> Points:
+def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     """One point; between parallel capsules, one amid what they have beside each other."""
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # axes that cross part along what is normal to both
     aside, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
-    return between_balls(near_a[None], a.size[0], near_b[None], b.size[0], aside)
+    return ball_contacts(near_a[None], a.size[0], near_b[None], b.size[0], aside)
 
 
 HALF_PARALLEL = 1e-10

@@ -10,39 +10,39 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.collision.contact_points import Placed, Points, from_first
-from hybridsim.core.numerics import LEAST_EXTENT, clamp
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, from_first
+from hybridsim.core.numerics import MIN_HALF_EXTENT, clamp
 from hybridsim.core.types import AnyArray, Scalar
 
 
-def sphere_terrain(sphere: Placed, terrain: Placed) -> Points:
+def sphere_terrain(sphere: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """One point."""
     return _above(terrain, sphere.X_WG.p[None], sphere.size[0])
 
 
-def capsule_terrain(capsule: Placed, terrain: Placed) -> Points:
+def capsule_terrain(capsule: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """One point for each end."""
     reach = capsule.size[1] * capsule.X_WG.R[:, 2]
     return _above(terrain, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
 
 
-def box_terrain(box: Placed, terrain: Placed) -> Points:
+def box_terrain(box: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """Eight points, the corners: on a terrain there is no lowest face."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
     return _above(terrain, box.to_world(signs * box.size[None]), 0.0)
 
 
-def points_terrain(points: Placed, terrain: Placed) -> Points:
+def points_terrain(points: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """All of them."""
     return _above(terrain, points.to_world(points.data), points.size[0])
 
 
-def hull_terrain(hull: Placed, terrain: Placed) -> Points:
+def hull_terrain(hull: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """All corners."""
     return _above(terrain, hull.to_world(hull.data), 0.0)
 
 
-def _above(terrain: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> Points:
+def _above(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
     def one(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
@@ -54,14 +54,14 @@ def _above(terrain: Placed, points: Float[AnyArray, "k 3"], radius: Scalar | flo
     return from_first(gap, normal, points - radius * normal)
 
 
-def terrain_height(terrain: Placed, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def terrain_height(terrain: PlacedShape, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Height [m] and slopes along x and y of a terrain at a point of its own plane."""
     heights = jnp.asarray(terrain.data)
     rows, columns = heights.shape
     if rows < 2 or columns < 2:
         raise ValueError(f"a terrain needs two rows and two columns of heights at least, not {rows} and {columns}")
     # in units of the grid, from its corner
-    size = jnp.maximum(terrain.size, LEAST_EXTENT)
+    size = jnp.maximum(terrain.size, MIN_HALF_EXTENT)
     per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
     i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
     row, column = jnp.floor(clamp(i, 0.0, rows - 2.0)), jnp.floor(clamp(j, 0.0, columns - 2.0))

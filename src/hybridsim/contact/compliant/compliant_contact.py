@@ -20,22 +20,22 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Float
 
-from hybridsim.contact.candidates import Candidates, candidates
+from hybridsim.contact.candidates import Candidates, find_candidates
 from hybridsim.contact.compliant.friction_laws import LAWS, Coulomb, FrictionLaw, friction_forces
-from hybridsim.contact.compliant.stability_limits import StepLimits, step_limits
-from hybridsim.contact.contact import NOTHING, AbstractContact
-from hybridsim.contact.contact_state import Touch, body_wrenches
+from hybridsim.contact.compliant.stability_limits import StabilityLimits, stability_limits
+from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
+from hybridsim.contact.contact_state import ContactState, body_wrenches
 from hybridsim.contact.pair_parameters import (
-    PairNumbers,
-    friction_of,
-    in_series,
-    larger,
+    PairParameters,
+    pair_friction,
+    pair_max,
+    pair_series,
     per_pair,
-    told_pairs,
+    specified_pairs,
 )
-from hybridsim.contact.precontact_gradient import felt_from_distance
-from hybridsim.contact.tapped_forces import tapped_impulses
-from hybridsim.core.messages import listed
+from hybridsim.contact.precontact_gradient import precontact_gradient
+from hybridsim.contact.tapped_forces import tap_impulses
+from hybridsim.core.messages import name_list
 from hybridsim.core.types import AnyArray, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.model import Model
@@ -65,13 +65,13 @@ class Told(eqx.Module):
 class CompliantContact(AbstractContact):
     """Contact by forces. Numbers per pair may be one for all, one each, or by name: `{"*": 1e5, "foot|mat": 1e4}`."""
 
-    friction: PairNumbers = None
+    friction: PairParameters = None
     """Coulomb's μ per pair; by default the model's for the pair, or the larger one of the two surfaces."""
-    stiffness: PairNumbers = None
+    stiffness: PairParameters = None
     """k [N/mⁿ] per pair; by default that of the surfaces, or the mechanisms that touch are borne at 1.1 mm."""
-    damping: PairNumbers = None
+    damping: PairParameters = None
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
-    exponent: PairNumbers = 1.5
+    exponent: PairParameters = 1.5
     """n per pair: 3/2 for a ball on a plane (Hertz)."""
     law: FrictionLaw | str = Coulomb()
     """Friction law, or its name: coulomb, andersson, hollars or brown."""
@@ -83,12 +83,12 @@ class CompliantContact(AbstractContact):
     """Pairs to leave out."""
     self_collision: bool = eqx.field(static=True, default=True)
     """Can bodies of one tree touch each other?"""
-    inverse_mass: StepLimits | None = None
+    inverse_mass: StabilityLimits | None = None
     """How easily what touches is moved, by which open numbers are bounded; found by the simulator."""
     told: Told = Told()
     """Whose the numbers of each pair are; found by the simulator."""
-    watched: Candidates = eqx.field(static=True, default=NOTHING)
-    """The contacts that are watched; made by the simulator."""
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
+    """The contacts that are candidates; made by the simulator."""
 
     def __check_init__(self):
         if isinstance(self.law, type) and issubclass(self.law, FrictionLaw):
@@ -100,16 +100,16 @@ class CompliantContact(AbstractContact):
         if not self.reach >= 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
-    def bound(self, model: Model, dt: Scalar) -> "CompliantContact":
+    def bind(self, model: Model, dt: Scalar) -> "CompliantContact":
         del dt
-        pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
+        pairs = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
         _warn_of_restitution(model, pairs)
         law = LAWS[self.law]() if isinstance(self.law, str) else self.law
-        stiffness, damping = (told_pairs(given, pairs) for given in (self.stiffness, self.damping))
+        stiffness, damping = (specified_pairs(given, pairs) for given in (self.stiffness, self.damping))
         told = Told(
             stiffness,
             damping,
-            told_pairs(law.transition, pairs),
+            specified_pairs(law.transition, pairs),
             surface_stiffness=_told_by_surfaces(model.geometry.stiffness, pairs, stiffness),
             surface_damping=_told_by_surfaces(model.geometry.damping, pairs, damping),
         )
@@ -117,18 +117,18 @@ class CompliantContact(AbstractContact):
         exponent = per_pair("exponent", self.exponent, pairs, is_positive=True)
         friction = self.friction
         if friction is not None:
-            friction = per_pair("friction", friction, pairs, otherwise=friction_of(model.geometry, pairs))
-        limits = step_limits(model, pairs) if is_open else None
+            friction = per_pair("friction", friction, pairs, otherwise=pair_friction(model.geometry, pairs))
+        limits = stability_limits(model, pairs) if is_open else None
         default = None if all(told.stiffness) else _weights(model, pairs) / WEIGHT_DEPTH**exponent
         bound = replace(
             self,
             friction=friction,
             stiffness=_numbers("stiffness", self.stiffness, pairs, default),
             exponent=exponent,
-            law=law.bound(pairs),
+            law=law.bind(pairs),
             inverse_mass=limits,
             told=told,
-            watched=pairs,
+            candidates=pairs,
         )
         stiffness = as_floats(bound.pair_stiffness(model))
         damping = _numbers("damping", self.damping, pairs, DAMPING_PER_STIFFNESS * stiffness)
@@ -136,18 +136,18 @@ class CompliantContact(AbstractContact):
         return replace(bound, damping=as_floats(bound.pair_damping(model)))
 
     def wrenches(self, model, touch, X_WB, dt, taps):
-        return body_wrenches(touch, self.watched, X_WB, self.forces(model, touch, dt, taps))
+        return body_wrenches(touch, self.candidates, X_WB, self.forces(model, touch, dt, taps))
 
-    def forces(self, model: Model, touch: Touch, dt: Scalar, taps: Taps) -> Float[AnyArray, "nc 3"]:
+    def forces(self, model: Model, touch: ContactState, dt: Scalar, taps: Taps) -> Float[AnyArray, "nc 3"]:
         """Force on the first body of every contact, in the contact's frame [N]."""
-        each = np.array(self.watched.pair_of, dtype=int)
-        mu = friction_of(model.geometry, self.watched) if self.friction is None else jnp.asarray(self.friction)
+        each = np.array(self.candidates.pair_indices, dtype=int)
+        mu = pair_friction(model.geometry, self.candidates) if self.friction is None else jnp.asarray(self.friction)
         mu = mu[each]
 
         def friction(normal):
             return friction_forces(self._law(mu * normal, dt), normal, touch.velocity[:, 1:], mu)
 
-        return tapped_impulses(self._normal(model, touch, dt), friction, dt, taps, gap=touch.gap) / dt
+        return tap_impulses(self._normal(model, touch, dt), friction, dt, taps, gap=touch.gap) / dt
 
     def pair_stiffness(self, model: Model) -> Float[AnyArray, " npairs"]:
         """Stiffness k [N/mⁿ] of every pair, of its surfaces where they say it."""
@@ -162,40 +162,40 @@ class CompliantContact(AbstractContact):
         if not chosen:
             return numbers
         scale = SURFACE_DEPTH ** (power - jnp.asarray(self.exponent)[np.array(chosen, dtype=int)])
-        told = scale * in_series(values, self.watched, chosen)
-        place = np.arange(len(self.watched.pairs))
+        told = scale * pair_series(values, self.candidates, chosen)
+        place = np.arange(len(self.candidates.pairs))
         place[list(chosen)] = len(place) + np.arange(len(chosen))
         return jnp.concatenate([jnp.asarray(numbers), told])[place]
 
-    def _normal(self, model: Model, touch: Touch, dt: Scalar) -> Float[AnyArray, " nc"]:
+    def _normal(self, model: Model, touch: ContactState, dt: Scalar) -> Float[AnyArray, " nc"]:
         """Normal forces [N]."""
-        each = np.array(self.watched.pair_of, dtype=int)
+        each = np.array(self.candidates.pair_indices, dtype=int)
         k, d, n = (jnp.asarray(x)[each] for x in (self.pair_stiffness(model), self.pair_damping(model), self.exponent))
         slope = k * n * WEIGHT_DEPTH ** (n - 1.0) if self.reach else None
         if self.inverse_mass is not None:
             k, d = self._followed(self.inverse_mass, -touch.gap, k, d, n, dt)
         normal = hunt_crossley(-touch.gap, -touch.velocity[:, 0], k, d, n)
-        return normal if slope is None else felt_from_distance(normal, touch.gap, slope, self.reach)
+        return normal if slope is None else precontact_gradient(normal, touch.gap, slope, self.reach)
 
-    def _followed(self, limits: StepLimits, depth, k, d, n, dt: Scalar) -> tuple[AnyArray, AnyArray]:
+    def _followed(self, limits: StabilityLimits, depth, k, d, n, dt: Scalar) -> tuple[AnyArray, AnyArray]:
         """Stiffness and damping of contacts at their depths, those that were left open as a time step can follow them.
 
         From where a spring would be too steep it goes on as a straight line, and its damper with it.
         """
-        each, power = np.array(self.watched.pair_of, dtype=int), _power(depth, n)
-        slope, straight = n * k * power, limits.hardest(self.watched, dt)[each] * jnp.maximum(depth, 0.0)
+        each, power = np.array(self.candidates.pair_indices, dtype=int), _power(depth, n)
+        slope, straight = n * k * power, limits.hardest(self.candidates, dt)[each] * jnp.maximum(depth, 0.0)
         is_steep = (slope > straight) & ~np.array(self.told.stiffness)[each]
         share = jnp.where(is_steep, straight / jnp.where(is_steep, slope, 1.0), 1.0)
-        bounded = d * share * limits.damping_share(d * share * power, self.watched, dt)
+        bounded = d * share * limits.damping_share(d * share * power, self.candidates, dt)
         return k * share, jnp.where(np.array(self.told.damping)[each], d, bounded)
 
     def _law(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
         """The friction law with numbers for every contact, of which this is the largest friction [N]."""
-        each = np.array(self.watched.pair_of, dtype=int)
+        each = np.array(self.candidates.pair_indices, dtype=int)
         law = jax.tree.map(lambda x: jnp.asarray(x)[each], self.law)
         if self.inverse_mass is None or all(self.told.transition):
             return law
-        least = self.inverse_mass.transition(friction, self.watched, dt)
+        least = self.inverse_mass.transition(friction, self.candidates, dt)
         return law.widened(jnp.where(np.array(self.told.transition)[each], 0.0, least))
 
 
@@ -211,7 +211,7 @@ def _power(depth: AnyArray, exponent: AnyArray) -> AnyArray:
     return jnp.where(touches, jnp.where(touches, depth, 1.0) ** exponent, 0.0)
 
 
-def _numbers(what: str, given: PairNumbers, pairs: Candidates, default: AnyArray | None) -> AnyArray:
+def _numbers(what: str, given: PairParameters, pairs: Candidates, default: AnyArray | None) -> AnyArray:
     return per_pair(what, default if given is None else given, pairs, otherwise=default)
 
 
@@ -220,7 +220,7 @@ def _told_by_surfaces(values: AnyArray, pairs: Candidates, told: tuple[bool, ...
     if isinstance(values, Tracer):
         return tuple(k for k, is_told in enumerate(told) if not is_told)
     with jax.ensure_compile_time_eval():
-        least = -np.asarray(larger(-np.asarray(values), pairs))
+        least = -np.asarray(pair_max(-np.asarray(values), pairs))
     return tuple(k for k, is_told in enumerate(told) if not is_told and np.isfinite(least[k]))
 
 
@@ -228,11 +228,11 @@ def _warn_of_restitution(model: Model, pairs: Candidates) -> None:
     if isinstance(model.geometry.restitution, Tracer):
         return
     with jax.ensure_compile_time_eval():
-        restitution = np.asarray(larger(model.geometry.restitution, pairs))
+        restitution = np.asarray(pair_max(model.geometry.restitution, pairs))
     bouncing = [pair.name for pair, number in zip(pairs.pairs, restitution, strict=True) if number > 0.0]
     if bouncing:
         warn_user(
-            f"compliant contact does not use the restitution of {listed(bouncing)} in model {model.name!r}: how far "
+            f"compliant contact does not use the restitution of {name_list(bouncing)} in model {model.name!r}: how far "
             "bodies bounce follows from stiffness and damping; impulse contact uses it"
         )
 

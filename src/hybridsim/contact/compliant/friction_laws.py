@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pair_parameters import PairNumbers, per_pair
+from hybridsim.contact.pair_parameters import PairParameters, per_pair
 from hybridsim.core.numerics import safe_norm
 from hybridsim.core.types import AnyArray, Scalar
 
@@ -30,7 +30,7 @@ class FrictionLaw(eqx.Module):
     where friction could reverse a contact's slip within a step, bodies at rest would chatter and wander.
     """
 
-    transition: eqx.AbstractVar[PairNumbers]
+    transition: eqx.AbstractVar[PairParameters]
     """Velocity v_t [m/s]; those that are left open are 0.01 m/s at a slope of μ/v_t, or what the load calls for."""
     positive = ("transition",)
     """Numbers that are divided by."""
@@ -39,10 +39,10 @@ class FrictionLaw(eqx.Module):
     def coefficient(self, speed: Scalar, mu: Scalar) -> Scalar:
         """Friction force by normal force at a slip speed [m/s], for a coefficient of sliding friction."""
 
-    def bound(self, candidates: Candidates) -> "FrictionLaw":
+    def bind(self, candidates: Candidates) -> "FrictionLaw":
         """With one number per pair; raises `ValueError` for those that do not fit or make no sense."""
 
-        def told(name: str, given: PairNumbers, **more) -> AnyArray:
+        def told(name: str, given: PairParameters, **more) -> AnyArray:
             what = f"{name} of the friction law"
             return per_pair(what, given, candidates, is_positive=name in self.positive, **more)
 
@@ -76,7 +76,7 @@ LEAST_TRANSITION = 0.01
 """Velocity [m/s] over which friction rises by default, or more than that under a high load."""
 
 
-def _excess(static: PairNumbers) -> AnyArray | float:
+def _excess(static: PairParameters) -> AnyArray | float:
     """By how much of the sliding friction the static one is larger, in a law with plain numbers."""
     assert static is not None and not isinstance(static, Mapping)
     return static - 1.0
@@ -85,7 +85,7 @@ def _excess(static: PairNumbers) -> AnyArray | float:
 class Coulomb(FrictionLaw):
     """μ tanh(v / v_t): Coulomb's law, smoothed over a transition velocity."""
 
-    transition: PairNumbers = None
+    transition: PairParameters = None
     """v_t [m/s]."""
 
     def coefficient(self, speed, mu):
@@ -95,13 +95,13 @@ class Coulomb(FrictionLaw):
 class Andersson(FrictionLaw):
     """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(v/v_t) (Andersson, Söderberg & Björklund 2007, with k = 1/v_t)."""
 
-    transition: PairNumbers = None
+    transition: PairParameters = None
     """v_t [m/s]."""
-    static: PairNumbers = 1.2
+    static: PairParameters = 1.2
     """μ_s by μ."""
-    stribeck: PairNumbers = 0.05
+    stribeck: PairParameters = 0.05
     """v_s [m/s]."""
-    exponent: PairNumbers = 1.0
+    exponent: PairParameters = 1.0
     """p."""
     positive = ("transition", "stribeck")
 
@@ -117,9 +117,9 @@ class Andersson(FrictionLaw):
 class Hollars(FrictionLaw):
     """min(v/v_t, 1) (μ + 2 (μ_s − μ) / (1 + (v/v_t)²)) (Sherman, Seth & Delp 2011, after Hollars)."""
 
-    transition: PairNumbers = None
+    transition: PairParameters = None
     """v_t [m/s]."""
-    static: PairNumbers = 1.2
+    static: PairParameters = 1.2
     """μ_s by μ."""
 
     @property
@@ -134,9 +134,9 @@ class Hollars(FrictionLaw):
 class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
-    transition: PairNumbers = None
+    transition: PairParameters = None
     """v_t [m/s]; friction rises four times as fast as for the other laws."""
-    static: PairNumbers = 1.2
+    static: PairParameters = 1.2
     """μ_s by μ."""
 
     @property

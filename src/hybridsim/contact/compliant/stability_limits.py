@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.apparent_mass import LEAST_INVERSE_MASS, Mobility, mobility
+from hybridsim.contact.apparent_mass import MIN_INVERSE_MASS, Mobility, mobility
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.collision.bounding_faces import sides
+from hybridsim.contact.collision.bounding_faces import bounding_faces
 from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
@@ -45,13 +45,13 @@ class Sharing(eqx.Module):
 
     def felt(self, strength: PerContact, pairs: Candidates) -> PerContact:
         """Σ w · strength at every contact: of all pairs together, or of its own point if that is more."""
-        each = np.array(pairs.pair_of, dtype=int)
+        each = np.array(pairs.pair_indices, dtype=int)
         of_pair = np.equal(np.arange(len(pairs.pairs))[:, None], each[None]).astype(float)
         together = jnp.asarray(self.pairs) @ (of_pair @ strength)
         return jnp.maximum(together[each], jnp.asarray(self.point)[each] * strength)
 
 
-class StepLimits(eqx.Module):
+class StabilityLimits(eqx.Module):
     """How contacts of a mechanism feel each other."""
 
     normal: Sharing
@@ -59,7 +59,7 @@ class StepLimits(eqx.Module):
 
     def hardest(self, pairs: Candidates, dt: Scalar) -> PerPair:
         """Largest stiffness of one contact [N/m]."""
-        points = np.array([pair.points for pair in pairs.pairs], dtype=float)
+        points = np.array([pair.max_points for pair in pairs.pairs], dtype=float)
         shared = points * jnp.diag(jnp.asarray(self.normal.pairs))
         return SPRING / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
 
@@ -72,7 +72,7 @@ class StepLimits(eqx.Module):
         return FRICTION * dt * self.slip.felt(friction, pairs)
 
 
-def step_limits(model: Model, pairs: Candidates) -> StepLimits:
+def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
     """How the contacts of a mechanism feel each other.
 
     Raises:
@@ -100,9 +100,9 @@ def step_limits(model: Model, pairs: Candidates) -> StepLimits:
         # what moves both shapes of a pair alike changes nothing between them
         coupling[np.diag_indices(len(ends))] = [sum(together[k] for k in one) for one in ends]
         point = np.array([sum(alone[k] for k in one) for one in ends], dtype=float)
-        return Sharing(coupling, point + LEAST_INVERSE_MASS)
+        return Sharing(coupling, point + MIN_INVERSE_MASS)
 
-    return StepLimits(sharing(0), sharing(1))
+    return StabilityLimits(sharing(0), sharing(1))
 
 
 def _own(model: Model, moves: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -111,7 +111,7 @@ def _own(model: Model, moves: Mobility, shape: int) -> tuple[tuple[float, float]
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
     axes = np.asarray(moves.poses[info.body].R) @ R
     found = []
-    for axis, points in sides(model.geometry, shape):
+    for axis, points in bounding_faces(model.geometry, shape):
         J = np.einsum("ij,nik->njk", axes, moves.jacobian(model, info.body, p + points @ R.T))
         for rows in (J[:, [axis]], np.delete(J, axis, axis=1)):
             spread = rows.reshape(-1, J.shape[2])

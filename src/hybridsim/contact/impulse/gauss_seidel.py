@@ -25,7 +25,7 @@ CONES = ("pyramid", "cone")
 """Friction bounded along each tangent by itself, or by a circle."""
 
 
-class Problem(eqx.Module):
+class ContactProblem(eqx.Module):
     """Rows of contacts first, three each (normal, tangents), then single rows."""
 
     u: Float[AnyArray, "n nv"]
@@ -100,7 +100,7 @@ class Impulses(eqx.Module):
     """kᵀ x."""
 
 
-def gauss_seidel(problem: Problem, start: Float[AnyArray, " n"], sweeps: int) -> Impulses:
+def gauss_seidel(problem: ContactProblem, start: Float[AnyArray, " n"], sweeps: int) -> Impulses:
     """Impulses after some sweeps."""
     nc = problem.nc
     contacts, singles = _contact_rows(problem), _single_rows(problem)
@@ -133,7 +133,7 @@ class _ContactRow(eqx.Module):
     friction: Float[AnyArray, "*nc 2"]
 
 
-def _contact_rows(problem: Problem) -> _ContactRow:
+def _contact_rows(problem: ContactProblem) -> _ContactRow:
     nc = problem.nc
     steps = problem.steps[: 3 * nc].reshape(nc, 3)
     u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (problem.u, problem.k))
@@ -188,7 +188,7 @@ class _SingleRow(eqx.Module):
     upper: Float[AnyArray, "*nj"]
 
 
-def _single_rows(problem: Problem) -> _SingleRow:
+def _single_rows(problem: ContactProblem) -> _SingleRow:
     first = 3 * problem.nc
     steps = problem.steps[first:]
     u, k, cfm, b = (x[first:] for x in (problem.u, problem.k, problem.cfm, problem.b))
@@ -201,7 +201,7 @@ def _single_turn(z: Float[AnyArray, " nv"], given: tuple[_SingleRow, Float[AnyAr
     return z + (new - x) * row.k, new
 
 
-def projected(problem: Problem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+def project(problem: ContactProblem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
     """Impulses nearest to what is wanted among those that are allowed.
 
     With `wanted = x − steps · (A x + b)` this is one more turn for all rows at once; what it leaves alone solves the
@@ -221,8 +221,8 @@ def _projected_contact(cone: str, wanted: Float[AnyArray, "3"], friction: Float[
     return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
 
 
-def projected_rows(
-    problem: Problem, wanted: Float[AnyArray, " n"], rows: Float[AnyArray, "n k"]
+def project_tangents(
+    problem: ContactProblem, wanted: Float[AnyArray, " n"], rows: Float[AnyArray, "n k"]
 ) -> Float[AnyArray, "n k"]:
     """Change of what is `projected` times a matrix; rows of different contacts have nothing to do with each other."""
     nc = problem.nc

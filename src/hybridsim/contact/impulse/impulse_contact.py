@@ -22,20 +22,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.apparent_mass import inverse_masses
-from hybridsim.contact.candidates import Candidates, candidates
-from hybridsim.contact.contact import NOTHING, AbstractContact
-from hybridsim.contact.contact_state import Motion, contact_jacobian
+from hybridsim.contact.apparent_mass import apparent_inverse_masses
+from hybridsim.contact.candidates import Candidates, find_candidates
+from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
+from hybridsim.contact.contact_state import StepKinematics, contact_jacobian
 from hybridsim.contact.impulse.gauss_seidel import CONES
-from hybridsim.contact.impulse.joint_constraints import JointRows, joint_rows, rows_at
-from hybridsim.contact.impulse.solve import GRADIENTS, Mechanism, Rows, answer, velocity_change
+from hybridsim.contact.impulse.joint_constraints import JointConstraints, joint_constraint_rows, joint_constraints
+from hybridsim.contact.impulse.solve import GRADIENTS, ConstraintRows, Mechanism, solve_contacts, velocity_change
 from hybridsim.contact.impulse.stabilisation import Recovery, Stabilisation
-from hybridsim.contact.pair_parameters import PairNumbers, friction_of, larger, mean, per_pair
-from hybridsim.contact.precontact_gradient import felt_from_distance
-from hybridsim.contact.tapped_forces import tapped_impulses
+from hybridsim.contact.pair_parameters import PairParameters, pair_friction, pair_max, pair_mean, per_pair
+from hybridsim.contact.precontact_gradient import precontact_gradient
+from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.numerics import TINY_COMPLIANCE
 from hybridsim.core.types import AnyArray, Scalar
-from hybridsim.model.coordinates import carried_acceleration
+from hybridsim.model.coordinates import classical_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
@@ -46,7 +46,7 @@ BOUNCES_FULLY = 0.1
 """Restitution from which on a contact that bounces does not give way at all; below, less and less."""
 
 
-class ImpulseMemory(eqx.Module):
+class ImpulseState(eqx.Module):
     """What the next step wants to know of this one."""
 
     impulse: Float[AnyArray, " n"]
@@ -67,16 +67,16 @@ class InverseMass(eqx.Module):
 class ImpulseContact(AbstractContact):
     """Contact by impulses. Numbers per pair may be one for all, one each, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
 
-    friction: PairNumbers = None
+    friction: PairParameters = None
     """Coulomb's μ per pair; by default the model's for the pair, or the larger one of the two surfaces."""
-    restitution: PairNumbers = None
+    restitution: PairParameters = None
     """Speed after an impact by the speed before it, per pair; by default the larger one of the two surfaces."""
-    softness: PairNumbers = None
+    softness: PairParameters = None
     """By how much a contact gives way, by the apparent inverse mass, per pair; by default the surfaces' mean."""
-    cfm: PairNumbers = 0.0
+    cfm: PairParameters = 0.0
     """Constraint force mixing [1/kg] per pair: what is added besides."""
     stabilisation: Stabilisation = Recovery()
-    """How penetrations are undone: `Recovery`, `Erp` or `Baumgarte`."""
+    """How penetrations are undone: `Recovery`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)
     """Turns of every row in projected Gauss–Seidel; each step begins with the impulses of the last."""
     cone: str = eqx.field(static=True, default="pyramid")
@@ -91,14 +91,14 @@ class ImpulseContact(AbstractContact):
     """Pairs to leave out."""
     self_collision: bool = eqx.field(static=True, default=True)
     """Can bodies of one tree touch each other?"""
-    joints: JointRows = JointRows()
+    joints: JointConstraints = JointConstraints()
     """Limits and dry friction of joints, which are rows of the same problem; found by the simulator."""
     inverse_mass: InverseMass = InverseMass()
     """How easily what touches is moved; found by the simulator."""
-    watched: Candidates = eqx.field(static=True, default=NOTHING)
-    """The contacts that are watched; made by the simulator."""
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
+    """The contacts that are candidates; made by the simulator."""
     integrators = ("euler",)
-    bears_joints = True
+    handles_joint_constraints = True
 
     def __check_init__(self):
         for what, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
@@ -107,13 +107,13 @@ class ImpulseContact(AbstractContact):
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
             raise ValueError(f"projected Gauss–Seidel needs a whole number of sweeps, at least one, not {self.sweeps}")
         if not isinstance(self.stabilisation, Stabilisation):
-            raise TypeError(f"stabilisation is Recovery(), Erp() or Baumgarte(), not {self.stabilisation!r}")
+            raise TypeError(f"stabilisation is Recovery(), ERP() or Baumgarte(), not {self.stabilisation!r}")
         if not self.reach >= 0.0:
             raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
 
-    def bound(self, model: Model, dt: Scalar) -> "ImpulseContact":
+    def bind(self, model: Model, dt: Scalar) -> "ImpulseContact":
         del dt
-        pairs = candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
+        pairs = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
 
         def numbers(what: str, **bounds) -> AnyArray | None:
             given = getattr(self, what)
@@ -121,31 +121,31 @@ class ImpulseContact(AbstractContact):
 
         given = {what: numbers(what) for what in ("friction", "softness", "cfm")}
         given["restitution"] = numbers("restitution", most=1.0)
-        joints, (of_shapes, of_joints) = joint_rows(model), inverse_masses(model)
+        joints, (of_shapes, of_joints) = joint_constraints(model), apparent_inverse_masses(model)
         of_pairs = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
         return replace(
             self,
             **given,
-            stabilisation=self.stabilisation.bound(pairs),
+            stabilisation=self.stabilisation.bind(pairs),
             joints=joints,
             inverse_mass=InverseMass(of_pairs, of_joints[list(joints.limited)]),
-            watched=pairs,
+            candidates=pairs,
         )
 
-    def initial(self) -> ImpulseMemory:
+    def initial_state(self) -> ImpulseState:
         """Memory at the start."""
-        return ImpulseMemory(np.zeros(3 * self.watched.nc + self.joints.count), np.zeros(self.watched.nc))
+        return ImpulseState(np.zeros(3 * self.candidates.nc + self.joints.count), np.zeros(self.candidates.nc))
 
     def accelerations(self, model, motion, bias, tau, memory, dt, taps):
-        nc, touch = self.watched.nc, motion.touch
+        nc, touch = self.candidates.nc, motion.contacts
         if not nc + self.joints.count:
             return super().accelerations(model, motion, bias, tau, memory, dt, taps)
         rows = self._rows(model, motion, memory, dt)
         mechanism = Mechanism(model, motion.kin, motion.inertia, bias, tau)
-        x, qdd = answer(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
+        x, qdd = solve_contacts(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
         normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
-        acting = tapped_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=touch.gap)
+        acting = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=touch.gap)
         # both differences are exactly zero, whatever the rounding, where only derivatives or nothing was changed
         if self.reach:
             qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
@@ -155,47 +155,49 @@ class ImpulseContact(AbstractContact):
         # what lies still falls within a step and is caught in the next: that is no impact
         falls = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
         is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0) & (-touch.velocity[:, 0] > STEPS_OF_FALL * falls)
-        return qdd, ImpulseMemory(x, jnp.where(is_met, -touch.velocity[:, 0], 0.0))
+        return qdd, ImpulseState(x, jnp.where(is_met, -touch.velocity[:, 0], 0.0))
 
-    def _rows(self, model: Model, motion: Motion, memory: ImpulseMemory, dt: Scalar) -> Rows:
+    def _rows(self, model: Model, motion: StepKinematics, memory: ImpulseState, dt: Scalar) -> ConstraintRows:
         """The problem of one step."""
-        pairs, geometry, touch = self.watched, model.geometry, motion.touch
-        each = np.array(pairs.pair_of, dtype=int)
-        friction = friction_of(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
-        restitution = larger(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
-        softness = mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
-        joint = rows_at(model, self.joints, motion.q, motion.qd, dt)
+        pairs, geometry, touch = self.candidates, model.geometry, motion.contacts
+        each = np.array(pairs.pair_indices, dtype=int)
+        friction = pair_friction(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
+        restitution = (
+            pair_max(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
+        )
+        softness = pair_mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
+        joint = joint_constraint_rows(model, self.joints, motion.q, motion.qd, dt)
         J = jnp.concatenate([contact_jacobian(model, pairs, motion.kin, touch), joint.J])
 
-        opening = self.stabilisation.opening(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
+        opening = self.stabilisation.target_velocity(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
         aim = jnp.where(touch.gap > 0.0, -touch.gap / dt, opening)
         # by the impact alone, so that nothing jumps where there is no restitution and it can be learnt from none
         bounces = memory.approach > 0.0
         aim = jnp.where(bounces, restitution[each] * memory.approach, aim)
         start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
-        start = jnp.concatenate([start, joint.J @ motion.qd - joint.opening])
+        start = jnp.concatenate([start, joint.J @ motion.qd - joint.target_velocity])
 
         soft = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
         # friction does not give way, nor does what bounces, so that it bounces as far as it should
         giving = jnp.where(bounces, jnp.maximum(1.0 - restitution[each] / BOUNCES_FULLY, 0.0), 1.0)
         normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(giving * soft[each])
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
-        return Rows(
+        return ConstraintRows(
             J=J,
-            b=start + J @ (dt * carried_acceleration(model, motion.qd, np.zeros(model.nv))),
+            b=start + J @ (dt * classical_acceleration(model, motion.qd, np.zeros(model.nv))),
             dt=dt,
-            cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.rubbing))]) + TINY_COMPLIANCE,
+            cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.frictional))]) + TINY_COMPLIANCE,
             friction=friction[each],
             lower=joint.lower,
             upper=joint.upper,
             cone=self.cone,
         )
 
-    def _felt(self, normal_force, gap, mechanism: Mechanism, rows: Rows, dt: Scalar):
+    def _felt(self, normal_force, gap, mechanism: Mechanism, rows: ConstraintRows, dt: Scalar):
         """Normal forces whose derivatives know of contacts that do not touch."""
         if not self.reach:
             return normal_force
         # were it closed, a contact would undo a change of its gap within the recovery time
-        u, k = jax.vmap(mechanism.factors().halves)(rows.J[: 3 * self.watched.nc : 3])
+        u, k = jax.vmap(mechanism.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
-        return felt_from_distance(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)
+        return precontact_gradient(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

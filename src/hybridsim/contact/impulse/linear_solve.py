@@ -15,7 +15,7 @@ SMALLEST_PIVOT = 1e-12
 """What a vanishing pivot is replaced by: contacts that hold each other in a way that has no unique answer."""
 
 
-def eliminated(G: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+def solve_without_pivoting(G: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
     """X with G x = b; linear in b, forwards and backwards."""
     return jax.lax.custom_linear_solve(
         lambda x: G @ x, b, lambda _, b: _gauss_jordan(G, b), lambda _, b: _gauss_jordan(G.T, b)

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.impulse.gauss_seidel import Problem, gauss_seidel, projected, projected_rows
-from hybridsim.contact.impulse.linear_solve import eliminated
+from hybridsim.contact.impulse.gauss_seidel import ContactProblem, gauss_seidel, project, project_tangents
+from hybridsim.contact.impulse.linear_solve import solve_without_pivoting
 from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.mass_factors import MassFactors, mass_factors
@@ -59,7 +59,7 @@ class Mechanism(NamedTuple):
         return self.tau - reduce_tau(self.model, tree)
 
 
-class Rows(eqx.Module):
+class ConstraintRows(eqx.Module):
     """A contact problem of a mechanism; `Problem` says what the fields mean that are not explained here."""
 
     J: Float[AnyArray, "n nv"]
@@ -75,20 +75,24 @@ class Rows(eqx.Module):
     upper: Float[AnyArray, " nj"]
     cone: str = eqx.field(static=True)
 
-    def problem(self, factors: MassFactors, free: Float[AnyArray, " nv"]) -> Problem:
+    def problem(self, factors: MassFactors, free: Float[AnyArray, " nv"]) -> ContactProblem:
         """The problem for a mechanism that accelerates like this without impulses (the second half of its torque)."""
-        u, k = jax.vmap(factors.halves)(self.J)
-        return Problem(u, k, self.cfm, self.b + self.dt * (u @ free), self.friction, self.lower, self.upper, self.cone)
+        u, k = jax.vmap(factors.half_solve)(self.J)
+        return ContactProblem(
+            u, k, self.cfm, self.b + self.dt * (u @ free), self.friction, self.lower, self.upper, self.cone
+        )
 
 
-class Answer(NamedTuple):
+class ContactSolution(NamedTuple):
     """Impulses, and the accelerations with them."""
 
     impulses: Float[AnyArray, " n"]
     qdd: Qdd
 
 
-def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int, gradient: str) -> Answer:
+def solve_contacts(
+    mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int, gradient: str
+) -> ContactSolution:
     """Impulses after some sweeps of projected Gauss–Seidel, and the accelerations over the step that they lead to.
 
     Args:
@@ -103,25 +107,25 @@ def answer(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweep
     return _computed(mechanism, rows, start, sweeps)
 
 
-def _computed(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
+def _computed(mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int) -> ContactSolution:
     """Impulses, and accelerations with them.
 
     What a torque does to rows follows from the halves of both (see `mass_factors.py`), so that no acceleration is
     computed before the impulses are known.
     """
     factors = mechanism.factors()
-    _, free = factors.halves(mechanism.torque())
+    _, free = factors.half_solve(mechanism.torque())
     found = gauss_seidel(rows.problem(factors, free), start, sweeps)
-    return Answer(found.x, factors.finished(free + found.z / rows.dt))
+    return ContactSolution(found.x, factors.finish_solve(free + found.z / rows.dt))
 
 
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
     """M⁻¹ Jᵀ x."""
-    return mechanism.factors().divided(x @ J)
+    return mechanism.factors().apply_mass_inverse(x @ J)
 
 
 @eqx.filter_custom_jvp
-def _solution(mechanism: Mechanism, rows: Rows, start: Float[AnyArray, " n"], sweeps: int) -> Answer:
+def _solution(mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int) -> ContactSolution:
     return _computed(mechanism, rows, start, sweeps)
 
 
@@ -135,25 +139,25 @@ def _change_of_solution(primals, tangents):
     steps = problem.steps
 
     # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses
-    def imbalance(mechanism: Mechanism, rows: Rows) -> Tau:
+    def imbalance(mechanism: Mechanism, rows: ConstraintRows) -> Tau:
         return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
     _, change = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
     # none where what changes is a number that accelerations at fixed impulses do not depend on, as friction
-    d_qdd = jnp.zeros_like(qdd) if change is None else factors.divided(change)
+    d_qdd = jnp.zeros_like(qdd) if change is None else factors.apply_mass_inverse(change)
 
-    def wanted(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
+    def wanted(rows: ConstraintRows, moved: Qdd) -> Float[AnyArray, " n"]:
         # the steps that A sets do not matter at a solution
         return x - steps * (rows.b + rows.dt * (rows.J @ qdd + J @ moved) + rows.cfm * x)
 
-    def updated(rows: Rows, moved: Qdd) -> Float[AnyArray, " n"]:
+    def updated(rows: ConstraintRows, moved: Qdd) -> Float[AnyArray, " n"]:
         limits = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
-        return projected(limits, wanted(rows, moved))
+        return project(limits, wanted(rows, moved))
 
     still = jnp.zeros_like(qdd)
     _, change = eqx.filter_jvp(updated, (rows, still), (tangents[1], d_qdd))
     # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = change of N
     own = np.eye(len(x))
     kept = (1.0 - GIVING_WAY) * own - steps[:, None] * problem.A
-    dx = eliminated(own - projected_rows(problem, wanted(rows, still), kept), change)
-    return Answer(x, qdd), Answer(dx, d_qdd + factors.divided(dx @ J) / dt)
+    dx = solve_without_pivoting(own - project_tangents(problem, wanted(rows, still), kept), change)
+    return ContactSolution(x, qdd), ContactSolution(dx, d_qdd + factors.apply_mass_inverse(dx @ J) / dt)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.solvers.solver import Solver, SolverState, Verdict, stopped_at
+from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 from hybridsim.identify.solvers.unknowns import Unknowns
 
 Array = np.ndarray
@@ -24,7 +24,7 @@ LEAST_RATE = 1e-6
 """Share of the learning rate below which a problem that keeps diverging is given up."""
 
 
-class Course(NamedTuple):
+class AdamState(NamedTuple):
     """Where Adam is, which is not where it was best."""
 
     theta: Float[Array, "P n"]
@@ -42,14 +42,14 @@ class Course(NamedTuple):
 class Adam(Solver):
     """Gradient descent with momentum and a step size for each unknown."""
 
-    most_steps: int = 2000
+    max_steps: int = 2000
     learning_rate: float = 0.01
     """About how much an entry of θ changes per step; a starting state by as much of the noise of its samples."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """Does the learning rate stay, or fall to zero by the last step?"""
     batch: int | None = None
     """Windows per step; all of them by default."""
-    most_slope: float | None = None
+    max_gradient_norm: float | None = None
     """Longest gradient per window that is believed; longer ones are shortened."""
     check_every: int = 20
     """Steps between evaluations of the whole objective."""
@@ -73,17 +73,17 @@ class Adam(Solver):
         layout = objective.layout
         point = point._replace(theta=np.clip(point.theta, layout.lower, layout.upper))
         cost = objective.cost(point)
-        verdict = np.where(np.isfinite(cost), Verdict.RUNNING, Verdict.DIVERGED)
+        verdict = np.where(np.isfinite(cost), Termination.RUNNING, Termination.DIVERGED)
         P = len(cost)
         moments = self._leaves(self._fresh(P, Unknowns(objective).size))
-        course = Course(point.theta, point.q, point.qd, np.ones(P), np.zeros(P, dtype=int), moments)
+        course = AdamState(point.theta, point.q, point.qd, np.ones(P), np.zeros(P, dtype=int), moments)
         return SolverState(point, cost, verdict, np.asarray(0), course)
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        running = state.verdict == Verdict.RUNNING
+        running = state.verdict == Termination.RUNNING
         if not running.any():
             return state
-        unknowns, course = Unknowns(objective), Course(*state.own)
+        unknowns, course = Unknowns(objective), AdamState(*state.own)
         here = Point(course.theta, course.q, course.qd)
         gradient = self._gradient(objective, unknowns, here, int(state.steps))
         usable = running & np.isfinite(gradient).all(axis=1)
@@ -94,7 +94,7 @@ class Adam(Solver):
         steps = state.steps + 1
         point, cost, idle = state.point, state.cost, course.idle
         lost = running & ~usable
-        if steps % self.check_every == 0 or steps >= self.most_steps:
+        if steps % self.check_every == 0 or steps >= self.max_steps:
             now = objective.cost(here)
             lost |= running & ~np.isfinite(now)
             gained = running & (now < cost)
@@ -103,14 +103,14 @@ class Adam(Solver):
         # where the simulation diverges, go on from the best point, more carefully
         here = _replaced(here, point, lost)
         rate = np.where(lost, 0.5 * course.rate, course.rate)
-        verdict = np.where(running & (rate < LEAST_RATE), Verdict.STUCK, state.verdict)
-        verdict = np.where((verdict == Verdict.RUNNING) & (idle >= self.patience), Verdict.SMALL_GAIN, verdict)
-        verdict = stopped_at(self.most_steps, steps, verdict)
-        return SolverState(point, cost, verdict, steps, Course(*here, rate, idle, moments))
+        verdict = np.where(running & (rate < LEAST_RATE), Termination.STUCK, state.verdict)
+        verdict = np.where((verdict == Termination.RUNNING) & (idle >= self.patience), Termination.SMALL_GAIN, verdict)
+        verdict = apply_step_limit(self.max_steps, steps, verdict)
+        return SolverState(point, cost, verdict, steps, AdamState(*here, rate, idle, moments))
 
     def resumed(self, objective: Objective, state: SolverState) -> SolverState:
         del objective
-        return state._replace(own=Course(*state.own))
+        return state._replace(own=AdamState(*state.own))
 
     def windows_of(self, step: int, count: int) -> Int[Array, " batch"] | None:
         """Windows that a step takes, of `count`; none for all of them."""
@@ -121,13 +121,13 @@ class Adam(Solver):
         return np.sort(order[part * self.batch : (part + 1) * self.batch])
 
     def _gradient(self, objective: Objective, unknowns: Unknowns, point: Point, step: int) -> Float[Array, "P N"]:
-        found = objective.slopes(point, self.windows_of(step, objective.windows.count))
+        found = objective.gradient(point, self.windows_of(step, objective.windows.count))
         gradient = unknowns.joined(found.theta, found.start) * unknowns.first_errors
         gradient = np.where(np.isfinite(found.cost)[:, None], gradient, np.nan) / objective.windows.count
-        if self.most_slope is None:
+        if self.max_gradient_norm is None:
             return gradient
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
-        return gradient * np.minimum(1.0, self.most_slope / np.maximum(length, np.finfo(float).tiny))
+        return gradient * np.minimum(1.0, self.max_gradient_norm / np.maximum(length, np.finfo(float).tiny))
 
     def _moved(self, gradient: Float[Array, "P N"], moments: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """How Adam changes the unknowns, and its state after that."""
@@ -143,7 +143,7 @@ class Adam(Solver):
         """As optax has it."""
         if self.schedule == "constant":
             return optax.adam(self.learning_rate)
-        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.most_steps))
+        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.max_steps))
 
     def _fresh(self, problems: int, size: int) -> Any:
         with jax.enable_x64(True):

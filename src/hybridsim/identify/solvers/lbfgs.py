@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.solvers.solver import Solver, SolverState, Verdict, stopped_at
+from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 from hybridsim.identify.solvers.unknowns import Unknowns
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ FIRST_CHANGE = 0.1
 """Largest change of an unknown in a trial for whose length nothing is known."""
 
 
-class Search(NamedTuple):
+class LineSearch(NamedTuple):
     """Where a search along a direction is."""
 
     gradient: Float[Array, "P N"]
@@ -49,7 +49,7 @@ class Search(NamedTuple):
     trials: Int[Array, " P"]
 
 
-class Memory(NamedTuple):
+class CurvaturePairs(NamedTuple):
     """The last changes, oldest first, with zeros in front while there are few."""
 
     change: Float[Array, "P m N"]
@@ -60,7 +60,7 @@ class Memory(NamedTuple):
 class LBFGS(Solver):
     """Quasi-Newton steps from gradients alone."""
 
-    most_steps: int = 500
+    max_steps: int = 500
     """Evaluations of the gradient."""
     memory: int = 10
     """Changes of the gradient that are remembered."""
@@ -68,7 +68,7 @@ class LBFGS(Solver):
     """Relative gain of two searches in a row below which the fit is done."""
     step_tolerance: float = 1e-10
     """Relative change of all unknowns below which it is done."""
-    slope_tolerance: float = 1e-9
+    gradient_tolerance: float = 1e-9
     """Slope by the standard error of any unknown, relative to the residuals, below which it is done."""
     name = "lbfgs"
 
@@ -78,20 +78,20 @@ class LBFGS(Solver):
         cost, gradient = _slopes(objective, unknowns, point)
         P, N = gradient.shape
         usable = np.isfinite(cost) & np.isfinite(gradient).all(axis=1)
-        memory = Memory(*(np.zeros((P, self.memory, N)) for _ in range(2)))
+        memory = CurvaturePairs(*(np.zeros((P, self.memory, N)) for _ in range(2)))
         search = _begun(unknowns, point, cost, np.where(usable[:, None], gradient, 0.0), memory)
         flat = self._is_flat(unknowns, point, cost, search.gradient)
-        verdict = np.where(usable, np.where(flat, Verdict.FLAT, Verdict.RUNNING), Verdict.DIVERGED)
+        verdict = np.where(usable, np.where(flat, Termination.FLAT, Termination.RUNNING), Termination.DIVERGED)
         return SolverState(point, cost, verdict, np.asarray(0), (search, memory, np.zeros(P, dtype=int)))
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        which = np.flatnonzero(state.verdict == Verdict.RUNNING)
+        which = np.flatnonzero(state.verdict == Termination.RUNNING)
         if not len(which):
             return state
         unknowns = Unknowns(objective)
         search, memory, idle = (
-            Search(*(x[which] for x in state.own[0])),
-            Memory(*(x[which] for x in state.own[1])),
+            LineSearch(*(x[which] for x in state.own[0])),
+            CurvaturePairs(*(x[which] for x in state.own[1])),
             state.own[2][which],
         )
         point, cost = state.point.chosen(which), state.cost[which]
@@ -112,10 +112,10 @@ class LBFGS(Solver):
         idle = np.where(taken, np.where(gain <= self.cost_tolerance * cost, idle + 1, 0), idle)
         tiny = remembers & (_relative_size(unknowns, point, search.direction) <= self.step_tolerance)
         hopeless = failed & remembers & (-0.5 * search.slope <= self.cost_tolerance * cost)
-        verdict = np.where((taken & (idle >= 2)) | hopeless, Verdict.SMALL_GAIN, Verdict.RUNNING)
-        verdict = np.where((taken | failed) & tiny, Verdict.SMALL_STEP, verdict)
+        verdict = np.where((taken & (idle >= 2)) | hopeless, Termination.SMALL_GAIN, Termination.RUNNING)
+        verdict = np.where((taken | failed) & tiny, Termination.SMALL_STEP, verdict)
         # a memory of other slopes may have led astray; without one, there is nothing else to try
-        verdict = np.where((verdict == Verdict.RUNNING) & failed & ~remembers, Verdict.STUCK, verdict)
+        verdict = np.where((verdict == Termination.RUNNING) & failed & ~remembers, Termination.STUCK, verdict)
 
         # what is next: another point along the same direction, or another direction
         begun = taken | failed
@@ -125,34 +125,34 @@ class LBFGS(Solver):
         here = np.where(taken[:, None], gradient, search.gradient)
         fresh = _begun(unknowns, point, cost, here, memory)
         further = _further(search, new_cost, slope, lower, usable)
-        search = Search(*(np.where(_like(begun, x), x, y) for x, y in zip(fresh, further, strict=True)))
+        search = LineSearch(*(np.where(_like(begun, x), x, y) for x, y in zip(fresh, further, strict=True)))
         flat = taken & self._is_flat(unknowns, point, cost, search.gradient)
-        verdict = np.where(flat, Verdict.FLAT, verdict)
+        verdict = np.where(flat, Termination.FLAT, verdict)
 
         steps = state.steps + 1
         verdicts = _written(state.verdict, which, verdict)
         own = (
-            Search(*(_written(old, which, new) for old, new in zip(state.own[0], search, strict=True))),
-            Memory(*(_written(old, which, new) for old, new in zip(state.own[1], memory, strict=True))),
+            LineSearch(*(_written(old, which, new) for old, new in zip(state.own[0], search, strict=True))),
+            CurvaturePairs(*(_written(old, which, new) for old, new in zip(state.own[1], memory, strict=True))),
             _written(state.own[2], which, idle),
         )
         points = Point(*(_written(old, which, new) for old, new in zip(state.point, point, strict=True)))
         costs = _written(state.cost, which, cost)
-        return SolverState(points, costs, stopped_at(self.most_steps, steps, verdicts), steps, own)
+        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, verdicts), steps, own)
 
     def resumed(self, objective: Objective, state: SolverState) -> SolverState:
         del objective
         search, memory, idle = state.own
-        return state._replace(own=(Search(*search), Memory(*memory), idle))
+        return state._replace(own=(LineSearch(*search), CurvaturePairs(*memory), idle))
 
     def _is_flat(self, unknowns: Unknowns, point: Point, cost: Array, gradient: Array) -> Bool[Array, " P"]:
         free = np.where(_held(unknowns, point, gradient), 0.0, np.abs(gradient))
-        return free.max(axis=1, initial=0.0) <= self.slope_tolerance * np.sqrt(2.0 * np.abs(cost))
+        return free.max(axis=1, initial=0.0) <= self.gradient_tolerance * np.sqrt(2.0 * np.abs(cost))
 
 
 def _slopes(objective: Objective, unknowns: Unknowns, point: Point) -> tuple[Float[Array, " P"], Float[Array, "P N"]]:
     """The objective, and its gradient by units."""
-    found = objective.slopes(point)
+    found = objective.gradient(point)
     return found.cost, unknowns.joined(found.theta, found.start) * unknowns.standard_errors
 
 
@@ -162,7 +162,9 @@ def _held(unknowns: Unknowns, point: Point, gradient: Float[Array, "P N"]) -> Bo
     return ((least >= 0.0) & (gradient > 0.0)) | ((most <= 0.0) & (gradient < 0.0)) | (least >= most)
 
 
-def _begun(unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P N"], memory: Memory) -> Search:
+def _begun(
+    unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P N"], memory: CurvaturePairs
+) -> LineSearch:
     """A search along the quasi-Newton direction, or straight down where that does not lead down."""
     held = _held(unknowns, point, gradient)
     least, most = (x / unknowns.standard_errors for x in unknowns.room(point))
@@ -182,7 +184,7 @@ def _begun(unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array,
     blind = wrong | ~memory.change.any(axis=(1, 2))
     first = np.where(blind, np.minimum(1.0, small), 1.0)
     zero = np.zeros_like(slope)
-    return Search(
+    return LineSearch(
         gradient,
         direction,
         slope,
@@ -196,7 +198,7 @@ def _begun(unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array,
     )
 
 
-def _two_loops(gradient: Float[Array, "P N"], memory: Memory, free: Bool[Array, "P N"]) -> Float[Array, "P N"]:
+def _two_loops(gradient: Float[Array, "P N"], memory: CurvaturePairs, free: Bool[Array, "P N"]) -> Float[Array, "P N"]:
     """What the remembered changes make of the gradient: about the inverse of the Hessian times it."""
     s, y = (np.where(free[:, None], x, 0.0) for x in memory)
     product = np.einsum("pmi,pmi->pm", s, y)
@@ -217,7 +219,9 @@ def _two_loops(gradient: Float[Array, "P N"], memory: Memory, free: Bool[Array, 
     return result
 
 
-def _remembered(memory: Memory, change: Array, of_gradient: Array, taken: Array, forget: Array) -> Memory:
+def _remembered(
+    memory: CurvaturePairs, change: Array, of_gradient: Array, taken: Array, forget: Array
+) -> CurvaturePairs:
     """The memory with one more change where one was made along which the objective bends up."""
     product, square = np.einsum("pi,pi->p", change, of_gradient), np.einsum("pi,pi->p", of_gradient, of_gradient)
     bends_up = taken & (product > np.finfo(float).eps * square)
@@ -227,10 +231,10 @@ def _remembered(memory: Memory, change: Array, of_gradient: Array, taken: Array,
         kept = np.where(bends_up[:, None, None], longer, old)
         return np.where(forget[:, None, None], 0.0, kept)
 
-    return Memory(updated(memory.change, change), updated(memory.of_gradient, of_gradient))
+    return CurvaturePairs(updated(memory.change, change), updated(memory.of_gradient, of_gradient))
 
 
-def _further(search: Search, new_cost: Array, slope: Array, lower: Array, usable: Array) -> Search:
+def _further(search: LineSearch, new_cost: Array, slope: Array, lower: Array, usable: Array) -> LineSearch:
     """The same search with the next point to try: farther where it still goes down, otherwise nearer."""
     trial = search.trial
     low, high = np.where(lower, trial, search.low), np.where(lower, search.high, trial)

@@ -17,7 +17,7 @@ from hybridsim.identify.normal_equations import NormalEquations, bounded_step, d
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.penalty import Penalty, penalised_minimum
 from hybridsim.identify.solvers.box_qp import box_minimum
-from hybridsim.identify.solvers.solver import Solver, SolverState, Verdict, stopped_at
+from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 
 Array = np.ndarray
 LEAST_GAIN = 1e-4
@@ -42,14 +42,14 @@ class Damping(NamedTuple):
 class LevenbergMarquardt(Solver):
     """Least squares by damped Gauss–Newton steps."""
 
-    most_steps: int = 100
+    max_steps: int = 100
     cost_tolerance: float = 1e-10
     """Relative gain of a step below which the fit is done."""
     step_tolerance: float = 1e-10
     """Relative change of all unknowns below which it is done."""
-    slope_tolerance: float = 1e-12
+    gradient_tolerance: float = 1e-12
     """Cosine between residuals and any column of the Jacobian below which it is done."""
-    first_damping: float = 1e-3
+    initial_damping: float = 1e-3
     hold_common: bool = False
     """Leave alone what is common to all runs, and find only the starts of windows and the numbers of each run?"""
     name = "lm"
@@ -59,15 +59,17 @@ class LevenbergMarquardt(Solver):
         cost, equations = objective.normal_equations(point)
         P = len(cost)
         of_theta, of_start = diagonals(equations)
-        damping = Damping(np.full(P, self.first_damping), np.full(P, 2.0), of_theta.copy(), of_start.copy())
-        verdict = np.where(np.isfinite(cost), Verdict.RUNNING, Verdict.DIVERGED)
+        damping = Damping(np.full(P, self.initial_damping), np.full(P, 2.0), of_theta.copy(), of_start.copy())
+        verdict = np.where(np.isfinite(cost), Termination.RUNNING, Termination.DIVERGED)
         verdict = np.where(
-            (verdict == Verdict.RUNNING) & self._is_flat(objective, point, cost, equations), Verdict.FLAT, verdict
+            (verdict == Termination.RUNNING) & self._is_flat(objective, point, cost, equations),
+            Termination.FLAT,
+            verdict,
         )
         return SolverState(point, cost, verdict, np.asarray(0), (damping, equations))
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        which = np.flatnonzero(state.verdict == Verdict.RUNNING)
+        which = np.flatnonzero(state.verdict == Termination.RUNNING)
         if not len(which):
             return state
         damping, equations = state.own
@@ -85,7 +87,7 @@ class LevenbergMarquardt(Solver):
         )
         promised = found.promised + objective.penalty(point.theta) - objective.penalty(point.theta + found.theta)
         # rounding must not take θ over a bound
-        trial = self._within(objective, objective.moved(point, found.theta, found.start))
+        trial = self._within(objective, objective.retract(point, found.theta, found.start))
         new_cost = objective.cost(trial)
         with np.errstate(over="ignore"):
             gain = (cost - new_cost) / np.maximum(promised, np.finfo(float).tiny)
@@ -95,10 +97,10 @@ class LevenbergMarquardt(Solver):
         size, telling = _relative_size(point, trial, found.start), factor <= 1.0
         small_gain = taken & (cost - new_cost <= self.cost_tolerance * cost) & (gain < 4.0)
         small_gain |= ~taken & (promised <= self.cost_tolerance * cost)
-        verdict = np.where(telling & small_gain, Verdict.SMALL_GAIN, Verdict.RUNNING)
-        verdict = np.where((verdict == 0) & telling & (size <= self.step_tolerance), Verdict.SMALL_STEP, verdict)
+        verdict = np.where(telling & small_gain, Termination.SMALL_GAIN, Termination.RUNNING)
+        verdict = np.where((verdict == 0) & telling & (size <= self.step_tolerance), Termination.SMALL_STEP, verdict)
         careful = _adapted(careful, gain, taken)
-        verdict = np.where((verdict == 0) & (careful.factor > MOST_DAMPING), Verdict.STUCK, verdict)
+        verdict = np.where((verdict == 0) & (careful.factor > MOST_DAMPING), Termination.STUCK, verdict)
 
         # where the step was taken, look around again
         point, cost = _replaced(point, trial, taken), np.where(taken, new_cost, cost)
@@ -109,7 +111,7 @@ class LevenbergMarquardt(Solver):
             careful.of_theta[on] = np.maximum(careful.of_theta[on], of_theta)
             careful.of_start[on] = np.maximum(careful.of_start[on], of_start)
             flat = self._is_flat(objective, point.chosen(on), cost_on, fresh)
-            verdict[on] = np.where(flat, Verdict.FLAT, verdict[on])
+            verdict[on] = np.where(flat, Termination.FLAT, verdict[on])
         steps = state.steps + 1
         verdicts = state.verdict.copy()
         verdicts[which] = verdict
@@ -117,7 +119,7 @@ class LevenbergMarquardt(Solver):
         costs = state.cost.copy()
         costs[which] = cost
         points = Point(*(_written(old, which, new) for old, new in zip(state.point, point, strict=True)))
-        return SolverState(points, costs, stopped_at(self.most_steps, steps, verdicts), steps, own)
+        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, verdicts), steps, own)
 
     def resumed(self, objective: Objective, state: SolverState) -> SolverState:
         return state._replace(own=(Damping(*state.own), objective.normal_equations(state.point)[1]))
@@ -152,7 +154,7 @@ class LevenbergMarquardt(Solver):
         cosine = np.abs(np.where(blocked, 0.0, equations.a)) / (np.sqrt(of_theta + tiny) * size[:, None])
         start = np.abs(equations.d) / (np.sqrt(of_start + tiny) * size[:, None, None])
         worst = np.maximum(cosine.max(axis=1, initial=0.0), start.max(axis=(1, 2), initial=0.0))
-        return np.asarray(worst <= self.slope_tolerance)
+        return np.asarray(worst <= self.gradient_tolerance)
 
 
 def _with_penalty(penalty: Penalty, theta: Array) -> Callable:

@@ -16,7 +16,7 @@ from hybridsim.identify.objective import Objective, Point
 Array = np.ndarray
 
 
-class Verdict(IntEnum):
+class Termination(IntEnum):
     """Why a problem is no longer worked on."""
 
     RUNNING = 0
@@ -36,7 +36,7 @@ class Verdict(IntEnum):
     @property
     def converged(self) -> bool:
         """Is the answer a minimum, as far as anybody can tell?"""
-        return self in (Verdict.FLAT, Verdict.SMALL_STEP, Verdict.SMALL_GAIN)
+        return self in (Termination.FLAT, Termination.SMALL_STEP, Termination.SMALL_GAIN)
 
     @property
     def words(self) -> str:
@@ -45,13 +45,13 @@ class Verdict(IntEnum):
 
 
 _WORDS = {
-    Verdict.RUNNING: "still running",
-    Verdict.FLAT: "converged (no slope left)",
-    Verdict.SMALL_STEP: "converged (steps have become tiny)",
-    Verdict.SMALL_GAIN: "converged (nothing more to gain)",
-    Verdict.STUCK: "stuck: no step gains anything although there is a slope",
-    Verdict.DIVERGED: "the simulation diverges at the starting values",
-    Verdict.OUT_OF_STEPS: "out of steps",
+    Termination.RUNNING: "still running",
+    Termination.FLAT: "converged (no slope left)",
+    Termination.SMALL_STEP: "converged (steps have become tiny)",
+    Termination.SMALL_GAIN: "converged (nothing more to gain)",
+    Termination.STUCK: "stuck: no step gains anything although there is a slope",
+    Termination.DIVERGED: "the simulation diverges at the starting values",
+    Termination.OUT_OF_STEPS: "out of steps",
 }
 
 
@@ -72,7 +72,7 @@ class Solver(abc.ABC):
     """A local solver. Its settings are fields of a frozen dataclass."""
 
     name: str
-    most_steps: int
+    max_steps: int
 
     @abc.abstractmethod
     def init(self, objective: Objective, point: Point) -> SolverState:
@@ -93,10 +93,10 @@ class Solver(abc.ABC):
 
     def is_done(self, state: SolverState) -> bool:
         """Is there nothing left to do?"""
-        return not np.any(state.verdict == Verdict.RUNNING)
+        return not np.any(state.verdict == Termination.RUNNING)
 
 
-def stopped_at(most_steps: int, steps: Int[Array, ""], verdict: Int[Array, " P"]) -> Int[Array, " P"]:
+def apply_step_limit(max_steps: int, steps: Int[Array, ""], verdict: Int[Array, " P"]) -> Int[Array, " P"]:
     """Verdicts after this step, if there is a limit of them."""
-    running = verdict == Verdict.RUNNING
-    return np.where(running & (steps >= most_steps), Verdict.OUT_OF_STEPS, verdict)
+    running = verdict == Termination.RUNNING
+    return np.where(running & (steps >= max_steps), Termination.OUT_OF_STEPS, verdict)

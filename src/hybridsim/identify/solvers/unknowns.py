@@ -34,7 +34,7 @@ class Unknowns:
     def moved(self, point: Point, change: Float[Array, "P N"]) -> Point:
         """The point after a change, within the bounds of θ."""
         layout = self.objective.layout
-        trial = self.objective.moved(point, *self.split(change))
+        trial = self.objective.retract(point, *self.split(change))
         return trial._replace(theta=np.clip(trial.theta, layout.lower, layout.upper))
 
     def room(self, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
@@ -69,7 +69,7 @@ class Unknowns:
     def _start_errors(self) -> Float[Array, "W s"]:
         terms, half = self.objective.terms, self.s // 2
         told = np.repeat(np.stack(self._told, axis=1), half, axis=1)
-        for known in (terms.start_noise, terms.tolerance):
+        for known in (terms.initial_state_std, terms.tolerance):
             if known is not None and self.s:
                 told = told + 1.0 / np.square(known)
         return 1.0 / np.sqrt(np.maximum(told, np.finfo(float).tiny))

@@ -6,14 +6,14 @@ from functools import cached_property
 import numpy as np
 
 from hybridsim.core.errors import Severity
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
+from hybridsim.io.attributes import Reader
 from hybridsim.io.distribute_inertia import Part, shared
 from hybridsim.io.edit_xml import number_text, numbers_text
 from hybridsim.io.mjcf.edit_document import ORIENTATIONS, Baseline, Pen
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.mjcf.write_elements import accepted_by_mujoco
 from hybridsim.io.model_rows import inertial_of
-from hybridsim.io.numbers import Reader
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, Source, identity_pose
@@ -89,7 +89,7 @@ class InertialWriter:
             self.pen.place("body", owner, "inertia")
         else:
             message = (
-                f"inertia of body {owner!r} has changed, and neither it nor those fixed to it, {listed(fixed)}, "
+                f"inertia of body {owner!r} has changed, and neither it nor those fixed to it, {name_list(fixed)}, "
                 "can take the change: what would be left for them is impossible, or they cannot be written to"
             )
             self.pen.refuse(node, message, "change mass and inertia by the same factor, or load with merge=False")

@@ -19,7 +19,7 @@ from hybridsim.io.mjcf.edit_world import write_home, write_options, write_pairs,
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 
 _JOINT_FIELDS = ("breakaway", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
@@ -80,7 +80,7 @@ def export_mjcf(
     data = pen.edits.apply()
     if pen.edits:
         again = import_mjcf(original, allowed=allowed, source=data).spec
-        written = assemble(merge_fixed(again)[0] if baseline.is_merged else again)
+        written = assemble(merge_fixed_joints(again)[0] if baseline.is_merged else again)
         require_read_back(written, model, MJCF_HOLDS, str(original))
     left_out = [
         change
@@ -99,7 +99,7 @@ def _baseline(imported: ImportedMjcf, model: Model) -> Baseline:
     Raises:
         ModelError: the model is not that of the file.
     """
-    merged_spec, carriers = merge_fixed(imported.spec)
+    merged_spec, carriers = merge_fixed_joints(imported.spec)
     before = assemble(merged_spec)
     if before.topology != model.topology and (plain := assemble(imported.spec)).topology == model.topology:
         require_same_structure(plain, model, imported.document.file)

@@ -9,9 +9,9 @@ import warnings
 from typing import Any
 
 from hybridsim.core.errors import ModelError, Problem, Severity
-from hybridsim.io.mjcf.read_check import in_order, value_problems
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module
+from hybridsim.io.mjcf.read_validate import in_order, value_problems
 
 _FIXES = {
     "larger than mjMINVAL": "give the body an <inertial> with mass, or a <geom> with volume",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
 from hybridsim.io.compare import pair_name
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module
@@ -28,7 +28,7 @@ from hybridsim.model.specs import (
     Source,
     identity_pose,
 )
-from hybridsim.model.validate import problems_of
+from hybridsim.model.validate import model_problems
 from hybridsim.spatial.transform import Pose
 
 _KINDS = (JointKind.FREE, JointKind.SPHERICAL, JointKind.PRISMATIC, JointKind.REVOLUTE)
@@ -98,7 +98,7 @@ class Converter:
         spec.pair_friction = pair_friction(self.m, pairs)
         self._place_pairs(pairs)
         self.problems += unsupported(self.document)
-        self.problems += [replace(p, file=p.file or self.document.file) for p in problems_of(spec)]
+        self.problems += [replace(p, file=p.file or self.document.file) for p in model_problems(spec)]
         return ImportedMjcf(spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners)
 
     def _names(self, kind: str, count: int, elements: Sequence[Any]) -> list[str]:
@@ -136,7 +136,7 @@ class Converter:
                 self.nodes["pair", pair_name(names)] = node
         for doubt, fix, concerned in pair_doubts(self.m, pairs):
             names = [pair_name(pair) for pair in concerned]
-            self._warn("pair", names[0], "unsupported.pair.surface", f"{doubt}: {listed(names)}", fix)
+            self._warn("pair", names[0], "unsupported.pair.surface", f"{doubt}: {name_list(names)}", fix)
 
     def _source(self, kind: str, name: str) -> Source:
         node = self.nodes.get((kind, name))
@@ -290,7 +290,7 @@ class Converter:
 
     def _report_surfaces(self) -> None:
         for doubt, names in self.doubts.items():
-            message = f"solref of shapes {doubt}: {listed(names)}"
+            message = f"solref of shapes {doubt}: {name_list(names)}"
             fix = "write a positive time constant and a damping ratio of 1"
             self._warn("geom", names[0], "unsupported.geom.solref", message, fix)
 

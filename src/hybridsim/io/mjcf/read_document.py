@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from hybridsim.core.errors import ModelError, Problem
-from hybridsim.io.mjcf.read_guard import Growth, check_numbers
+from hybridsim.io.mjcf.read_limits import Growth, check_numbers
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.paths import resolve_mesh
 from hybridsim.io.xml import MAX_DEPTH, Element, parse, read

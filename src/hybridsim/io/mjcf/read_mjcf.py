@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.mjcf.read_check import require_sound
 from hybridsim.io.mjcf.read_compile import compiled_by_mujoco
 from hybridsim.io.mjcf.read_convert import Converter, ImportedMjcf
 from hybridsim.io.mjcf.read_document import open_document
+from hybridsim.io.mjcf.read_validate import require_sound
 from hybridsim.model.specs import ModelSpec
 
 

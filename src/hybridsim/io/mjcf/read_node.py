@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import nearest
+from hybridsim.core.messages import did_you_mean
 from hybridsim.io.xml import Element
 
 LOOKS = ("texture", "material", "skin")
@@ -72,7 +72,7 @@ def suggestion(name: str, known: Collection[str], otherwise: str) -> str:
     """What to write in place of an unknown name: the nearest known one, or all of them behind `otherwise`."""
     names = sorted(known)
     shown = f"{otherwise} {', '.join(names[:_SHOWN])}{', …' if names[_SHOWN:] else ''}" if names else "remove it"
-    return nearest(name, names) or shown
+    return did_you_mean(name, names) or shown
 
 
 def mujoco_module() -> Any:

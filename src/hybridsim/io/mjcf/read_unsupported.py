@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import counted, listed
+from hybridsim.core.messages import name_list, pluralize
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module, words
 
@@ -258,7 +258,7 @@ def _attribute_problem(tag: str, topic: str, found: dict[str, list[Node]]) -> Pr
 
 def _sensor_problem(section: Node) -> Iterator[Problem]:
     if section.children:
-        message = f"{counted(len(section.children), 'sensor is', 'sensors are')} not used"
+        message = f"{pluralize(len(section.children), 'sensor is', 'sensors are')} not used"
         yield section.problem(
             "unsupported.sensor", message, "every quantity can be read from the simulation", Severity.WARNING
         )
@@ -267,10 +267,10 @@ def _sensor_problem(section: Node) -> Iterator[Problem]:
 def _keyframe_problem(section: Node, home: list[Node]) -> Iterator[Problem]:
     others = [node for node in section.children if node not in home]
     if others:
-        count = counted(len(others), "keyframe is", "keyframes are")
+        count = pluralize(len(others), "keyframe is", "keyframes are")
         yield others[0].problem(
             "unsupported.key",
-            f"{count} not used: {listed([node.get('name') for node in others])}",
+            f"{count} not used: {name_list([node.get('name') for node in others])}",
             "the model starts in the keyframe 'home' of the main model, if it has one",
             Severity.WARNING,
         )

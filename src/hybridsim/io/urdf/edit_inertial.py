@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
+from hybridsim.io.attributes import Reader
 from hybridsim.io.compare import value
 from hybridsim.io.distribute_inertia import Part, shared
 from hybridsim.io.edit_xml import Change
-from hybridsim.io.numbers import Reader
 from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.io.urdf.read_elements import read_link, read_origin
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
@@ -120,7 +120,7 @@ def _impossible(body: BodySpec, after: Inertial, attached: list[str]) -> Problem
     if attached and not problems and after.mass > 0.0:
         message = (
             f"mass and inertia of body {body.name!r} cannot be shared among its link and those fixed to it, "
-            f"{listed(attached)}: what is left for one of them is impossible"
+            f"{name_list(attached)}: what is left for one of them is impossible"
         )
         fix = "change mass and inertia by the same factor, or load the model with merge=False and change single links"
     return Problem(message, fix, source.file, source.line, code="export.inertial", element=body.name)

@@ -7,17 +7,17 @@ its spelling.
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
+from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.compare import changed_data, unwritten_changes, value
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.model_rows import inertial_of, is_rotation, number, pose_of, row
-from hybridsim.io.numbers import MAX_NUMBER
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, InertialWriter
 from hybridsim.io.urdf.edit_surface import SurfaceWriter
 from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.io.urdf.read_elements import rpy
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
-from hybridsim.model.merge import merge_fixed
+from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
 
@@ -44,7 +44,7 @@ class UrdfEditor:
             spec: what it describes.
             merge: whether links on fixed joints were merged when the model was loaded.
         """
-        merged, self.placements = merge_fixed(spec) if merge else (spec, {})
+        merged, self.placements = merge_fixed_joints(spec) if merge else (spec, {})
         self.bodies = merged.bodies
         self.text = UrdfText(source, robot)
         self.inertials = InertialWriter(self.text, spec, self.placements)

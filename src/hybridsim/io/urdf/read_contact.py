@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from hybridsim.io.numbers import Reader
+from hybridsim.io.attributes import Reader
 from hybridsim.io.xml import Element
 
 FIELDS = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybridsim.core.messages import nearest
-from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.core.messages import did_you_mean
+from hybridsim.io.attributes import MAX_NUMBER, Reader
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES, lint
 from hybridsim.io.xml import Element
 from hybridsim.model.builder import pose
@@ -95,7 +95,7 @@ def read_link(reader: Reader, element: Element) -> Link:
     inertia = inertial.child("inertia")
     entries = [reader.number(inertia, name, None if k < 3 else 0.0) for k, name in enumerate(INERTIA_ENTRIES)]
     link.readable = len(reader.problems) == before
-    link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).moved(X_LI)
+    link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).transform(X_LI)
     if not link.readable:
         # harmless numbers, so that what could not be read is not reported a second time as impossible
         link.inertial = Inertial(1.0, np.zeros(3), 1e-6 * np.eye(3))
@@ -146,7 +146,7 @@ def _kind(reader: Reader, element: Element) -> JointKind:
             element,
             "joint.type",
             f"joint {element.get('name')!r} has the unknown type {text!r}",
-            nearest(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
+            did_you_mean(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
         )
     return KINDS.get(text, JointKind.REVOLUTE)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import nearest
-from hybridsim.io.numbers import Reader
+from hybridsim.core.messages import did_you_mean
+from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_contact import read_surface
 from hybridsim.io.urdf.read_elements import read_origin
 from hybridsim.io.xml import Element
@@ -68,7 +68,7 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> G
                 element,
                 "geometry.unknown",
                 f"shape <{element.tag}> of {collision.title} is not supported and is left out",
-                nearest(element.tag, [*Shape]) or "use box, sphere, cylinder, capsule or mesh",
+                did_you_mean(element.tag, [*Shape]) or "use box, sphere, cylinder, capsule or mesh",
             )
             return None
     if len(reader.problems) > before:

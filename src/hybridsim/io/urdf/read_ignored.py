@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from hybridsim.core.errors import ModelError, Problem, Severity
-from hybridsim.core.messages import counted, listed
-from hybridsim.io.numbers import MAX_NUMBER, Reader
+from hybridsim.core.messages import name_list, pluralize
+from hybridsim.io.attributes import MAX_NUMBER, Reader
 from hybridsim.io.urdf.read_contact import ignored_settings
 from hybridsim.io.urdf.read_elements import Joint
 from hybridsim.io.xml import Element
@@ -28,7 +28,7 @@ def refuse_xacro(robot: Element) -> None:
     places = [place for element in _outside_gazebo(robot) if (place := _xacro_in(element))]
     if places:
         element, what = places[0]
-        more = f" (and {counted(len(places) - 1, 'more place')} like this)" if len(places) > 1 else ""
+        more = f" (and {pluralize(len(places) - 1, 'more place')} like this)" if len(places) > 1 else ""
         fix = "expand the file first: xacro robot.xacro > robot.urdf"
         raise ModelError([Problem(f"{what}{more}", fix, element.file, element.line, code="urdf.xacro")])
 
@@ -41,7 +41,7 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
         found = list(at)
         if found:
             names = list(dict.fromkeys(name for _, name in found))
-            reader.report(found[0][0], code, f"{what}: {listed(names)}", fix, severity)
+            reader.report(found[0][0], code, f"{what}: {name_list(names)}", fix, severity)
 
     report(
         _limits(joint for joint in moving if joint.spec.kind not in _LIMITED and _has_range(joint)),

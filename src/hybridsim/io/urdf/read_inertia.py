@@ -1,7 +1,7 @@
 """What to do about URDF links whose mass properties are missing, zero or implausible."""
 
+from hybridsim.io.attributes import Reader
 from hybridsim.io.load_options import InertiaPolicy, setting
-from hybridsim.io.numbers import Reader
 from hybridsim.io.solids import MeshError, solid
 from hybridsim.io.urdf.read_elements import Link
 from hybridsim.model.inertial import Inertial

@@ -1,7 +1,7 @@
 """Tags and attributes of URDF: which are known, and which are most likely misspelt."""
 
-from hybridsim.core.messages import nearest
-from hybridsim.io.numbers import Reader
+from hybridsim.core.messages import did_you_mean
+from hybridsim.io.attributes import Reader
 from hybridsim.io.xml import Element
 
 INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -67,7 +67,7 @@ def lint(reader: Reader, element: Element) -> None:
                 child,
                 "element.unknown",
                 f"<{child.tag}> in {element.title} is not known and is ignored",
-                nearest(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
+                did_you_mean(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
             )
         elif child.tag in _KNOWN_ATTRIBUTES:
             attributes = _KNOWN_ATTRIBUTES[child.tag]
@@ -76,5 +76,5 @@ def lint(reader: Reader, element: Element) -> None:
                     child,
                     "attribute.unknown",
                     f"attribute {attribute!r} of {child.title} is not known and is ignored",
-                    nearest(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
+                    did_you_mean(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
                 )

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hybridsim.core.messages import nearest
-from hybridsim.io.numbers import Reader
+from hybridsim.core.messages import did_you_mean
+from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_elements import Joint
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import JointKind, JointSpec
@@ -45,7 +45,7 @@ def _is_sound(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> bool
     if spec.kind is JointKind.FIXED:
         reader.warn(_mimic(joint), "mimic.fixed", f"{what}, but is fixed: the <mimic> is ignored", "remove the <mimic>")
     elif master is None:
-        fix = nearest(spec.mimic, joints) or "name one of the joints"
+        fix = did_you_mean(spec.mimic, joints) or "name one of the joints"
         reader.report(_mimic(joint), "mimic.unknown", f"{what}, but there is no such joint", fix)
     elif spec.kind not in _ONE_DOF or master.spec.kind not in _ONE_DOF:
         which = joint if spec.kind not in _ONE_DOF else master

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from hybridsim.core.messages import counted, nearest
-from hybridsim.io.numbers import Reader
+from hybridsim.core.messages import did_you_mean, pluralize
+from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_elements import Joint, Link
 from hybridsim.io.xml import Element
 from hybridsim.model.specs import WORLD_NAME
@@ -77,7 +77,7 @@ def _has_sound_ends(reader: Reader, joint: Joint, links: dict[str, Link]) -> boo
                 child if child is not None else joint.element,
                 "joint.link",
                 f"{end} of joint {joint.name!r} is {name!r}, but there is no such link",
-                nearest(name, links) or f'add <link name="{name}"> or name one of the links',
+                did_you_mean(name, links) or f'add <link name="{name}"> or name one of the links',
             )
         sound = sound and name in links
     if sound and joint.parent == joint.child:
@@ -157,7 +157,7 @@ def _report_second_parent(reader: Reader, joint: Joint, carrier: dict[str, Joint
 
 
 def _report_second_root(reader: Reader, link: Link, main: Link, size: int) -> None:
-    what = f"link {link.name!r}" if size == 1 else f"link {link.name!r}, with {counted(size - 1, 'link')} below it,"
+    what = f"link {link.name!r}" if size == 1 else f"link {link.name!r}, with {pluralize(size - 1, 'link')} below it,"
     reader.report(
         link.element,
         "tree.roots",

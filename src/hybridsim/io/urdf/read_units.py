@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
+from hybridsim.io.attributes import Reader
 from hybridsim.io.mesh_extent import extent_at_least
-from hybridsim.io.numbers import Reader
 from hybridsim.io.solids import volume
 from hybridsim.io.urdf.read_elements import Link
 from hybridsim.io.urdf.read_tree import Branch
@@ -40,7 +40,7 @@ def _check_distances(reader: Reader, branches: list[Branch], static: set[str]) -
             if distance > PLAUSIBLE_REACH:
                 far.append((joint.element.child("origin") or joint.element, joint.name, distance))
     if far:
-        farthest, names = max(distance for _, _, distance in far), listed([name for _, name, _ in far])
+        farthest, names = max(distance for _, _, distance in far), name_list([name for _, name, _ in far])
         message = f"joints are up to {farthest:g} m away from their parents, which looks like millimetres: {names}"
         reader.warn(far[0][0], "units.length", message, "lengths are in metres; divide by 1000")
 
@@ -55,7 +55,7 @@ def _check_meshes(reader: Reader, links: list[Link]) -> None:
                     large.append((link, extent))
     if large:
         largest = max(extent for _, extent in large)
-        names = listed(list(dict.fromkeys(link.name for link, _ in large)))
+        names = name_list(list(dict.fromkeys(link.name for link, _ in large)))
         message = f"collision meshes are {largest:.3g} m or more across, which looks like millimetres: {names}"
         fix = 'lengths are in metres; write scale="0.001 0.001 0.001" into <mesh>'
         reader.warn(large[0][0].element, "units.mesh", message, fix)

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.attributes import Reader
 from hybridsim.io.load_options import InertiaPolicy, Options, setting
-from hybridsim.io.numbers import Reader
 from hybridsim.io.paths import resolve_mesh
 from hybridsim.io.urdf.read_elements import Joint, Link, read_joint, read_link
 from hybridsim.io.urdf.read_geometry import read_shapes
@@ -28,7 +28,7 @@ from hybridsim.model.specs import (
     ModelSpec,
     identity_pose,
 )
-from hybridsim.model.validate import problems_of
+from hybridsim.model.validate import model_problems
 
 MAX_LINKS = 2000
 
@@ -162,7 +162,7 @@ def _remaining_problems(
     without_inertia = {problem.element for problem in found if problem.code.startswith("inertial.")}
     told = {"name.duplicate", "tree.static"} | ({p.code for p in found} & {"units.length"})
     remaining = []
-    for problem in problems_of(spec) if spec.bodies else ():
+    for problem in model_problems(spec) if spec.bodies else ():
         about_mass = problem.code in ("mass.zero_with_inertia", "mass.nothing_carried", "joint.singular")
         if problem.code in told or (about_mass and problem.element in without_inertia):
             continue

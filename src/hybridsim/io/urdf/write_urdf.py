@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hybridsim.core.errors import ModelError
+from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.load_options import setting
 from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, are_direct, impossible_inertials, spec_of
-from hybridsim.io.numbers import MAX_NUMBER
 from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import rpy
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
 from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
-from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, NOT_TOLD, Shape
+from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, UNSPECIFIED, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME, BodySpec, FrameSpec, GeomSpec, JointKind, JointSpec, ModelSpec
@@ -270,7 +270,7 @@ def _add_origin(element: Element, X: Pose) -> None:
 
 def _add_contact(collision: Element, geom: GeomSpec) -> None:
     """Surface of a shape, where it is not as usual."""
-    usual = {"restitution": 0.0, "stiffness": NOT_TOLD, "damping": NOT_TOLD}
+    usual = {"restitution": 0.0, "stiffness": UNSPECIFIED, "damping": UNSPECIFIED}
     if not geom.has_friction:
         usual["friction"] = DEFAULT_FRICTION
     numbers = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != usual.get(field)}

@@ -6,9 +6,9 @@ way to look at a bit pattern that C defines, and compilers turn it into nothing.
 
 from collections.abc import Sequence
 
-from hybridsim.native.c.emit_function import APART, CFunction
+from hybridsim.native.c.emit_function import NOINLINE_MACRO, CFunction
 
-CONDITIONS = f"""\
+PREAMBLE = f"""\
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -24,9 +24,9 @@ CONDITIONS = f"""\
 #pragma STDC FP_CONTRACT OFF
 #endif
 #ifdef __GNUC__
-#define $PREFIX_{APART} __attribute__((noinline))
+#define $PREFIX_{NOINLINE_MACRO} __attribute__((noinline))
 #else
-#define $PREFIX_{APART}
+#define $PREFIX_{NOINLINE_MACRO}
 #endif
 """
 
@@ -79,5 +79,5 @@ def c_file(prefix: str, head: str, functions: Sequence[CFunction]) -> str:
     wanted = set().union(*(function.helpers for function in functions))
     # no others: compilers warn of functions that nobody calls
     helpers = [text.replace("$", f"{prefix}_") for name, text in HELPERS.items() if name in wanted]
-    conditions = CONDITIONS.replace("$PREFIX", prefix.upper())
+    conditions = PREAMBLE.replace("$PREFIX", prefix.upper())
     return "\n".join([head, conditions, *helpers, "", *(function.text for function in functions)])

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.c.emit_loops import array_lines, copied
+from hybridsim.native.c.emit_loops import array_lines, copy_lines
 from hybridsim.native.c.literal import literal
-from hybridsim.native.graph.arrays import Leaf, Outer
+from hybridsim.native.graph.arrays import ArrayInput, OuterProduct
 from hybridsim.native.graph.graph import ARRAY, BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.partition import Outputs
 from hybridsim.native.graph.schedule import deepest_first
 
-LARGEST_PIECE = 250
+MAX_BLOCK_OPERATIONS = 250
 """Operations in one C function: all of a quadruped in one takes gcc three times as long, for code as fast."""
-WORK = "w"
+WORKSPACE = "w"
 """Name of the array through which values pass from piece to piece."""
-APART = "APART"
+NOINLINE_MACRO = "APART"
 """Ending of the macro that keeps compilers from joining the pieces again."""
 
 _TYPES = {FLOAT: "double", INT: "uint64_t", BOOL: "int"}
@@ -34,7 +34,7 @@ _LEAVES = ("const", "input", "part")
 
 
 @dataclass(frozen=True)
-class Place:
+class SlotLocation:
     """Where a slot of a graph lies: in which argument of the C function, and from which element on."""
 
     argument: str
@@ -55,7 +55,12 @@ class CFunction:
 
 
 def c_function(
-    prefix: str, name: str, graph: Graph, outputs: Outputs, reads: Mapping[str, Place], writes: Mapping[str, Place]
+    prefix: str,
+    name: str,
+    graph: Graph,
+    outputs: Outputs,
+    reads: Mapping[str, SlotLocation],
+    writes: Mapping[str, SlotLocation],
 ) -> CFunction:
     """A graph as a function `void prefix_name(const double *read, ..., double *written, ...)`.
 
@@ -75,7 +80,7 @@ def c_function(
 class _Function:
     """What the pieces of a function share."""
 
-    def __init__(self, prefix: str, name: str, graph: Graph, places: Mapping[str, Place]):
+    def __init__(self, prefix: str, name: str, graph: Graph, places: Mapping[str, SlotLocation]):
         self.prefix, self.name, self.graph, self.places = prefix, name, graph, places
         self.cells: dict[int, int] = {}
         """Elements of the work array that hold values for later pieces."""
@@ -87,17 +92,19 @@ class _Function:
         writes: list[Outputs] = [{} for _ in pieces]
         for place, node in outputs.items():
             writes[owner.get(node, len(pieces) - 1 if self.graph.kinds[node] == ARRAY else 0)][place] = node
-        bodies = [Piece(self, nodes, own) for nodes, own in zip(pieces, writes, strict=True)]
+        bodies = [CodeBlock(self, nodes, own) for nodes, own in zip(pieces, writes, strict=True)]
         used = set().union(*(body.used for body in bodies))
         lines = [f"(void){argument};" for argument in arguments if argument not in used]
-        lines += [f"double {WORK}[{work}];"] if work else []
+        lines += [f"double {WORKSPACE}[{work}];"] if work else []
         texts = []
         if len(bodies) == 1:
             lines += bodies[0].lines
         else:
             for k, body in enumerate(bodies):
-                own = {a: kind for a, kind in (arguments | {WORK: body.work_type}).items() if a in body.used}
-                head = f"static {self.prefix.upper()}_{APART} {_signature(f'{self.name}_{k}', own, 'restrict ')}"
+                own = {a: kind for a, kind in (arguments | {WORKSPACE: body.work_type}).items() if a in body.used}
+                head = (
+                    f"static {self.prefix.upper()}_{NOINLINE_MACRO} {_signature(f'{self.name}_{k}', own, 'restrict ')}"
+                )
                 texts.append(_definition(head, body.lines))
                 lines.append(f"{self.name}_{k}({', '.join(own)});")
         texts.append(_definition(_signature(self.name, arguments, "restrict "), lines))
@@ -105,7 +112,7 @@ class _Function:
         return CFunction(prototype, "\n".join(texts), work, frozenset(self.helpers))
 
 
-class Piece:
+class CodeBlock:
     """Lines of straight code."""
 
     def __init__(self, function: _Function, nodes: list[int], writes: Outputs):
@@ -125,15 +132,15 @@ class Piece:
             self.lines.append(line)
             if node in function.cells:
                 self.work_type = "double *"
-                self._store(self._element(WORK, function.cells[node]), node)
+                self._store(self._element(WORKSPACE, function.cells[node]), node)
         for (slot, index), node in writes.items():
             place = function.places[slot]
             first = place.first + index
             if self.graph.kinds[node] == ARRAY:
                 self.used.add(place.argument)
                 to = _elements(place.argument, first)
-                is_outer = isinstance(self.graph.data[node], Outer) and node not in function.cells
-                self.lines += array_lines(self, node, to) if is_outer else copied(self, node, to)
+                is_outer = isinstance(self.graph.data[node], OuterProduct) and node not in function.cells
+                self.lines += array_lines(self, node, to) if is_outer else copy_lines(self, node, to)
             else:
                 self._store(self._element(place.argument, first), node)
 
@@ -149,11 +156,11 @@ class Piece:
     def elements(self, array: int) -> Callable[[str], str]:
         """The text of an element of an array, from that of its index."""
         spec = self.graph.data[array]
-        if isinstance(spec, Leaf):
+        if isinstance(spec, ArrayInput):
             place = self.function.places[spec.slot]
-            argument, first = place.argument, place.first + spec.first
+            argument, first = place.argument, place.first + spec.offset
         else:
-            argument, first = WORK, self.function.cells[array]
+            argument, first = WORKSPACE, self.function.cells[array]
         self.used.add(argument)
         return _elements(argument, first)
 
@@ -169,9 +176,9 @@ class Piece:
             place = function.places[slot]
             element = self._element(place.argument, place.first + index)
         elif graph.ops[node] == "part":
-            element = self._element(WORK, function.cells[graph.args[node][0]] + graph.data[node])
+            element = self._element(WORKSPACE, function.cells[graph.args[node][0]] + graph.data[node])
         else:
-            element = self._element(WORK, function.cells[node])
+            element = self._element(WORKSPACE, function.cells[node])
         return self.read(element, graph.kinds[node])
 
     def read(self, element: str, kind: str) -> str:
@@ -233,11 +240,11 @@ def _pieces(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, 
         node
         for node in deepest_first(graph, outputs.values())
         if graph.ops[node] not in _LEAVES
-        and not isinstance(graph.data[node], Leaf)
+        and not isinstance(graph.data[node], ArrayInput)
         # an outer product that is only a result is computed where it is written
-        and (node in used or not isinstance(graph.data[node], Outer))
+        and (node in used or not isinstance(graph.data[node], OuterProduct))
     ]
-    count = max(math.ceil(len(order) / LARGEST_PIECE), 1)
+    count = max(math.ceil(len(order) / MAX_BLOCK_OPERATIONS), 1)
     size = max(math.ceil(len(order) / count), 1)
     pieces = [order[k * size : (k + 1) * size] for k in range(count)]
     return pieces, {node: k for k, piece in enumerate(pieces) for node in piece}

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.c.literal import literal
-from hybridsim.native.graph.arrays import Collect, Map, Outer, Product
+from hybridsim.native.graph.arrays import ElementwiseMap, MatrixVectorProduct, OuterProduct, Stack
 from hybridsim.native.graph.graph import ARRAY
 from hybridsim.native.graph.schedule import deepest_first
 
 if TYPE_CHECKING:
-    from hybridsim.native.c.emit_function import Piece
+    from hybridsim.native.c.emit_function import CodeBlock
 
 Element = Callable[[str], str]
 """The C text of an element, from that of its index."""
 
 
-def array_lines(piece: "Piece", node: int, target: Element | None = None) -> list[str]:
+def array_lines(piece: "CodeBlock", node: int, target: Element | None = None) -> list[str]:
     """Lines that compute an array.
 
     Args:
@@ -27,16 +27,16 @@ def array_lines(piece: "Piece", node: int, target: Element | None = None) -> lis
     graph = piece.graph
     spec, args = graph.data[node], graph.args[node]
     to = target or piece.elements(node)
-    if isinstance(spec, Collect):
+    if isinstance(spec, Stack):
         return [f"{to(str(k))} = {piece.stored(a)};" for k, a in enumerate(args)]
-    if isinstance(spec, Map):
+    if isinstance(spec, ElementwiseMap):
         return _loop("i", spec.size, _mapped(piece, node, to))
-    if isinstance(spec, Product):
+    if isinstance(spec, MatrixVectorProduct):
         weights, vector = (piece.elements(a) for a in args)
-        place = f"{spec.first} + {spec.row_step} * i + {spec.column_step} * j"
+        place = f"{spec.offset} + {spec.row_stride} * i + {spec.column_stride} * j"
         term = _added("sum", weights(place), vector("j"), fma=spec.fma)
         return _loop("i", spec.size, ["double sum = 0.0;", *_loop("j", spec.columns, [term]), f"{to('i')} = sum;"])
-    if isinstance(spec, Outer):
+    if isinstance(spec, OuterProduct):
         sides = [piece.elements(a) for a in args]
         terms = [_added("sum", a("i"), b("j"), fma=spec.fma) for a, b in zip(sides[::2], sides[1::2], strict=True)]
         row = ["double sum = 0.0;", *terms, f"{to(f'{spec.columns} * i + j')} = sum;"]
@@ -44,13 +44,13 @@ def array_lines(piece: "Piece", node: int, target: Element | None = None) -> lis
     raise UnsupportedPrimitive("a loop that stays one, as those of many contacts do, has no C code")
 
 
-def copied(piece: "Piece", node: int, to: Element) -> list[str]:
+def copy_lines(piece: "CodeBlock", node: int, to: Element) -> list[str]:
     """Lines that copy an array."""
     source = piece.elements(node)
     return _loop("i", piece.graph.data[node].size, [f"{to('i')} = {source('i')};"])
 
 
-def _mapped(piece: "Piece", node: int, to: Element) -> list[str]:
+def _mapped(piece: "CodeBlock", node: int, to: Element) -> list[str]:
     """The operation on one element."""
     graph = piece.graph
     spec, args = graph.data[node], graph.args[node]

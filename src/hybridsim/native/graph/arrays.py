@@ -13,31 +13,31 @@ import numpy as np
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.graph import ARRAY, FLOAT, Graph
 
-LARGE = 1024
+MIN_LARGE_SIZE = 1024
 """Numbers from which on a parameter is a large one: it stays where the caller has it."""
-NARROW = 8
+MIN_MATRIX_DIM = 8
 """Rows and columns that a large parameter must have: with fewer it is no matrix of a network but a list of vectors."""
-SHORT = 32
+MAX_UNROLLED_SIZE = 32
 """Elements up to which an operation on each is written out."""
-MOST_ELEMENTS = 8192
+MAX_SCALARIZED_SIZE = 8192
 """Elements of an array that may be taken out one by one."""
 
-_ELEMENT = 1 << 32
+_ELEMENT_BASE = 1 << 32
 """Node numbers from here on are elements of arrays."""
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ArrayInput:
     """Numbers that lie in a slot."""
 
     slot: str
-    first: int
+    offset: int
     size: int
     kind: str = FLOAT
 
 
 @dataclass(frozen=True)
-class Collect:
+class Stack:
     """The arguments, as an array."""
 
     size: int
@@ -45,7 +45,7 @@ class Collect:
 
 
 @dataclass(frozen=True, eq=False)
-class Map:
+class ElementwiseMap:
     """An operation on each element: a graph that reads its operands from slots of their own.
 
     Arguments that are arrays are read element by element, the others are the same for all.
@@ -58,7 +58,7 @@ class Map:
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixVectorProduct:
     """A matrix, given by its place in the first argument, times the vector that is the second one.
 
     The terms of each sum are added one after the other, whatever the lanes.
@@ -66,15 +66,15 @@ class Product:
 
     size: int
     columns: int
-    first: int
-    row_step: int
-    column_step: int
+    offset: int
+    row_stride: int
+    column_stride: int
     kind: str = FLOAT
     fma: bool = False
 
 
 @dataclass(frozen=True)
-class Outer:
+class OuterProduct:
     """Every element of the first argument times every element of the second, plus the same of further pairs."""
 
     rows: int
@@ -89,19 +89,19 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class View:
+class StridedView:
     """Where a loop reads one of its arguments."""
 
     slot: str
-    first: int
+    offset: int
     """Cell of the array that it begins with."""
-    row: int
+    stride: int
     """Cells by which it moves on in every turn; none for what stays."""
     kind: str = FLOAT
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat:
+class Loop:
     """A loop that carries values: a graph that is computed again and again.
 
     It reads what is carried from the slot `carry` and everything else through the views, and writes what is carried on
@@ -112,137 +112,142 @@ class Repeat:
     body: Graph
     outputs: tuple[tuple[tuple[str, int], int], ...]
     """Node of the body to write to each (slot, index)."""
-    turns: int
+    trip_count: int
     reverse: bool
     """Are rows gone through from the last to the first?"""
-    views: tuple[View, ...]
-    carried: tuple[str, ...]
+    views: tuple[StridedView, ...]
+    carry_kinds: tuple[str, ...]
     """Kinds of what is carried."""
-    results: tuple[tuple[int, str], ...]
+    result_rows: tuple[tuple[int, str], ...]
     """Size and kind of a row of each result."""
     kind: str = FLOAT
 
     @property
     def size(self) -> int:
         """Cells of what is carried and of all results."""
-        return len(self.carried) + self.turns * sum(size for size, _ in self.results)
+        return len(self.carry_kinds) + self.trip_count * sum(size for size, _ in self.result_rows)
 
-    def starts(self) -> list[int]:
+    def result_offsets(self) -> list[int]:
         """The first element of each result."""
-        sizes = [self.turns * size for size, _ in self.results]
-        return [len(self.carried) + sum(sizes[:k]) for k in range(len(sizes))]
+        sizes = [self.trip_count * size for size, _ in self.result_rows]
+        return [len(self.carry_kinds) + sum(sizes[:k]) for k in range(len(sizes))]
 
-    def kind_at(self, place: int) -> str:
+    def kind_at(self, index: int) -> str:
         """Kind of an element."""
-        if place < len(self.carried):
-            return self.carried[place]
-        found = max(k for k, start in enumerate(self.starts()) if start <= place)
-        return self.results[found][1]
+        if index < len(self.carry_kinds):
+            return self.carry_kinds[index]
+        found = max(k for k, start in enumerate(self.result_offsets()) if start <= index)
+        return self.result_rows[found][1]
 
 
-def slot_of(name: int) -> str:
+def operand_slot(name: int) -> str:
     """The slot that the operation of a map reads an operand from."""
     return f"a{name}"
 
 
 def has_elements(nodes: np.ndarray) -> bool:
     """Are there elements of arrays among node numbers?"""
-    return nodes.size > 0 and int(nodes.max()) >= _ELEMENT
+    return nodes.size > 0 and int(nodes.max()) >= _ELEMENT_BASE
 
 
-def elements(graph: Graph, array: int) -> np.ndarray:
+def element_ids(graph: Graph, array: int) -> np.ndarray:
     """Numbers that stand for the elements of an array."""
-    return (array + 1) * _ELEMENT + np.arange(graph.data[array].size)
+    return (array + 1) * _ELEMENT_BASE + np.arange(graph.data[array].size)
 
 
-def _owner(nodes: np.ndarray) -> tuple[int, np.ndarray] | None:
+def _common_array(nodes: np.ndarray) -> tuple[int, np.ndarray] | None:
     """The one array that all of some elements belong to, and their places in it."""
-    owners, places = np.divmod(nodes, _ELEMENT)
+    owners, places = np.divmod(nodes, _ELEMENT_BASE)
     first = int(owners.flat[0])
     return (first - 1, places) if first and (owners == first).all() else None
 
 
-def owners(nodes: np.ndarray) -> list[int]:
+def source_nodes(nodes: np.ndarray) -> list[int]:
     """Nodes that node numbers depend on: themselves, or the arrays of which they are elements."""
-    return np.unique(np.where(nodes >= _ELEMENT, nodes // _ELEMENT - 1, nodes)).tolist()
+    return np.unique(np.where(nodes >= _ELEMENT_BASE, nodes // _ELEMENT_BASE - 1, nodes)).tolist()
 
 
-def taken_out(graph: Graph, nodes: np.ndarray) -> np.ndarray:
+def scalarize(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in which elements of arrays have become nodes."""
     if not graph.has_arrays or not has_elements(nodes):
         return nodes
-    if nodes.size > MOST_ELEMENTS:
+    if nodes.size > MAX_SCALARIZED_SIZE:
         raise UnsupportedPrimitive(f"an operation on {nodes.size} elements of a large array has no native code")
-    flat = [element(graph, n // _ELEMENT - 1, n % _ELEMENT) if n >= _ELEMENT else n for n in nodes.ravel().tolist()]
+    flat = [
+        element_node(graph, n // _ELEMENT_BASE - 1, n % _ELEMENT_BASE) if n >= _ELEMENT_BASE else n
+        for n in nodes.ravel().tolist()
+    ]
     return np.array(flat, dtype=np.int64).reshape(nodes.shape)
 
 
-def element(graph: Graph, array: int, place: int, kind: str | None = None) -> int:
+def element_node(graph: Graph, array: int, index: int, kind: str | None = None) -> int:
     """The node of an element of an array; the elements of an array in a slot may be of different kinds."""
     spec, args = graph.data[array], graph.args[array]
-    if isinstance(spec, Leaf):
-        return graph.input(spec.slot, spec.first + place, kind or spec.kind)
-    if isinstance(spec, Collect):
-        return args[place]
-    if isinstance(spec, Outer):
-        row, column = divmod(place, spec.columns)
+    if isinstance(spec, ArrayInput):
+        return graph.input(spec.slot, spec.offset + index, kind or spec.kind)
+    if isinstance(spec, Stack):
+        return args[index]
+    if isinstance(spec, OuterProduct):
+        row, column = divmod(index, spec.columns)
         pairs = zip(args[::2], args[1::2], strict=True)
         return graph.sum(
-            [graph.mul(element(graph, a, row), element(graph, b, column)) for a, b in pairs],
+            [graph.mul(element_node(graph, a, row), element_node(graph, b, column)) for a, b in pairs],
         )
-    return graph.node("part", array, data=place, kind=spec.kind_at(place) if isinstance(spec, Repeat) else spec.kind)
+    return graph.node("part", array, data=index, kind=spec.kind_at(index) if isinstance(spec, Loop) else spec.kind)
 
 
-def array_of(graph: Graph, nodes: np.ndarray) -> int:
+def as_array(graph: Graph, nodes: np.ndarray) -> int:
     """The array that has these node numbers as its elements, in their order."""
     flat = nodes.ravel()
-    owned = _owner(flat)
+    owned = _common_array(flat)
     if owned is not None:
         array, places = owned
         spec = graph.data[array]
         if len(places) == spec.size and (places == np.arange(spec.size)).all():
             return array
-        if isinstance(spec, Leaf) and (np.diff(places) == 1).all():
-            return array_node(graph, replace(spec, first=spec.first + int(places[0]), size=len(places)))
-        if isinstance(spec, Outer) and nodes.shape == (spec.columns, spec.rows):
+        if isinstance(spec, ArrayInput) and (np.diff(places) == 1).all():
+            return array_node(graph, replace(spec, offset=spec.offset + int(places[0]), size=len(places)))
+        if isinstance(spec, OuterProduct) and nodes.shape == (spec.columns, spec.rows):
             turned = np.arange(spec.size).reshape(spec.rows, spec.columns).T
             if (places == turned.ravel()).all():
                 pairs = zip(graph.args[array][1::2], graph.args[array][::2], strict=True)
-                return array_node(graph, Outer(spec.columns, spec.rows), *(a for pair in pairs for a in pair))
-    numbers = taken_out(graph, flat).tolist()
+                return array_node(graph, OuterProduct(spec.columns, spec.rows), *(a for pair in pairs for a in pair))
+    numbers = scalarize(graph, flat).tolist()
     if all(graph.ops[n] == "input" for n in numbers):
         (slot, first), kind = graph.data[numbers[0]], graph.kinds[numbers[0]]
         if all(graph.data[n] == (slot, first + k) for k, n in enumerate(numbers)):
-            return array_node(graph, Leaf(slot, first, len(numbers), kind))
-    if len(numbers) > MOST_ELEMENTS:
+            return array_node(graph, ArrayInput(slot, first, len(numbers), kind))
+    if len(numbers) > MAX_SCALARIZED_SIZE:
         raise UnsupportedPrimitive(f"an array put together of {len(numbers)} numbers has no native code")
-    return array_node(graph, Collect(len(numbers), graph.kinds[numbers[0]]), *numbers)
+    return array_node(graph, Stack(len(numbers), graph.kinds[numbers[0]]), *numbers)
 
 
-def view_of(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
+def contiguous_view(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
     """The array in which nodes lie one after the other, and the first one's place, if they do."""
     flat = nodes.ravel()
-    owned = _owner(flat)
+    owned = _common_array(flat)
     if owned is not None:
         array, places = owned
         in_order = (np.diff(places) == 1).all()
-        return (array, int(places[0])) if in_order and not isinstance(graph.data[array], Collect) else None
+        return (array, int(places[0])) if in_order and not isinstance(graph.data[array], Stack) else None
     if has_elements(flat) or any(graph.ops[n] != "input" for n in flat.tolist()):
         return None
     slot, first = graph.data[int(flat[0])]
     if any(graph.data[n] != (slot, first + k) for k, n in enumerate(flat.tolist())):
         return None
-    return array_node(graph, Leaf(slot, first, len(flat), graph.kinds[int(flat[0])])), 0
+    return array_node(graph, ArrayInput(slot, first, len(flat), graph.kinds[int(flat[0])])), 0
 
 
-def array_node(graph: Graph, spec: "Leaf | Collect | Map | Product | Outer | Repeat", *args: int) -> int:
+def array_node(
+    graph: Graph, spec: "ArrayInput | Stack | ElementwiseMap | MatrixVectorProduct | OuterProduct | Loop", *args: int
+) -> int:
     """The node of an array."""
     return graph.node("array", *args, data=spec, kind=ARRAY)
 
 
-def matrix_of(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int] | None:
+def strided_matrix(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int] | None:
     """The array in which a matrix lies, its first element and the steps to the next row and column, if it has such."""
-    owned = _owner(nodes)
+    owned = _common_array(nodes)
     if owned is None:
         flat = nodes.ravel().tolist()
         if has_elements(nodes) or any(graph.ops[n] != "input" for n in flat):
@@ -252,7 +257,7 @@ def matrix_of(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int] | No
             return None
         cells = np.array([graph.data[n][1] for n in flat]).reshape(nodes.shape)
         low = int(cells.min())
-        array, places = array_node(graph, Leaf(slots.pop(), low, int(cells.max()) - low + 1)), cells - low
+        array, places = array_node(graph, ArrayInput(slots.pop(), low, int(cells.max()) - low + 1)), cells - low
     else:
         array, places = owned
     first = int(places[0, 0])
@@ -262,8 +267,8 @@ def matrix_of(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int] | No
     return None if (places != straight).any() else (array, first, row_step, column_step)
 
 
-def plus(graph: Graph, leaf: Leaf, array: int) -> int:
+def add_to_input(graph: Graph, leaf: ArrayInput, array: int) -> int:
     """An array added to numbers in a slot."""
     body = Graph()
-    total = body.node("add", body.input(slot_of(0), 0), body.input(slot_of(1), 0))
-    return array_node(graph, Map(body, total, leaf.size, FLOAT), array_node(graph, leaf), array)
+    total = body.node("add", body.input(operand_slot(0), 0), body.input(operand_slot(1), 0))
+    return array_node(graph, ElementwiseMap(body, total, leaf.size, FLOAT), array_node(graph, leaf), array)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 
-def quotient(x: float, y: float) -> float:
+def divide(x: float, y: float) -> float:
     """X / y as floats divide, by zero too."""
     if y != 0.0:
         return x / y
@@ -15,7 +15,7 @@ def quotient(x: float, y: float) -> float:
     return math.copysign(math.inf, x) * math.copysign(1.0, y)
 
 
-def evaluated(name: str, *values: float) -> float:
+def evaluate_function(name: str, *values: float) -> float:
     """An elementary function of numbers; `float32` rounds to single precision."""
     names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
     names |= {"atanh": "arctanh", "pow": "power", "atan2": "arctan2", "rem": "fmod"}
@@ -29,21 +29,21 @@ def evaluated(name: str, *values: float) -> float:
         return float(getattr(np, names.get(name, name))(*values))
 
 
-def cut(value: float) -> int:
+def saturate_to_int64(value: float) -> int:
     """A float as int64, cut towards zero and kept in range; NaN is 0."""
     if value != value:
         return 0
     return int(value) if abs(value) < 2.0**63 else 2**63 - 1 if value > 0.0 else -(2**63)
 
 
-def _towards_zero(a: int, b: int) -> int:
+def _truncating_divide(a: int, b: int) -> int:
     if b == 0:
         return -1
     q = abs(a) // abs(b)
     return q if (a < 0) == (b < 0) else -q
 
 
-INTEGER: dict[str, Callable[..., int]] = {
+INTEGER_OPS: dict[str, Callable[..., int]] = {
     "iadd": lambda a, b: a + b,
     "isub": lambda a, b: a - b,
     "imul": lambda a, b: a * b,
@@ -53,11 +53,11 @@ INTEGER: dict[str, Callable[..., int]] = {
     "shl": lambda a, b: a << b,
     "ashr": lambda a, b: a >> b,
     "lshr": lambda a, b: (a & (2**64 - 1)) >> b,
-    "idiv": _towards_zero,
-    "irem": lambda a, b: a - b * _towards_zero(a, b),  # the dividend, if b is 0
+    "idiv": _truncating_divide,
+    "irem": lambda a, b: a - b * _truncating_divide(a, b),  # the dividend, if b is 0
 }
 
 
-def wrapped(value: int) -> int:
+def wrap_int64(value: int) -> int:
     """A whole number as int64 holds it."""
     return (value + 2**63) % 2**64 - 2**63

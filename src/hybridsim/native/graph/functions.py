@@ -14,10 +14,10 @@ states the error that is left after rounding.
 from collections.abc import Callable
 
 from hybridsim.native.graph import functions_exp, functions_inverse, functions_log, functions_trig
-from hybridsim.native.graph.functions_terms import Term
+from hybridsim.native.graph.functions_expr import Expr
 from hybridsim.native.graph.graph import Graph
 
-EXPANSIONS: dict[str, Callable[..., Term]] = {
+EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "sin": functions_trig.sin,
     "cos": functions_trig.cos,
     "tan": functions_trig.tan,
@@ -54,4 +54,4 @@ def expand(graph: Graph, name: str, *args: int, fma: bool) -> int | None:
     expansion = EXPANSIONS.get(name)
     if expansion is None:
         return None
-    return expansion(*(Term(graph, arg, fma) for arg in args)).node
+    return expansion(*(Expr(graph, arg, fma) for arg in args)).node

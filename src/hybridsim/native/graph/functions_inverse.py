@@ -3,7 +3,7 @@
 Every one of them is m·π/2 + t + t³·P(t²), with m and t chosen so that |t| stays where P is good.
 """
 
-from hybridsim.native.graph.functions_terms import SIGN, Term, exact_sum, mad, polynomial, where
+from hybridsim.native.graph.functions_expr import SIGN_BIT, Expr, fast_two_sum, mad, polynomial, where
 
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
 
@@ -47,33 +47,33 @@ ATAN = (
 """(atan t − t)/t³ in t² on |t| ≤ 1: atan t is right to 2⁻⁵⁷."""
 
 
-def asin(x: Term) -> Term:
+def asin(x: Expr) -> Expr:
     """The angle in [−π/2, π/2] with a given sine: for |x| > 1/2 it is π/2 − 2·asin √((1 − |x|)/2)."""
     size = abs(x)
     near = size < 0.5
     z = where(near, x * x, 0.5 - size * 0.5)
     t = where(near, size, z.sqrt() * -2.0)
-    return _angle(where(near, 0.0, 1.0), t, z, ASIN).flipped(x.sign)
+    return _angle(where(near, 0.0, 1.0), t, z, ASIN).flip_sign(x.sign_bit)
 
 
-def acos(x: Term) -> Term:
+def acos(x: Expr) -> Expr:
     """The angle in [0, π] with a given cosine."""
     size = abs(x)
     near = size < 0.5
     z = where(near, x * x, 0.5 - size * 0.5)
-    t = where(near, -x, (z.sqrt() * 2.0).flipped(x.sign))
+    t = where(near, -x, (z.sqrt() * 2.0).flip_sign(x.sign_bit))
     return _angle(where(near, 1.0, where(x < 0.0, 2.0, 0.0)), t, z, ASIN)
 
 
-def atan(x: Term) -> Term:
+def atan(x: Expr) -> Expr:
     """The angle in [−π/2, π/2] with a given tangent."""
     size = abs(x)
     far = size > 1.0
     t = where(far, -1.0, size) / where(far, size, 1.0)
-    return _angle(where(far, 1.0, 0.0), t, t * t, ATAN).flipped(x.sign)
+    return _angle(where(far, 1.0, 0.0), t, t * t, ATAN).flip_sign(x.sign_bit)
 
 
-def atan2(y: Term, x: Term) -> Term:
+def atan2(y: Expr, x: Expr) -> Expr:
     """The angle in [−π, π] of the point (x, y), with the signs of zeros as in C."""
     width, height = abs(x), abs(y)
     steep = height > width
@@ -81,11 +81,11 @@ def atan2(y: Term, x: Term) -> Term:
     # 0/0 is 0 here and ∞/∞ is 1
     t = where(short.equals(long), where(long.equals(0.0), 0.0, 1.0), short / long)
     quarters = where(steep, 1.0, where(x.bits < 0, 2.0, 0.0))
-    t = t.flipped(where(steep, x.sign ^ SIGN, x.sign))
-    return _angle(quarters, t, t * t, ATAN).flipped(y.sign)
+    t = t.flip_sign(where(steep, x.sign_bit ^ SIGN_BIT, x.sign_bit))
+    return _angle(quarters, t, t * t, ATAN).flip_sign(y.sign_bit)
 
 
-def _angle(quarters: Term, t: Term, z: Term, coefficients: tuple[float, ...]) -> Term:
+def _angle(quarters: Expr, t: Expr, z: Expr, coefficients: tuple[float, ...]) -> Expr:
     """quarters·π/2 + t + t·z·P(z)."""
-    start, lost = exact_sum(quarters * HALF_PI, t)
+    start, lost = fast_two_sum(quarters * HALF_PI, t)
     return start + mad(t * z, polynomial(z, coefficients), mad(quarters, HALF_PI_LOW, lost))

@@ -16,7 +16,13 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
-from hybridsim.native.graph.constant_folding import INTEGER, cut, evaluated, quotient, wrapped
+from hybridsim.native.graph.constant_folding import (
+    INTEGER_OPS,
+    divide,
+    evaluate_function,
+    saturate_to_int64,
+    wrap_int64,
+)
 
 FLOAT, INT, BOOL, ARRAY = "f", "i", "b", "a"
 """Kinds of values: float64, int64, truth value, array of these."""
@@ -40,8 +46,8 @@ class Graph:
         """Value of every constant node."""
         self.has_arrays = False
         """Are there arrays among the nodes?"""
-        self._known: dict[tuple, int] = {}
-        self._singles: set[int] = set()
+        self._value_numbers: dict[tuple, int] = {}
+        self._float32_nodes: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -56,9 +62,9 @@ class Graph:
     def node(self, op: str, *args: int, data: Any = None, kind: str = FLOAT) -> int:
         """The node of an operation, new or already there."""
         key = (op, args, data)
-        found = self._known.get(key)
+        found = self._value_numbers.get(key)
         if found is None:
-            found = self._known[key] = len(self.ops)
+            found = self._value_numbers[key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
             self.data.append(data)
@@ -154,8 +160,8 @@ class Graph:
         x, y = self.constants.get(a), self.constants.get(b)
         if y is not None:
             if x is not None:
-                return self.constant(quotient(x, y))
-            if _SMALLEST_NORMAL <= abs(y) <= 1.0 / _SMALLEST_NORMAL:
+                return self.constant(divide(x, y))
+            if _MIN_NORMAL <= abs(y) <= 1.0 / _MIN_NORMAL:
                 return self.mul(a, self.constant(1.0 / y))
         elif x == 0.0:
             return a
@@ -205,13 +211,13 @@ class Graph:
 
     def max(self, a: int, b: int) -> int:
         """The larger one; NaN if either is."""
-        return self._extreme(a, b, self.constants.get(a), self.constants.get(b), largest=True)
+        return self._min_or_max(a, b, self.constants.get(a), self.constants.get(b), largest=True)
 
     def min(self, a: int, b: int) -> int:
         """The smaller one; NaN if either is."""
-        return self._extreme(a, b, self.constants.get(a), self.constants.get(b), largest=False)
+        return self._min_or_max(a, b, self.constants.get(a), self.constants.get(b), largest=False)
 
-    def _extreme(self, a: int, b: int, x, y, *, largest: bool) -> int:
+    def _min_or_max(self, a: int, b: int, x, y, *, largest: bool) -> int:
         worst = -math.inf if largest else math.inf
         if x is not None and y is not None:
             pick = max if largest else min
@@ -232,7 +238,7 @@ class Graph:
         """An elementary function, such as `sin`."""
         values = [self.constants[a] for a in args if a in self.constants]
         if len(values) == len(args):
-            return self.constant(evaluated(name, *values))
+            return self.constant(evaluate_function(name, *values))
         if self.ops[args[0]] == "neg":
             inner = self.args[args[0]][0]
             if name in _ODD:
@@ -241,20 +247,20 @@ class Graph:
                 return self.function(name, inner)
         return self.node(name, *args)
 
-    def rounded(self, name: str, a: int) -> int:
+    def round_to_integer(self, name: str, a: int) -> int:
         """A whole number near `a`, as a float: `floor`, `ceil`, `rint` (half to even) or `trunc`."""
         x = self.constants.get(a)
-        return self.node(name, a) if x is None else self.constant(evaluated(name, x))
+        return self.node(name, a) if x is None else self.constant(evaluate_function(name, x))
 
-    def single(self, a: int) -> int:
+    def round_to_float32(self, a: int) -> int:
         """`a` rounded to single precision."""
-        singles = self._singles
+        singles = self._float32_nodes
         if a in singles:
             return a
         floats = (n for n in self.args[a] if self.kinds[n] == FLOAT)
         if a in self.constants:
-            a = self.constant(evaluated("float32", self.constants[a]))
-        elif self.ops[a] not in _EXACT_IN_SINGLES or not singles.issuperset(floats):
+            a = self.constant(evaluate_function("float32", self.constants[a]))
+        elif self.ops[a] not in _EXACT_IN_FLOAT32 or not singles.issuperset(floats):
             a = self.node("single", a)
         singles.add(a)
         return a
@@ -323,7 +329,7 @@ class Graph:
         """
         values = [self.constants.get(a) for a in args]
         if all(v is not None for v in values):
-            return self.constant(wrapped(INTEGER[op](*values)))
+            return self.constant(wrap_int64(INTEGER_OPS[op](*values)))
         if op == "iadd":
             for a, v in ((args[1], values[0]), (args[0], values[1])):
                 if v == 0:
@@ -354,7 +360,7 @@ class Graph:
             return a
         known = self.constants.get(a)
         if known is not None:
-            return self.constant({FLOAT: float, INT: cut, BOOL: bool}[kind](known))
+            return self.constant({FLOAT: float, INT: saturate_to_int64, BOOL: bool}[kind](known))
         if own == BOOL:
             one, zero = (self.constant(v) for v in ((1.0, 0.0) if kind == FLOAT else (1, 0)))
             return self.select(a, one, zero)
@@ -384,13 +390,13 @@ class Graph:
                 waiting.extend(args[node])
         return sorted(alive)
 
-    def size_report(self, outputs: Iterable[int]) -> Counter:
+    def op_counts(self, outputs: Iterable[int]) -> Counter:
         """How often each operation occurs in what the outputs need."""
         return Counter(self.ops[node] for node in self.live(outputs))
 
 
-_EXACT_IN_SINGLES = {"neg", "abs", "select", "floor", "ceil", "rint", "trunc"}
+_EXACT_IN_FLOAT32 = {"neg", "abs", "select", "floor", "ceil", "rint", "trunc"}
 """Operations that need no rounding if their arguments are of single precision."""
-_SMALLEST_NORMAL = 2.0**-1022
+_MIN_NORMAL = 2.0**-1022
 _ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "cbrt", "erf"}
 _EVEN = {"cos", "cosh"}

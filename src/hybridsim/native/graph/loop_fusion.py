@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hybridsim.native.graph.arrays import Map, Outer, Product, Repeat, slot_of
+from hybridsim.native.graph.arrays import ElementwiseMap, Loop, MatrixVectorProduct, OuterProduct, operand_slot
 from hybridsim.native.graph.graph import Graph
 
 Optimize = Callable[[Graph, Sequence[int]], tuple[Graph, list[int]]]
 
 
-def fused(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool) -> tuple[Graph, list[int]]:
+def fuse_loops(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool) -> tuple[Graph, list[int]]:
     """A graph with fewer and longer loops.
 
     Args:
@@ -21,7 +21,7 @@ def fused(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool
     order = graph.live(outputs)
     if not any(graph.ops[n] == "array" for n in order):
         return graph, list(outputs)
-    inner = _inner(graph, order, outputs)
+    inner = _fusible_maps(graph, order, outputs)
     new, renamed = Graph(), {}
     for node in order:
         if node in inner:
@@ -30,21 +30,21 @@ def fused(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool
             renamed[node] = new.constant(graph.constants[node])
             continue
         spec, args = graph.data[node], graph.args[node]
-        if isinstance(spec, Map):
-            spec, args = _joined(graph, node, inner)
+        if isinstance(spec, ElementwiseMap):
+            spec, args = _fuse_producers(graph, node, inner)
             body, (result,) = optimize(spec.body, [spec.result])
-            spec = Map(body, result, spec.size, spec.kind)
-        elif isinstance(spec, Repeat):
+            spec = ElementwiseMap(body, result, spec.size, spec.kind)
+        elif isinstance(spec, Loop):
             body, results = optimize(spec.body, [n for _, n in spec.outputs])
             places = (place for place, _ in spec.outputs)
             spec = replace(spec, body=body, outputs=tuple(zip(places, results, strict=True)))
-        elif isinstance(spec, Product | Outer):
+        elif isinstance(spec, MatrixVectorProduct | OuterProduct):
             spec = replace(spec, fma=fma)
         renamed[node] = new.node(graph.ops[node], *(renamed[a] for a in args), data=spec, kind=graph.kinds[node])
     return new, [renamed[n] for n in outputs]
 
 
-def _inner(graph: Graph, order: Sequence[int], outputs: Sequence[int]) -> set[int]:
+def _fusible_maps(graph: Graph, order: Sequence[int], outputs: Sequence[int]) -> set[int]:
     """Maps that become part of the only loop that needs them."""
     loops: dict[int, set[int]] = {node: set() for node in order}
     for node in outputs:
@@ -53,9 +53,9 @@ def _inner(graph: Graph, order: Sequence[int], outputs: Sequence[int]) -> set[in
     for node in reversed(order):
         spec = graph.data[node]
         own = node
-        if isinstance(spec, Map) and len(loops[node]) == 1:
+        if isinstance(spec, ElementwiseMap) and len(loops[node]) == 1:
             (loop,) = loops[node]
-            if loop >= 0 and isinstance(graph.data[loop], Map) and graph.data[loop].size == spec.size:
+            if loop >= 0 and isinstance(graph.data[loop], ElementwiseMap) and graph.data[loop].size == spec.size:
                 inner.add(node)
                 own = loop
         for a in graph.args[node]:
@@ -63,7 +63,7 @@ def _inner(graph: Graph, order: Sequence[int], outputs: Sequence[int]) -> set[in
     return inner
 
 
-def _joined(graph: Graph, node: int, inner: set[int]) -> tuple[Map, list[int]]:
+def _fuse_producers(graph: Graph, node: int, inner: set[int]) -> tuple[ElementwiseMap, list[int]]:
     """A map with everything it takes in, and its arguments."""
     body = Graph()
     args: list[int] = []
@@ -85,7 +85,7 @@ def _joined(graph: Graph, node: int, inner: set[int]) -> tuple[Map, list[int]]:
                     continue
                 if operand not in args:
                     args.append(operand)
-                renamed[n] = body.input(slot_of(args.index(operand)), 0, own.kinds[n])
+                renamed[n] = body.input(operand_slot(args.index(operand)), 0, own.kinds[n])
             else:
                 new = (renamed[a] for a in own.args[n])
                 renamed[n] = body.node(own.ops[n], *new, data=own.data[n], kind=own.kinds[n])
@@ -94,4 +94,4 @@ def _joined(graph: Graph, node: int, inner: set[int]) -> tuple[Map, list[int]]:
 
     result = inside(node)
     spec = graph.data[node]
-    return Map(body, result, spec.size, spec.kind), args
+    return ElementwiseMap(body, result, spec.size, spec.kind), args

@@ -10,13 +10,13 @@ from functools import partial
 
 from hybridsim.native.graph.functions import expand
 from hybridsim.native.graph.graph import FUNCTIONS, Graph
-from hybridsim.native.graph.loop_fusion import fused
-from hybridsim.native.graph.sums import summed
+from hybridsim.native.graph.loop_fusion import fuse_loops
+from hybridsim.native.graph.reassociate import reassociate_sums
 
 _BINARY_FUNCTIONS = {"pow", "atan2", "rem"}
 
 
-def optimized(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
+def optimize(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
     """An equivalent graph that is fast to run.
 
     Args:
@@ -24,11 +24,11 @@ def optimized(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph
         outputs: the nodes that are wanted.
         fma: does the machine have fused multiply-add?
     """
-    graph, outputs = fused(graph, outputs, partial(optimized, fma=fma), fma=fma)
-    graph, outputs = _rebuilt(graph, outputs, _SharingReciprocals(graph, outputs))
-    graph, outputs = summed(graph, outputs, fma=fma)
+    graph, outputs = fuse_loops(graph, outputs, partial(optimize, fma=fma), fma=fma)
+    graph, outputs = _rebuild(graph, outputs, _ShareReciprocals(graph, outputs))
+    graph, outputs = reassociate_sums(graph, outputs, fma=fma)
     # last, because the order of operations in these formulas matters
-    return _rebuilt(graph, outputs, _Expanding(fma))
+    return _rebuild(graph, outputs, _ExpandFunctions(fma))
 
 
 class _Rewrite:
@@ -47,7 +47,7 @@ class _Rewrite:
 _ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sqrt", "fma"}
 
 
-class _Expanding(_Rewrite):
+class _ExpandFunctions(_Rewrite):
     """Elementary functions become arithmetic."""
 
     def __init__(self, fma: bool):
@@ -65,7 +65,7 @@ class _Expanding(_Rewrite):
 _EXPANDABLE = {*FUNCTIONS, *_BINARY_FUNCTIONS}
 
 
-class _SharingReciprocals(_Rewrite):
+class _ShareReciprocals(_Rewrite):
     """Several divisions by one number become one division and several products."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int]):
@@ -81,7 +81,7 @@ class _SharingReciprocals(_Rewrite):
         return super().node(new, old, number, args)
 
 
-def _rebuilt(graph: Graph, outputs: Sequence[int], rewrite: _Rewrite) -> tuple[Graph, list[int]]:
+def _rebuild(graph: Graph, outputs: Sequence[int], rewrite: _Rewrite) -> tuple[Graph, list[int]]:
     new = Graph()
     renamed: dict[int, int] = {}
     for number in graph.live(outputs):

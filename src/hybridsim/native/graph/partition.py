@@ -8,7 +8,7 @@ passes through memory, in an array named after the stage that computed it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from hybridsim.native.graph.arrays import Leaf, array_node, element
+from hybridsim.native.graph.arrays import ArrayInput, array_node, element_node
 from hybridsim.native.graph.graph import ARRAY, Graph
 
 Outputs = dict[tuple[str, int], int]
@@ -26,17 +26,17 @@ STAGE_OF_SLOT = {
 
 
 @dataclass(frozen=True)
-class Stage:
+class GraphStage:
     """A graph with what it writes, in slots of the whole and in its own slot for later stages."""
 
     graph: Graph
     outputs: Outputs
-    passed: int
+    passed_cells: int
     """How many values it passes to later stages."""
 
     def reads(self) -> set[str]:
         """Names of the slots that it reads."""
-        slots = (slot_read(self.graph, n) for n in self.graph.live(self.outputs.values()))
+        slots = (source_slot(self.graph, n) for n in self.graph.live(self.outputs.values()))
         return {slot for slot in slots if slot is not None}
 
     def writes(self) -> set[str]:
@@ -44,19 +44,19 @@ class Stage:
         return {slot for slot, _ in self.outputs}
 
 
-def slot_read(graph: Graph, node: int) -> str | None:
+def source_slot(graph: Graph, node: int) -> str | None:
     """The slot from which a node is read, if it is."""
     data = graph.data[node]
     if graph.ops[node] == "input":
         return data[0]
-    return data.slot if isinstance(data, Leaf) else None
+    return data.slot if isinstance(data, ArrayInput) else None
 
 
-def by_slots(graph: Graph, outputs: Outputs) -> dict[int, int]:
+def assign_stages(graph: Graph, outputs: Outputs) -> dict[int, int]:
     """The stage of every live node: the latest of what it reads."""
     stages: dict[int, int] = {}
     for node in graph.live(outputs.values()):
-        slot = slot_read(graph, node)
+        slot = source_slot(graph, node)
         if slot is not None:
             stages[node] = STAGE_OF_SLOT[slot]
         else:
@@ -64,13 +64,13 @@ def by_slots(graph: Graph, outputs: Outputs) -> dict[int, int]:
     return stages
 
 
-def cut(
+def split_stages(
     graph: Graph,
     outputs: Outputs,
     stages: Mapping[int, int],
     name: Callable[[int], str | None],
     home: Callable[[str], int],
-) -> dict[int, Stage]:
+) -> dict[int, GraphStage]:
     """Cut a graph into stages.
 
     Args:
@@ -95,11 +95,11 @@ def cut(
         op = graph.ops[node]
         if op == "const":
             found = new.constant(graph.constants[node])
-        elif slot_read(graph, node) is not None:
+        elif source_slot(graph, node) is not None:
             found = new.node(op, data=graph.data[node], kind=graph.kinds[node])
         elif stages[node] == stage and op == "part":
             # its array may be another stage's
-            found = element(new, inside(stage, graph.args[node][0]), graph.data[node], graph.kinds[node])
+            found = element_node(new, inside(stage, graph.args[node][0]), graph.data[node], graph.kinds[node])
         elif stages[node] == stage:
             args = [inside(stage, a) for a in graph.args[node]]
             found = new.node(op, *args, data=graph.data[node], kind=graph.kinds[node])
@@ -117,7 +117,7 @@ def cut(
             room[owner] += spec.size if is_array else 1
         cell = passed[owner][node]
         if is_array:
-            return array_node(new, Leaf(slot, cell, spec.size, spec.kind))
+            return array_node(new, ArrayInput(slot, cell, spec.size, spec.kind))
         return new.input(slot, cell, graph.kinds[node])
 
     for node in sorted(stages):  # in order, so that the recursion above is never deep
@@ -125,39 +125,39 @@ def cut(
     written: dict[int, Outputs] = {k: {} for k in graphs}
     for place, node in outputs.items():
         # the first stage passes values on but writes no results
-        early = graph.ops[node] == "const" or slot_read(graph, node) is not None or stages[node] == 0
+        early = graph.ops[node] == "const" or source_slot(graph, node) is not None or stages[node] == 0
         owner = home(place[0]) if early else stages[node]
         written[owner][place] = inside(owner, node)
     for stage, cells in passed.items():
         for node, cell in cells.items():
             written[stage][str(name(stage)), cell] = inside(stage, node)
-    return {k: Stage(graphs[k], written[k], room[k]) for k in graphs}
+    return {k: GraphStage(graphs[k], written[k], room[k]) for k in graphs}
 
 
-def only_used(slot: str, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
+def compact_slot(slot: str, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
     """The cells of a slot that graphs read, and the graphs reading them from a row of just these."""
     cells: set[int] = set()
     for graph, outputs in graphs:
         for node in graph.live(outputs.values()):
-            if slot_read(graph, node) == slot:
+            if source_slot(graph, node) == slot:
                 data = graph.data[node]
-                cells.update(range(data.first, data.first + data.size) if isinstance(data, Leaf) else [data[1]])
+                cells.update(range(data.offset, data.offset + data.size) if isinstance(data, ArrayInput) else [data[1]])
     used = sorted(cells)
     place = {cell: k for k, cell in enumerate(used)}
-    return used, [(renumbered(graph, slot, place), outputs) for graph, outputs in graphs]
+    return used, [(remap_slot(graph, slot, place), outputs) for graph, outputs in graphs]
 
 
-def renumbered(graph: Graph, slot: str, place: Mapping[int, int]) -> Graph:
+def remap_slot(graph: Graph, slot: str, place: Mapping[int, int]) -> Graph:
     """A copy that reads the cells of a slot from other places; cells without one must not be needed."""
     copy = Graph()
     copy.ops, copy.args, copy.kinds = graph.ops.copy(), graph.args.copy(), graph.kinds.copy()
     copy.constants = graph.constants.copy()
     copy.data = graph.data.copy()
     for node in range(len(graph)):
-        if slot_read(graph, node) == slot:
+        if source_slot(graph, node) == slot:
             data = graph.data[node]
-            if isinstance(data, Leaf):
-                copy.data[node] = replace(data, first=place.get(data.first, -1))
+            if isinstance(data, ArrayInput):
+                copy.data[node] = replace(data, offset=place.get(data.offset, -1))
             else:
                 copy.data[node] = (slot, place.get(data[1], -1))
     return copy

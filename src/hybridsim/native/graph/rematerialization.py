@@ -9,23 +9,32 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hybridsim.native.graph.arrays import Leaf, Map, Product, Repeat, array_node, element
+from hybridsim.native.graph.arrays import (
+    ArrayInput,
+    ElementwiseMap,
+    Loop,
+    MatrixVectorProduct,
+    array_node,
+    element_node,
+)
 from hybridsim.native.graph.graph import ARRAY, Graph
-from hybridsim.native.graph.partition import Outputs, slot_read
+from hybridsim.native.graph.partition import Outputs, source_slot
 
-COST = {
+OP_COST = {
     "neg": 0, "part": 0, "div": 10, "sqrt": 12, "sin": 20, "cos": 20, "tan": 40, "asin": 30, "acos": 30, "atan": 30,
     "atan2": 35, "exp": 20, "exp2": 20, "expm1": 30, "sinh": 30, "cosh": 30, "tanh": 25, "logistic": 30, "log": 25,
     "log1p": 30, "pow": 70, "erf": 60, "erfc": 60,
 }  # fmt: skip
 """What an operation costs, in additions; those not listed cost one."""
-COST_OF_KEEPING = 6
+SAVE_COST = 6
 """What writing a value to memory and reading it again costs, in additions."""
 _SCALE = 2
-_ALWAYS = 10**8
+_INFINITE_CAPACITY = 10**8
 
 
-def kept_values(graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, int], *, state: int) -> list[int]:
+def select_saved_values(
+    graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, int], *, state: int
+) -> list[int]:
     """The nodes to keep.
 
     Args:
@@ -41,7 +50,7 @@ def kept_values(graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, 
     for node in order:
         if stages[node] > state:
             wanted.update(graph.args[node])
-    nodes = [n for n in order if stages[n] == state and slot_read(graph, n) is None]
+    nodes = [n for n in order if stages[n] == state and source_slot(graph, n) is None]
     wanted &= set(nodes)
     if not wanted:
         return []
@@ -51,33 +60,33 @@ def kept_values(graph: Graph, step: Outputs, vjp: Outputs, stages: Mapping[int, 
     source, sink = 0, 1
     edges: list[tuple[int, int, int]] = []
     for n in nodes:
-        cost, keeping = _SCALE * _cost(graph, n), _SCALE * COST_OF_KEEPING * cells_of(graph, n)
-        edges.append((again[n], there[n], _ALWAYS))
-        edges += [(again[n], there[a], _ALWAYS) for a in graph.args[n] if a in there]
+        cost, keeping = _SCALE * _recompute_cost(graph, n), _SCALE * SAVE_COST * cell_count(graph, n)
+        edges.append((again[n], there[n], _INFINITE_CAPACITY))
+        edges += [(again[n], there[a], _INFINITE_CAPACITY) for a in graph.args[n] if a in there]
         if n in at_hand:
             edges.append((there[n], sink, keeping))
             edges.append((again[n], sink, cost - keeping) if cost >= keeping else (source, again[n], keeping - cost))
         else:
-            edges += [(there[n], again[n], _ALWAYS), (again[n], sink, cost)]
+            edges += [(there[n], again[n], _INFINITE_CAPACITY), (again[n], sink, cost)]
         if n in wanted:
-            edges.append((source, there[n], _ALWAYS))
+            edges.append((source, there[n], _INFINITE_CAPACITY))
     reached = _source_side(2 + 2 * len(nodes), edges)
     return [n for n in nodes if reached[there[n]] and not reached[again[n]]]
 
 
-def _cost(graph: Graph, node: int) -> int:
+def _recompute_cost(graph: Graph, node: int) -> int:
     """What computing a value costs, in additions."""
     spec = graph.data[node]
-    if isinstance(spec, Product):
+    if isinstance(spec, MatrixVectorProduct):
         return spec.size * spec.columns
-    if isinstance(spec, Map):
-        return spec.size * sum(_cost(spec.body, n) for n in spec.body.live([spec.result]))
-    if isinstance(spec, Repeat):
-        return spec.turns * sum(_cost(spec.body, n) for n in spec.body.live(n for _, n in spec.outputs))
-    return COST.get(graph.ops[node], 1) * cells_of(graph, node)
+    if isinstance(spec, ElementwiseMap):
+        return spec.size * sum(_recompute_cost(spec.body, n) for n in spec.body.live([spec.result]))
+    if isinstance(spec, Loop):
+        return spec.trip_count * sum(_recompute_cost(spec.body, n) for n in spec.body.live(n for _, n in spec.outputs))
+    return OP_COST.get(graph.ops[node], 1) * cell_count(graph, node)
 
 
-def cells_of(graph: Graph, node: int) -> int:
+def cell_count(graph: Graph, node: int) -> int:
     """Cells of memory that a value takes."""
     return graph.data[node].size if graph.kinds[node] == ARRAY else 1
 
@@ -98,16 +107,16 @@ def _source_side(count: int, edges: list[tuple[int, int, int]]) -> np.ndarray:
     return reached
 
 
-def kept_cells(graph: Graph, kept: list[int]) -> dict[int, int]:
+def saved_value_offsets(graph: Graph, kept: list[int]) -> dict[int, int]:
     """The first cell of each kept value."""
-    ends = itertools.accumulate(cells_of(graph, node) for node in kept)
+    ends = itertools.accumulate(cell_count(graph, node) for node in kept)
     return dict(zip(kept, [0, *ends], strict=False))
 
 
-def reading_kept(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph, Outputs]:
+def read_saved_values(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph, Outputs]:
     """A graph that reads kept values from the slot `kept` instead of computing them."""
     new = Graph()
-    cells = kept_cells(graph, kept)
+    cells = saved_value_offsets(graph, kept)
     renamed: dict[int, int] = {}
     waiting, needed = list(outputs.values()), set()
     while waiting:
@@ -121,11 +130,11 @@ def reading_kept(graph: Graph, outputs: Outputs, kept: list[int]) -> tuple[Graph
         elif node in cells:
             spec = graph.data[node]
             if graph.kinds[node] == ARRAY:
-                renamed[node] = array_node(new, Leaf("kept", cells[node], spec.size, spec.kind))
+                renamed[node] = array_node(new, ArrayInput("kept", cells[node], spec.size, spec.kind))
             else:
                 renamed[node] = new.input("kept", cells[node], graph.kinds[node])
         elif graph.ops[node] == "part":
-            renamed[node] = element(new, renamed[graph.args[node][0]], graph.data[node], graph.kinds[node])
+            renamed[node] = element_node(new, renamed[graph.args[node][0]], graph.data[node], graph.kinds[node])
         else:
             args = (renamed[a] for a in graph.args[node])
             renamed[node] = new.node(graph.ops[node], *args, data=graph.data[node], kind=graph.kinds[node])

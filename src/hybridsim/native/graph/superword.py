@@ -19,28 +19,28 @@ Bundle = tuple[int, ...]
 """Nodes that are computed together, by lane."""
 Bundles = dict[int, Bundle]
 """The bundle that each node of some is in."""
-ENDS = {"div", "sqrt", "from_bits", "select"}
+SEED_OPS = {"div", "sqrt", "from_bits", "select"}
 """Operations that elementary functions end with, or nearly so, and what takes long by itself."""
-STEPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
+LEVEL_OPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
 """Operations that functions begin with: a new level, whatever came before."""
-SUMS = {"add", "sub", "mul", "fma", "neg", "input", "part"}
+INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "part"}
 """Of which arguments of functions are made, be it a longer sum or a shorter one."""
-NEVER = {"const", "input", "part", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
+UNPACKABLE_OPS = {"const", "input", "part", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
 """What is read, and what is called number by number."""
 COMMUTATIVE = {"add", "mul", "fma", "iadd", "imul", "iand", "ior", "ixor", "and", "or", "xor", "eq", "ne"}
-FORM_DEPTH = 6
+SIGNATURE_DEPTH = 6
 """Operations one after the other that must agree before a bundle is tried."""
-COSTS = {"div": 4.0, "sqrt": 5.0}
+INSTRUCTION_COST = {"div": 4.0, "sqrt": 5.0}
 """Of an operation, in instructions; one for all others."""
-TO_GATHER, TO_EXTRACT, TO_SPLAT = 0.3, 0.3, 0.3
+GATHER_COST, EXTRACT_COST, SPLAT_COST = 0.3, 0.3, 0.3
 """What it costs to put a number into a vector, to take it out, and to have one in all lanes. These are instructions,
 too, but others than those for which a processor has no time left (measured on a quadruped)."""
-FEWEST = 3
+MIN_BUNDLE_SIZE = 3
 """Values in a bundle: two of them are as fast one by one, because the processor does two things at once anyway."""
-LEAST_GAIN, LEAST_TOGETHER = 3.0, 12.0
+MIN_SEED_SAVINGS, MIN_COMPONENT_SAVINGS = 3.0, 12.0
 """Instructions to be saved by a root and what is taken along with it, and by all bundles that hang together; less is
 lost again in registers and waiting."""
-VISITS = 8
+VISITS_PER_NODE = 8
 """How often nodes are looked at on average, before what is left stays as it is."""
 
 
@@ -61,32 +61,32 @@ class Packing:
             width: of the largest bundle.
         """
         self.graph, self._width = graph, width
-        self._forms, self._levels = _forms(graph, order, SUMS), _levels(graph, order)
-        self._users: dict[int, set[int]] = defaultdict(set)
+        self._signatures, self._levels = _node_signatures(graph, order, INTERCHANGEABLE_OPS), _levels(graph, order)
+        self._uses: dict[int, set[int]] = defaultdict(set)
         for node in order:
             for a in graph.args[node]:
-                self._users[a].add(node)
+                self._uses[a].add(node)
         for node in outputs:
-            self._users[node].add(-1)
-        of_functions = self._grown([node for node in order if graph.ops[node] in ENDS], self._forms)
-        of_all = self._grown(order, _forms(graph, order))
+            self._uses[node].add(-1)
+        of_functions = self._grow_bundles([node for node in order if graph.ops[node] in SEED_OPS], self._signatures)
+        of_all = self._grow_bundles(order, _node_signatures(graph, order))
         chosen: Bundles = {}
-        for together in self._hanging_together(of_all):
+        for together in self._connected_components(of_all):
             other = {one: bundle for node in together for bundle in (of_functions.get(node, ()),) for one in bundle}
-            if self._saved(together) > self._saved(other):
+            if self._savings(together) > self._savings(other):
                 chosen |= together
         for bundle in of_functions.values():
             if not any(node in chosen for node in bundle):
                 chosen |= dict.fromkeys(bundle, bundle)
         self.bundle_of: Bundles = {}
         """The bundle that each node of some is in."""
-        for together in self._hanging_together(chosen):
-            if self._saved(together) >= LEAST_TOGETHER:
+        for together in self._connected_components(chosen):
+            if self._savings(together) >= MIN_COMPONENT_SAVINGS:
                 self.bundle_of |= together
 
-    def arguments(self, bundle: Bundle) -> Iterator[Bundle]:
+    def operands(self, bundle: Bundle) -> Iterator[Bundle]:
         """What a bundle is computed from, argument by argument; where their order does not matter, in that of forms."""
-        graph, forms = self.graph, self._forms
+        graph, forms = self.graph, self._signatures
         rows = []
         for node in bundle:
             args = graph.args[node]
@@ -95,51 +95,51 @@ class Packing:
             rows.append(args)
         return zip(*rows, strict=True)
 
-    def _grown(self, roots: Iterable[int], forms: Mapping[int, int]) -> Bundles:
+    def _grow_bundles(self, roots: Iterable[int], forms: Mapping[int, int]) -> Bundles:
         """Bundles of roots of the same form, the last ones first, and of what these depend on."""
         alike: dict[tuple, list[int]] = defaultdict(list)
         for node in roots:
-            if self.graph.ops[node] not in NEVER and self.graph.kinds[node] != ARRAY:
+            if self.graph.ops[node] not in UNPACKABLE_OPS and self.graph.kinds[node] != ARRAY:
                 alike[self._levels[node], self.graph.ops[node], forms[node]].append(node)
         known: Bundles = {}
-        left = VISITS * len(self._levels)
+        left = VISITS_PER_NODE * len(self._levels)
         for _, nodes in sorted(alike.items(), reverse=True):
             free = [node for node in nodes if node not in known]
-            for k in range(0, len(free) - FEWEST + 1, self._width):
+            for k in range(0, len(free) - MIN_BUNDLE_SIZE + 1, self._width):
                 root = tuple(free[k : k + self._width])
-                if len(root) < FEWEST or left < 0:
+                if len(root) < MIN_BUNDLE_SIZE or left < 0:
                     continue
-                taken = self._grown_from(root, known)
+                taken = self._grow_from_seed(root, known)
                 left -= len(taken)
-                if self._saved(taken, known) >= LEAST_GAIN:
+                if self._savings(taken, known) >= MIN_SEED_SAVINGS:
                     known |= taken
         return known
 
-    def _grown_from(self, root: Bundle, known: Bundles) -> Bundles:
+    def _grow_from_seed(self, root: Bundle, known: Bundles) -> Bundles:
         """A bundle and all that it depends on, wherever that can be bundles, too."""
         taken: Bundles = {}
         waiting = [root]
         while waiting:
             row = waiting.pop()
-            if self._can_be_one(row, taken, known):
+            if self._is_packable(row, taken, known):
                 taken |= dict.fromkeys(row, row)
-                waiting += reversed(list(self.arguments(row)))
+                waiting += reversed(list(self.operands(row)))
         return taken
 
-    def _cost(self, row: Bundle, *bundles: Mapping[int, Bundle]) -> float:
+    def _operand_cost(self, row: Bundle, *bundles: Mapping[int, Bundle]) -> float:
         """Instructions that bring numbers side by side that are not computed so."""
         first, constants = row[0], self.graph.constants
         if all(node in constants for node in row) or any(some.get(first) == row for some in bundles):
             return 0.0
         if all(node == first for node in row):
-            return TO_SPLAT
-        return TO_GATHER * len(row)
+            return SPLAT_COST
+        return GATHER_COST * len(row)
 
-    def _can_be_one(self, row: Bundle, taken: Bundles, known: Bundles) -> bool:
+    def _is_packable(self, row: Bundle, taken: Bundles, known: Bundles) -> bool:
         """Are these different nodes of one operation, on one level, and in no other bundle?"""
         graph, first = self.graph, row[0]
         op, data, level, kinds = graph.ops[first], graph.data[first], self._levels[first], self._kinds(first)
-        if op in NEVER or ARRAY in kinds or len(set(row)) < len(row):
+        if op in UNPACKABLE_OPS or ARRAY in kinds or len(set(row)) < len(row):
             return False
         return all(
             graph.ops[node] == op
@@ -156,20 +156,20 @@ class Packing:
         kinds = self.graph.kinds
         return kinds[node], *(kinds[a] for a in self.graph.args[node])
 
-    def _saved(self, bundles: Bundles, known: Mapping[int, Bundle] = MappingProxyType({})) -> float:
+    def _savings(self, bundles: Bundles, known: Mapping[int, Bundle] = MappingProxyType({})) -> float:
         """Instructions that bundles save, beside others that are known."""
         saved = 0.0
         for bundle in dict.fromkeys(bundles.values()):
-            saved += COSTS.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
-            saved -= sum(self._cost(row, bundles, known) for row in self.arguments(bundle))
-        single = [node for node in bundles if any(u not in bundles and u not in known for u in self._users[node])]
-        return saved - TO_EXTRACT * len(single)
+            saved += INSTRUCTION_COST.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
+            saved -= sum(self._operand_cost(row, bundles, known) for row in self.operands(bundle))
+        single = [node for node in bundles if any(u not in bundles and u not in known for u in self._uses[node])]
+        return saved - EXTRACT_COST * len(single)
 
-    def _hanging_together(self, bundles: Bundles) -> Iterator[Bundles]:
+    def _connected_components(self, bundles: Bundles) -> Iterator[Bundles]:
         """Bundles by which of them are computed from each other."""
         neighbours: dict[Bundle, set[Bundle]] = defaultdict(set)
         for bundle in dict.fromkeys(bundles.values()):
-            for row in self.arguments(bundle):
+            for row in self.operands(bundle):
                 if bundles.get(row[0]) == row:
                     neighbours[bundle].add(row)
                     neighbours[row].add(bundle)
@@ -195,11 +195,11 @@ def _levels(graph: Graph, order: Sequence[int]) -> Mapping[int, tuple[int, int]]
     levels: dict[int, tuple[int, int]] = {}
     for node in order:
         high, low = max((levels[a] for a in graph.args[node]), default=(0, 0))
-        levels[node] = (high + 1, 0) if graph.ops[node] in STEPS else (high, low + 1)
+        levels[node] = (high + 1, 0) if graph.ops[node] in LEVEL_OPS else (high, low + 1)
     return levels
 
 
-def _forms(graph: Graph, order: Sequence[int], alike: Collection[str] = ()) -> Mapping[int, int]:
+def _node_signatures(graph: Graph, order: Sequence[int], alike: Collection[str] = ()) -> Mapping[int, int]:
     """Numbers that are the same for nodes of the same operations, as far as these are looked at.
 
     Args:
@@ -218,7 +218,7 @@ def _forms(graph: Graph, order: Sequence[int], alike: Collection[str] = ()) -> M
         node: number(("", graph.kinds[node]) if node in plain else (ops[node], graph.kinds[node], constants.get(node)))
         for node in order
     }
-    for _ in range(FORM_DEPTH):
+    for _ in range(SIGNATURE_DEPTH):
         deeper = {}
         for node in order:
             if node in plain:

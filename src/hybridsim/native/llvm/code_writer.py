@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
-class Code:
+class FunctionBuilder:
     """The text of an LLVM function, line by line; values are the text of operands."""
 
     def __init__(self, name: str, parameters: Sequence[tuple[str, str]]):

@@ -9,26 +9,26 @@ A large graph becomes several functions: pieces of straight code (`straight.py`)
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hybridsim.native.graph.arrays import Collect, Leaf, Outer, Repeat, View
+from hybridsim.native.graph.arrays import ArrayInput, Loop, OuterProduct, Stack, StridedView
 from hybridsim.native.graph.graph import ARRAY, Graph
 from hybridsim.native.graph.schedule import deepest_first
-from hybridsim.native.graph.superword import FEWEST, Bundle, Packing
-from hybridsim.native.llvm.emit_loops import Loops
-from hybridsim.native.llvm.emit_straight_line import READ_AGAIN, SCRATCH, Piece, Slot
+from hybridsim.native.graph.superword import MIN_BUNDLE_SIZE, Bundle, Packing
+from hybridsim.native.llvm.emit_loops import ArrayFunction
+from hybridsim.native.llvm.emit_straight_line import RELOADED_OPS, SCRATCH, Slot, StraightLineBlock
 
-LARGEST_PIECE = 500
+MAX_BLOCK_NODES = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
-LARGEST_PACKED = 2000
+MAX_PACKED_BLOCK_NODES = 2000
 """The same for code whose values lie side by side, in which a bundle counts as one: there is less of it to compile, and
 vectors that pass from piece to piece through memory cost more than single numbers."""
-LONG = 12_000
+LARGE_GRAPH_NODES = 12_000
 """Nodes from which on a graph is computed in the order of the program, and in pieces of half the size.
 
 Most of its values pass through memory anyway then, and the program takes them link by link (measured on chains)."""
 
 
 @dataclass(frozen=True)
-class Function:
+class EmittedFunction:
     """LLVM functions that compute a graph; the last one calls the others."""
 
     name: str
@@ -43,7 +43,9 @@ class Function:
 Outputs = Mapping[tuple[str, int], int]
 
 
-def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register: int) -> Function:
+def emit(
+    name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register: int
+) -> EmittedFunction:
     """LLVM text of a function `void name(ptr slot, …, ptr scratch)`.
 
     Args:
@@ -55,19 +57,21 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
         register: numbers in a vector register, which a single lane fills with values of the same form.
     """
     order, packing = graph.live(outputs.values()), None
-    largest = LARGEST_PIECE if len(order) < LONG else LARGEST_PIECE // 2
-    if len(order) < LONG:
-        packing = Packing(graph, order, outputs.values(), register) if lanes == 1 and register >= FEWEST else None
-        largest = LARGEST_PACKED if packing and packing.bundle_of else LARGEST_PIECE
+    largest = MAX_BLOCK_NODES if len(order) < LARGE_GRAPH_NODES else MAX_BLOCK_NODES // 2
+    if len(order) < LARGE_GRAPH_NODES:
+        packing = (
+            Packing(graph, order, outputs.values(), register) if lanes == 1 and register >= MIN_BUNDLE_SIZE else None
+        )
+        largest = MAX_PACKED_BLOCK_NODES if packing and packing.bundle_of else MAX_BLOCK_NODES
         order = deepest_first(graph, outputs.values(), packing.bundle_of if packing else {})
     bundle_of = packing.bundle_of if packing else {}
-    varying = _varying(graph, order, {s.name for s in slots if s.lanes})
+    varying = _varying(graph, order, {s.name for s in slots if s.per_lane})
     pieces = _pieces(graph, order, outputs, largest, bundle_of)
     owner = {node: k for k, piece in enumerate(pieces) for node in piece}
     bodies = {
         node: _body(f"{name}.body{node}", graph, node, slots, lanes, register)
         for node in order
-        if isinstance(graph.data[node], Repeat)
+        if isinstance(graph.data[node], Loop)
     }
     cells, scratch = _cells(graph, pieces, owner, bodies, bundle_of)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
@@ -88,7 +92,7 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
     alone = len(pieces) == 1 and not arrays and not _is_loop(graph, pieces[0])
     for k, piece in enumerate(pieces):
         if _is_loop(graph, piece):
-            loops = Loops(graph, varying, slots, lanes, cells, declarations)
+            loops = ArrayFunction(graph, varying, slots, lanes, cells, declarations)
             body = bodies.get(piece[0])
             if body is None:
                 texts.append(loops.computed(own_name(), piece[0]))
@@ -96,30 +100,30 @@ def emitted(name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], la
                 declarations |= body.declarations
                 texts += [*body.texts, loops.repeated(own_name(), piece[0], body.name)]
         else:
-            straight = Piece(graph, varying, slots, lanes, cells, declarations, packing=packing)
+            straight = StraightLineBlock(graph, varying, slots, lanes, cells, declarations, packing=packing)
             texts.append(straight.text(name if alone else own_name(), piece, writes[k]))
     for place, node in arrays:
-        texts.append(Loops(graph, varying, slots, lanes, cells, declarations).written(own_name(), place, node))
+        texts.append(ArrayFunction(graph, varying, slots, lanes, cells, declarations).written(own_name(), place, node))
     if not alone:
         arguments = ", ".join(f"ptr %{s.name}" for s in (*slots, SCRATCH))
         calls = "\n".join(f"  call void @{part}({arguments})" for part in parts)
         texts.append(f"define void @{name}({arguments}) #0 {{\n{calls}\n  ret void\n}}\n")
-    return Function(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
+    return EmittedFunction(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
 
 
-def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> Function:
+def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> EmittedFunction:
     """The function that computes a turn of a loop."""
     spec, (_, *viewed) = graph.data[node], graph.args[node]
     known = {s.name: s for s in slots}
 
-    def slot(view: View, array: int) -> Slot:
+    def slot(view: StridedView, array: int) -> Slot:
         leaf = graph.data[array]
-        return replace(known[leaf.slot], name=view.slot) if isinstance(leaf, Leaf) else Slot(view.slot, True)
+        return replace(known[leaf.slot], name=view.slot) if isinstance(leaf, ArrayInput) else Slot(view.slot, True)
 
     own = [slot(view, array) for view, array in zip(spec.views, viewed, strict=True)]
-    results = [Slot(f"out{k}", True) for k in range(len(spec.results))]
+    results = [Slot(f"out{k}", True) for k in range(len(spec.result_rows))]
     all_slots = [Slot("carry", True), Slot("next", True), *own, *results]
-    return emitted(name, spec.body, dict(spec.outputs), all_slots, lanes, register)
+    return emit(name, spec.body, dict(spec.outputs), all_slots, lanes, register)
 
 
 def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
@@ -127,8 +131,8 @@ def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[in
     varying = set()
     for node in order:
         data = graph.data[node]
-        if graph.ops[node] == "input" or isinstance(data, Leaf):
-            if (data.slot if isinstance(data, Leaf) else data[0]) in lane_slots:
+        if graph.ops[node] == "input" or isinstance(data, ArrayInput):
+            if (data.slot if isinstance(data, ArrayInput) else data[0]) in lane_slots:
                 varying.add(node)
         elif graph.kinds[node] == ARRAY or any(a in varying for a in graph.args[node]):
             varying.add(node)
@@ -140,7 +144,7 @@ def _is_loop(graph: Graph, piece: list[int]) -> bool:
 
 
 def _needs_loop(graph: Graph, node: int) -> bool:
-    return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf | Collect)
+    return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], ArrayInput | Stack)
 
 
 def _pieces(
@@ -154,7 +158,7 @@ def _pieces(
     for node in order:
         if _needs_loop(graph, node):
             # an outer product that is only added up is never written down
-            if node in used or not isinstance(graph.data[node], Outer):
+            if node in used or not isinstance(graph.data[node], OuterProduct):
                 pieces += [[node], []]
                 count = 0
             continue
@@ -171,7 +175,7 @@ def _cells(
     graph: Graph,
     pieces: list[list[int]],
     owner: dict[int, int],
-    bodies: Mapping[int, Function],
+    bodies: Mapping[int, EmittedFunction],
     bundle_of: Mapping[int, Bundle],
 ) -> tuple[dict[int, int], int]:
     """Cells for arrays and for the values that later pieces need, and how many these are.
@@ -183,13 +187,13 @@ def _cells(
     size = 0
     for k, piece in enumerate(pieces):
         for node in piece:
-            if graph.kinds[node] == ARRAY and not isinstance(graph.data[node], Leaf):
+            if graph.kinds[node] == ARRAY and not isinstance(graph.data[node], ArrayInput):
                 cells[node] = size
                 size += graph.data[node].size
                 if node in bodies:
-                    size += 2 * len(graph.data[node].carried) + bodies[node].scratch
+                    size += 2 * len(graph.data[node].carry_kinds) + bodies[node].scratch
             for a in graph.args[node]:
-                if graph.kinds[a] == ARRAY or graph.ops[a] in READ_AGAIN or a in cells or owner[a] == k:
+                if graph.kinds[a] == ARRAY or graph.ops[a] in RELOADED_OPS or a in cells or owner[a] == k:
                     continue
                 together = bundle_of.get(a, (a,))
                 size += -size % (1 << (len(together) - 1).bit_length())
@@ -198,7 +202,7 @@ def _cells(
     return cells, size
 
 
-def module(functions: Iterable[Function], loops: Iterable[str] = ()) -> str:
+def module(functions: Iterable[EmittedFunction], loops: Iterable[str] = ()) -> str:
     """The text of a whole module."""
     functions = list(functions)
     declarations = sorted({d for f in functions for d in f.declarations})

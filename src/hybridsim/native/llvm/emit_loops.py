@@ -7,17 +7,17 @@ Every sum has the same order in both cases.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hybridsim.native.graph.arrays import Leaf, Map, Outer, Product
+from hybridsim.native.graph.arrays import ArrayInput, ElementwiseMap, MatrixVectorProduct, OuterProduct
 from hybridsim.native.graph.graph import ARRAY, Graph
 from hybridsim.native.graph.schedule import deepest_first
-from hybridsim.native.llvm.code_writer import BLOCK, Code
-from hybridsim.native.llvm.emit_straight_line import SCRATCH, Piece, Slot
+from hybridsim.native.llvm.code_writer import BLOCK, FunctionBuilder
+from hybridsim.native.llvm.emit_straight_line import SCRATCH, Slot, StraightLineBlock
 
-BESIDE = BLOCK
+VECTOR_WIDTH = BLOCK
 """Elements side by side, where lanes are not trajectories."""
 ACCUMULATORS = 48
 """Numbers that a product sums up at once: as many as registers have room for."""
-MOST_ROWS = 12
+MAX_ROWS = 12
 """Rows of a product that are summed up at once."""
 
 
@@ -31,7 +31,7 @@ class _Memory(NamedTuple):
     """Has every lane its own?"""
 
 
-class Loops:
+class ArrayFunction:
     """Text of a function that computes or writes one array."""
 
     def __init__(
@@ -46,17 +46,17 @@ class Loops:
         """Begin a function; arguments as for `Piece`."""
         self.graph, self.varying, self.lanes, self.cells = graph, varying, lanes, cells
         self.slots, self.declarations = {s.name: s for s in slots}, declarations
-        self.outer = Piece(graph, varying, slots, lanes, cells, declarations)
-        self.code = Code("", [])
+        self.outer = StraightLineBlock(graph, varying, slots, lanes, cells, declarations)
+        self.code = FunctionBuilder("", [])
         self.vector = f"<{lanes} x double>" if lanes > 1 else "double"
 
     def computed(self, name: str, node: int) -> str:
         """A function that computes an array."""
         self._begin(name)
         spec = self.graph.data[node]
-        if isinstance(spec, Map):
+        if isinstance(spec, ElementwiseMap):
             self._map(node, spec)
-        elif isinstance(spec, Product):
+        elif isinstance(spec, MatrixVectorProduct):
             self._product(node, spec)
         else:
             self._outer(node, spec)
@@ -67,28 +67,28 @@ class Loops:
         self._begin(name)
         code, spec, lanes = self.code, self.graph.data[node], self.lanes
         first, *viewed = (self._memory(a) for a in self.graph.args[node])
-        target, carried = self._memory(node).base, len(spec.carried)
+        target, carried = self._memory(node).base, len(spec.carry_kinds)
         buffer = code.cell(target, spec.size * lanes)
         other = code.cell(buffer, carried * lanes)
         scratch = code.cell(other, carried * lanes)
         self._copy(first, buffer, carried)
-        starts = [code.cell(m.base, v.first * m.step) for m, v in zip(viewed, spec.views, strict=True)]
-        results = [code.cell(target, start * lanes) for start in spec.starts()]
-        with code.loop(0, spec.turns) as turn:
+        starts = [code.cell(m.base, v.offset * m.step) for m, v in zip(viewed, spec.views, strict=True)]
+        results = [code.cell(target, start * lanes) for start in spec.result_offsets()]
+        with code.loop(0, spec.trip_count) as turn:
             is_odd = code.value(f"trunc i64 {turn} to i1")
             old = code.value(f"select i1 {is_odd}, ptr {other}, ptr {buffer}")
             new = code.value(f"select i1 {is_odd}, ptr {buffer}, ptr {other}")
-            row = code.sub(spec.turns - 1, turn) if spec.reverse else turn
+            row = code.sub(spec.trip_count - 1, turn) if spec.reverse else turn
             given = [
-                code.cell(start, code.mul(row, v.row * m.step)) if v.row else start
+                code.cell(start, code.mul(row, v.stride * m.step)) if v.stride else start
                 for start, v, m in zip(starts, spec.views, viewed, strict=True)
             ]
             out = [
                 code.cell(start, code.mul(row, size * lanes))
-                for start, (size, _) in zip(results, spec.results, strict=True)
+                for start, (size, _) in zip(results, spec.result_rows, strict=True)
             ]
             code.call(body, [old, new, *given, *out, scratch])
-        last = other if spec.turns % 2 else buffer
+        last = other if spec.trip_count % 2 else buffer
         self._copy(_Memory(last, lanes, True), target, carried)
         return code.text()
 
@@ -104,10 +104,10 @@ class Loops:
         self._begin(name)
         slot, first = place
         own = self.slots[slot]
-        step = self.lanes if own.lanes else own.stride
+        step = self.lanes if own.per_lane else own.stride
         target = self.code.cell(f"%{slot}", first * step)
         spec = self.graph.data[node]
-        if slot == "sums" and isinstance(spec, Outer):
+        if slot == "sums" and isinstance(spec, OuterProduct):
             turned = self.code.value(f"alloca [{self.lanes * spec.columns} x double], align 64")
             for left, right in self._pairs(node):
                 self._add_outer(spec, left, right, turned, target)
@@ -127,17 +127,17 @@ class Loops:
 
     def _begin(self, name: str) -> None:
         slots = (*self.slots.values(), SCRATCH)
-        self.code = Code(name, [("ptr noalias", slot.name) for slot in slots])
+        self.code = FunctionBuilder(name, [("ptr noalias", slot.name) for slot in slots])
         self.outer.lines = self.code.lines
 
     # memory
 
     def _memory(self, array: int) -> _Memory:
         spec = self.graph.data[array]
-        if isinstance(spec, Leaf):
+        if isinstance(spec, ArrayInput):
             slot = self.slots[spec.slot]
-            step = self.lanes if slot.lanes else slot.stride
-            return _Memory(self.code.cell(f"%{slot.name}", spec.first * step), step, slot.lanes)
+            step = self.lanes if slot.per_lane else slot.stride
+            return _Memory(self.code.cell(f"%{slot.name}", spec.offset * step), step, slot.per_lane)
         return _Memory(self.code.cell("%scratch", self.cells[array] * self.lanes), self.lanes, True)
 
     def _load(self, memory: _Memory, k: str | int) -> str:
@@ -182,7 +182,7 @@ class Loops:
 
     # an operation on each element
 
-    def _map(self, node: int, spec: Map) -> None:
+    def _map(self, node: int, spec: ElementwiseMap) -> None:
         args = self.graph.args[node]
         memory = {k: self._memory(a) for k, a in enumerate(args) if self.graph.kinds[a] == ARRAY}
         shared = {
@@ -194,7 +194,7 @@ class Loops:
         if self.lanes > 1:
             self._elements(spec, memory, shared, target, 0, spec.size, 1)
             return
-        beside = BESIDE if all(m.step == 1 for m in memory.values()) else 1
+        beside = VECTOR_WIDTH if all(m.step == 1 for m in memory.values()) else 1
         whole = spec.size - spec.size % beside
         self._elements(spec, memory, shared, target, 0, whole, beside)
         if whole < spec.size:
@@ -202,7 +202,7 @@ class Loops:
 
     def _elements(
         self,
-        spec: Map,
+        spec: ElementwiseMap,
         memory: dict[int, _Memory],
         shared: dict[int, tuple[str, bool]],
         target: _Memory,
@@ -219,7 +219,9 @@ class Loops:
             if any(a in varying for a in body.args[n]):
                 varying.add(n)
         alignment = None if beside == 1 else 8
-        piece = Piece(body, varying, (), width, {}, self.declarations, prefix=f"b{start}_", alignment=alignment)
+        piece = StraightLineBlock(
+            body, varying, (), width, {}, self.declarations, prefix=f"b{start}_", alignment=alignment
+        )
         piece.lines = code.lines
         with code.loop(start, end, step=beside) as i:
             for n, k in inputs.items():
@@ -233,14 +235,14 @@ class Loops:
 
     # products
 
-    def _product(self, node: int, spec: Product) -> None:
+    def _product(self, node: int, spec: MatrixVectorProduct) -> None:
         weights, vector = (self._memory(a) for a in self.graph.args[node])
         target = self._memory(node)
-        weights = weights._replace(base=self.code.cell(weights.base, spec.first * weights.step))
+        weights = weights._replace(base=self.code.cell(weights.base, spec.offset * weights.step))
         if self.lanes == 1:
             self._product_alone(spec, weights, vector, target)
             return
-        most = max(min(MOST_ROWS, ACCUMULATORS // self.lanes), 1)
+        most = max(min(MAX_ROWS, ACCUMULATORS // self.lanes), 1)
         whole = spec.size - spec.size % most
         if whole:
             with self.code.loop(0, whole, step=most) as i:
@@ -248,15 +250,17 @@ class Loops:
         if whole < spec.size:
             self._rows(spec, weights, vector, target, str(whole), spec.size - whole)
 
-    def _rows(self, spec: Product, weights: _Memory, vector: _Memory, target: _Memory, i: str, count: int) -> None:
+    def _rows(
+        self, spec: MatrixVectorProduct, weights: _Memory, vector: _Memory, target: _Memory, i: str, count: int
+    ) -> None:
         """Some rows of a product, each lane by itself."""
         code = self.code
-        first = code.cell(weights.base, code.mul(i, spec.row_step * weights.step))
+        first = code.cell(weights.base, code.mul(i, spec.row_stride * weights.step))
 
         def turn(k: str, sums: list[str]) -> list[str]:
             x = self._load(vector, k)
-            column = code.cell(first, code.mul(k, spec.column_step * weights.step))
-            entries = [self._load(weights._replace(base=column), r * spec.row_step) for r in range(count)]
+            column = code.cell(first, code.mul(k, spec.column_stride * weights.step))
+            entries = [self._load(weights._replace(base=column), r * spec.row_stride) for r in range(count)]
             return [
                 self._multiply_add(self.vector, self.lanes, w, x, total, fma=spec.fma)
                 for w, total in zip(entries, sums, strict=True)
@@ -267,10 +271,10 @@ class Loops:
         for r, total in enumerate(sums):
             code.do(f"store {self.vector} {total}, ptr {code.cell(start, r * self.lanes)}, align {8 * self.lanes}")
 
-    def _product_alone(self, spec: Product, weights: _Memory, vector: _Memory, target: _Memory) -> None:
+    def _product_alone(self, spec: MatrixVectorProduct, weights: _Memory, vector: _Memory, target: _Memory) -> None:
         """A product of one trajectory: rows side by side."""
         done = 0
-        for width, at_once in ((BESIDE, 4), (BESIDE, 1), (1, 1)):
+        for width, at_once in ((VECTOR_WIDTH, 4), (VECTOR_WIDTH, 1), (1, 1)):
             rows = width * at_once
             until = spec.size - (spec.size - done) % rows
             if until > done:
@@ -279,17 +283,24 @@ class Loops:
             done = until
 
     def _rows_beside(
-        self, spec: Product, weights: _Memory, vector: _Memory, target: _Memory, i: str, width: int, at_once: int
+        self,
+        spec: MatrixVectorProduct,
+        weights: _Memory,
+        vector: _Memory,
+        target: _Memory,
+        i: str,
+        width: int,
+        at_once: int,
     ) -> None:
         """Some rows of a product of one trajectory, `at_once` vectors of `width` rows."""
         code = self.code
         kind = f"<{width} x double>" if width > 1 else "double"
-        row, column = spec.row_step * weights.step, spec.column_step * weights.step
+        row, column = spec.row_stride * weights.step, spec.column_stride * weights.step
         first = code.cell(weights.base, code.mul(i, row))
         sums = ["zeroinitializer" if width > 1 else "0.0"] * at_once
         # rows that lie in memory along themselves are read four columns at a time and turned
-        turning = width == BESIDE and column == 1
-        columns = BESIDE if turning else 1
+        turning = width == VECTOR_WIDTH and column == 1
+        columns = VECTOR_WIDTH if turning else 1
 
         def turn(k: str, sums: list[str]) -> list[str]:
             k = code.mul(k, columns)
@@ -327,8 +338,8 @@ class Loops:
 
     def _turned(self, address: str, row: int) -> list[str]:
         """Four columns of four rows, each row read as a whole."""
-        code, kind = self.code, f"<{BESIDE} x double>"
-        rows = [code.value(f"load {kind}, ptr {code.cell(address, r * row)}, align 8") for r in range(BESIDE)]
+        code, kind = self.code, f"<{VECTOR_WIDTH} x double>"
+        rows = [code.value(f"load {kind}, ptr {code.cell(address, r * row)}, align 8") for r in range(VECTOR_WIDTH)]
         return code.turned(rows, "double")
 
     # outer products
@@ -337,7 +348,7 @@ class Loops:
         args = [self._memory(a) for a in self.graph.args[node]]
         return list(zip(args[::2], args[1::2], strict=True))
 
-    def _outer(self, node: int, spec: Outer) -> None:
+    def _outer(self, node: int, spec: OuterProduct) -> None:
         """An outer product written down."""
         code, target, pairs = self.code, self._memory(node), self._pairs(node)
         with code.loop(0, spec.rows) as i:
@@ -351,7 +362,7 @@ class Loops:
                 address = code.cell(row, code.mul(j, self.lanes))
                 code.do(f"store {self.vector} {total}, ptr {address}, align {8 * self.lanes}")
 
-    def _add_outer(self, spec: Outer, left: _Memory, right: _Memory, turned: str, target: str) -> None:
+    def _add_outer(self, spec: OuterProduct, left: _Memory, right: _Memory, turned: str, target: str) -> None:
         """Add an outer product to a matrix that all lanes share, one lane after the other.
 
         The right side is first turned to lie lane by lane in memory, so that a vector holds neighbours of one lane.
@@ -364,8 +375,8 @@ class Loops:
         with code.loop(0, spec.rows, step=at_once) as i:
             factors = [self._numbers(self._masked(self._load(left, code.add(i, r)))) for r in range(at_once)]
             first = code.cell(target, code.mul(i, columns))
-            whole = columns - columns % BESIDE
-            for start, end, width in ((0, whole, BESIDE), (whole, columns, 1)):
+            whole = columns - columns % VECTOR_WIDTH
+            for start, end, width in ((0, whole, VECTOR_WIDTH), (whole, columns, 1)):
                 if start == end:
                     continue
                 kind = f"<{width} x double>" if width > 1 else "double"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph.arrays import Collect, Leaf
+from hybridsim.native.graph.arrays import ArrayInput, Stack
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.superword import Bundle, Packing
 
@@ -33,7 +33,7 @@ class Slot:
     """An array that a function reads or writes."""
 
     name: str
-    lanes: bool
+    per_lane: bool
     """Has every lane its own numbers?"""
     stride: int = 1
     """Cells from one number to the next, for a uniform slot that is one lane of packed vectors."""
@@ -41,11 +41,11 @@ class Slot:
 
 SCRATCH = Slot("scratch", True)
 """Memory for values that pass from piece to piece, and for arrays."""
-READ_AGAIN = ("const", "input", "part")
+RELOADED_OPS = ("const", "input", "part")
 """Operations that cost nothing but a load, so that each piece does them for itself."""
 
 
-class Piece:
+class StraightLineBlock:
     """Text of one straight-line function."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Piece:
         """A function that computes nodes and writes results."""
         self.compute(nodes)
         for (slot, index), node in writes:
-            self.store(slot, index, node, wide=self.slots[slot].lanes)
+            self.store(slot, index, node, wide=self.slots[slot].per_lane)
         arguments = ", ".join(f"ptr noalias %{s.name}" for s in self.slot_order)
         body = "\n".join(self.lines)
         return f"define void @{name}({arguments}) #0 {{\n{body}\n  ret void\n}}\n"
@@ -106,9 +106,9 @@ class Piece:
                 if node == bundle_of[node][0]:
                     self._compute_together(bundle_of[node])
                 continue
-            if op in READ_AGAIN or isinstance(graph.data[node], Leaf):
+            if op in RELOADED_OPS or isinstance(graph.data[node], ArrayInput):
                 continue  # written where it is first used
-            if isinstance(graph.data[node], Collect):
+            if isinstance(graph.data[node], Stack):
                 for k, a in enumerate(graph.args[node]):
                     self.store("scratch", self.cells[node] + k, a, wide=True)
                 continue
@@ -171,7 +171,7 @@ class Piece:
 
     def _step(self, slot: str) -> int:
         own = self.slots[slot]
-        return self.lanes if own.lanes else own.stride
+        return self.lanes if own.per_lane else own.stride
 
     def _address(self, slot: str, cell: int) -> str:
         if cell == 0:
@@ -270,7 +270,7 @@ class Piece:
         """Write the instructions of a bundle, as those of one node of that many lanes."""
         assert self.packing is not None and self.lanes == 1
         graph, first = self.graph, bundle[0]
-        rows = list(self.packing.arguments(bundle))
+        rows = list(self.packing.operands(bundle))
         operands = [self._side_by_side(row) for row in rows]
         self.lanes = len(bundle)
         name = self._computed(graph.ops[first], graph.kinds[rows[-1][0]], operands, True)

@@ -2,10 +2,17 @@
 
 from hybridsim.native.graph.graph import Graph
 from hybridsim.native.graph.partition import PARAMETERS, STATE, Outputs
-from hybridsim.native.llvm.kernel_writer import Kernel, Sizes, Writer, compact, lane_slots, step_stages
+from hybridsim.native.llvm.kernel_writer import (
+    Kernel,
+    KernelWriter,
+    StepSizes,
+    compact_parameters,
+    lane_slots,
+    split_step,
+)
 
 
-def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int, register: int) -> Kernel:
+def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, register: int) -> Kernel:
     """A rollout.
 
     Args:
@@ -14,9 +21,9 @@ def forward_kernel(step: tuple[Graph, Outputs], sizes: Sizes, lanes: int, regist
         lanes: trajectories per vector.
         register: numbers in a vector register.
     """
-    used, (step,) = compact(sizes, step)
-    stages = step_stages(*step, "pre")
-    writer = Writer("forward", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
+    used, (step,) = compact_parameters(sizes, step)
+    stages = split_step(*step, "pre")
+    writer = KernelWriter("forward", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))
     code, steps = writer.code, writer.field("steps")
     with writer.groups({"y": sizes.y}):

@@ -10,22 +10,36 @@ that needs no cotangent is computed for W steps at once (`mid`), then the cotang
 the same operations on the same numbers as for many trajectories, so the result is the same bit by bit.
 """
 
-from hybridsim.native.graph.arrays import Leaf, plus
+from hybridsim.native.graph.arrays import ArrayInput, add_to_input
 from hybridsim.native.graph.graph import ARRAY, Graph
-from hybridsim.native.graph.partition import COTANGENT, GRADIENT, PARAMETERS, STATE, Outputs, Stage, by_slots, cut
+from hybridsim.native.graph.partition import (
+    COTANGENT,
+    GRADIENT,
+    PARAMETERS,
+    STATE,
+    GraphStage,
+    Outputs,
+    assign_stages,
+    split_stages,
+)
 from hybridsim.native.llvm.emit_straight_line import Slot
 from hybridsim.native.llvm.kernel_writer import (
     Kernel,
-    Sizes,
-    Writer,
-    compact,
+    KernelWriter,
+    StepSizes,
+    compact_parameters,
     lane_slots,
-    step_stages,
+    split_step,
 )
 
 
 def gradient_kernel(
-    step: tuple[Graph, Outputs], vjp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, time_lanes: int, register: int
+    step: tuple[Graph, Outputs],
+    vjp: tuple[Graph, Outputs],
+    sizes: StepSizes,
+    lanes: int,
+    time_lanes: int,
+    register: int,
 ) -> Kernel:
     """A rollout and its reverse sweep.
 
@@ -38,13 +52,13 @@ def gradient_kernel(
         time_lanes: time steps per vector where lanes is 1.
         register: numbers in a vector register.
     """
-    used, (step, vjp) = compact(sizes, step, vjp)
-    forward = step_stages(*step, "pre")
+    used, (step, vjp) = compact_parameters(sizes, step, vjp)
+    forward = split_step(*step, "pre")
     by_time = lanes == 1 and not sizes.in_place
     stages = _stages(*vjp, by_time=by_time)
     width = time_lanes if by_time else lanes
     prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
-    writer = Writer("gradient", sizes, used, lanes, width, register, prologues)
+    writer = KernelWriter("gradient", sizes, used, lanes, width, register, prologues)
     writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y kept"))
     sweep = _Sweep(writer)
     reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)
@@ -56,20 +70,22 @@ def gradient_kernel(
         sweep.backward(reverse)
         writer.write(writer.ring("ct", writer.field("steps"), sizes.x), "d_x0", sizes.x)
         sums.finish()
-    return writer.finished(per_state=(sizes.x + sizes.kept) * lanes)
+    return writer.finished(per_state=(sizes.x + sizes.saved) * lanes)
 
 
-def _stages(graph: Graph, outputs: Outputs, *, by_time: bool) -> dict[int, Stage]:
+def _stages(graph: Graph, outputs: Outputs, *, by_time: bool) -> dict[int, GraphStage]:
     """The derivative of a step cut into stages: two of them for many trajectories, four for one alone."""
     names = {PARAMETERS: "pre_vjp", STATE: "mid", COTANGENT: "late"}
     if not by_time:
         outputs = _accumulated(graph, outputs)
-        marks = {n: min(k, STATE) for n, k in by_slots(graph, outputs).items()}
-        return cut(graph, outputs, marks, names.get, lambda slot: STATE)
+        marks = {n: min(k, STATE) for n, k in assign_stages(graph, outputs).items()}
+        return split_stages(graph, outputs, marks, names.get, lambda slot: STATE)
     waiting = set(graph.live(node for (slot, _), node in outputs.items() if slot == "ct2"))
-    marks = {n: GRADIENT if k == COTANGENT and n not in waiting else k for n, k in by_slots(graph, outputs).items()}
-    stages = cut(graph, outputs, marks, names.get, lambda slot: COTANGENT if slot == "ct2" else GRADIENT)
-    nothing = Stage(Graph(), {}, 0)
+    marks = {
+        n: GRADIENT if k == COTANGENT and n not in waiting else k for n, k in assign_stages(graph, outputs).items()
+    }
+    stages = split_stages(graph, outputs, marks, names.get, lambda slot: COTANGENT if slot == "ct2" else GRADIENT)
+    nothing = GraphStage(Graph(), {}, 0)
     return {k: stages.get(k, nothing) for k in (PARAMETERS, STATE, COTANGENT, GRADIENT)}
 
 
@@ -83,7 +99,7 @@ def _accumulated(graph: Graph, outputs: Outputs) -> Outputs:
         if slot != "contribution":
             result[slot, index] = node
         elif graph.kinds[node] == ARRAY:
-            result["acc", index] = plus(graph, Leaf("acc", index, graph.data[node].size), node)
+            result["acc", index] = add_to_input(graph, ArrayInput("acc", index, graph.data[node].size), node)
         elif graph.constants.get(node) != 0.0:
             result["acc", index] = graph.node("add", graph.input("acc", index), node)
     return result
@@ -96,7 +112,7 @@ class _Sums:
     rows are few, and they are the same whatever the number of threads.
     """
 
-    def __init__(self, writer: Writer):
+    def __init__(self, writer: KernelWriter):
         self.writer, self.over_trajectories = writer, bool(writer.sizes.large)
         self.small = len(writer.sizes.small)
 
@@ -142,10 +158,10 @@ class _Sums:
 class _Sweep:
     """The two sweeps over segments."""
 
-    def __init__(self, writer: Writer):
+    def __init__(self, writer: KernelWriter):
         self.writer = writer
         code, cells = writer.code, writer.sizes.x * writer.lanes
-        self.cells, self.kept_cells = cells, writer.sizes.kept * writer.lanes
+        self.cells, self.kept_cells = cells, writer.sizes.saved * writer.lanes
         self.inside = writer.field("states")
         self.starts = code.cell(self.inside, code.mul(code.add(writer.field("segment"), 1), cells))
         whole = code.add(writer.field("steps"), code.sub(writer.field("segment"), 1))
@@ -200,7 +216,7 @@ class _Sweep:
 class _TrajectoryLanes:
     """The reverse sweep of a group of trajectories, step by step."""
 
-    def __init__(self, sweep: _Sweep, stages: dict[int, Stage]):
+    def __init__(self, sweep: _Sweep, stages: dict[int, GraphStage]):
         self.sweep, self.writer = sweep, sweep.writer
         slots = lane_slots("x s kept ct ct_y ct2 acc d_s")
         if self.writer.sizes.large:
@@ -235,12 +251,12 @@ class _TrajectoryLanes:
 class _TimeLanes:
     """The reverse sweep of one trajectory, W steps at a time."""
 
-    def __init__(self, sweep: _Sweep, stages: dict[int, Stage], lanes: int):
+    def __init__(self, sweep: _Sweep, stages: dict[int, GraphStage], lanes: int):
         self.sweep, self.writer, self.lanes = sweep, sweep.writer, lanes
         sizes, writer = self.writer.sizes, self.writer
         self.cells = {
-            "x": sizes.x, "kept": sizes.kept, "s": sizes.s, "ct": sizes.x, "ct_y": sizes.y,
-            "mid": stages[STATE].passed, "late": stages[COTANGENT].passed,
+            "x": sizes.x, "kept": sizes.saved, "s": sizes.s, "ct": sizes.x, "ct_y": sizes.y,
+            "mid": stages[STATE].passed_cells, "late": stages[COTANGENT].passed_cells,
             "contribution": sizes.free, "d_s": sizes.s,
         }  # fmt: skip
         wide = [Slot(name, True) for name in self.cells]
@@ -259,7 +275,7 @@ class _TimeLanes:
             count = code.least(code.sub(length, begin), lanes)
             places = [code.add(begin, code.least(lane, code.sub(count, 1))) for lane in range(lanes)]
             code.pack([self.sweep.state(p) for p in places], areas["x"], sizes.x)
-            code.pack([self.sweep.kept(p) for p in places], areas["kept"], sizes.kept)
+            code.pack([self.sweep.kept(p) for p in places], areas["kept"], sizes.saved)
             for name, cells in (("s", sizes.s), ("ct_y", sizes.y)):
                 if cells:
                     rows = [writer.rows_at(name, code.add(first, p))[0] for p in places]

@@ -5,18 +5,20 @@ directions are a loop; for few, lanes are directions. Both do the same operation
 """
 
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.partition import PARAMETERS, STATE, TANGENT, Outputs, by_slots, cut
+from hybridsim.native.graph.partition import PARAMETERS, STATE, TANGENT, Outputs, assign_stages, split_stages
 from hybridsim.native.llvm.emit_straight_line import Slot
 from hybridsim.native.llvm.kernel_writer import (
     Kernel,
-    Sizes,
-    Writer,
-    compact,
+    KernelWriter,
+    StepSizes,
+    compact_parameters,
     lane_slots,
 )
 
 
-def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, direction_lanes: int, register: int) -> Kernel:
+def tangent_kernel(
+    jvp: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, direction_lanes: int, register: int
+) -> Kernel:
     """A rollout with derivatives along directions.
 
     Args:
@@ -27,14 +29,18 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
         direction_lanes: directions per vector where lanes is 1.
         register: numbers in a vector register.
     """
-    used, ((graph, outputs),) = compact(sizes, jvp)
+    used, ((graph, outputs),) = compact_parameters(sizes, jvp)
     names = {PARAMETERS: "pre", STATE: "mid"}
-    stages = cut(
-        graph, outputs, by_slots(graph, outputs), names.get, lambda slot: TANGENT if slot.startswith("t_") else STATE
+    stages = split_stages(
+        graph,
+        outputs,
+        assign_stages(graph, outputs),
+        names.get,
+        lambda slot: TANGENT if slot.startswith("t_") else STATE,
     )
     wide = direction_lanes if lanes == 1 else lanes
-    writer = Writer("tangent", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
-    passed = stages[STATE].passed
+    writer = KernelWriter("tangent", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
+    passed = stages[STATE].passed_cells
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y mid"))
     common = [Slot(name, lanes > 1) for name in ("x", "s", "mid")]
     writer.add("tangent_step", stages[TANGENT], wide, [*common, *lane_slots("t_free t_x t_s t_x2 t_y")])
@@ -56,7 +62,7 @@ def tangent_kernel(jvp: tuple[Graph, Outputs], sizes: Sizes, lanes: int, directi
 class _Directions:
     """Tangents along all directions; they lie in the memory for states: parameters, then two states, by turns."""
 
-    def __init__(self, writer: Writer, wide: int):
+    def __init__(self, writer: KernelWriter, wide: int):
         self.writer, self.wide = writer, wide
         self.by_direction = writer.lanes == 1
         code = writer.code

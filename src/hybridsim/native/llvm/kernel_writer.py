@@ -13,12 +13,21 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.partition import PARAMETERS, STATE, Outputs, Stage, by_slots, cut, only_used, renumbered
-from hybridsim.native.llvm.code_writer import DECLARATIONS, Code
-from hybridsim.native.llvm.emit import Function, emitted
+from hybridsim.native.graph.partition import (
+    PARAMETERS,
+    STATE,
+    GraphStage,
+    Outputs,
+    assign_stages,
+    compact_slot,
+    remap_slot,
+    split_stages,
+)
+from hybridsim.native.llvm.code_writer import DECLARATIONS, FunctionBuilder
+from hybridsim.native.llvm.emit import EmittedFunction, emit
 from hybridsim.native.llvm.emit_straight_line import Slot
 
-FIELDS = (
+RECORD_FIELDS = (
     "first last batch steps fixed fixed_stride free free_stride x0 x0_stride s s_stride s_step x_end y work states"
     " segment chunk ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
     " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
@@ -26,18 +35,18 @@ FIELDS = (
 """What the record holds: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
 (`_stride`) and from step to step (`_step`). Results are dense; those in `OPTIONAL` are not written if their address is
 zero."""
-ADDRESSES = frozenset(
+POINTER_FIELDS = frozenset(
     "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
 )
 
-OPTIONAL = ("x_end", "y", "d_s")
+OPTIONAL_RESULTS = ("x_end", "y", "d_s")
 """Results that a caller may do without: in large batches, writing them takes longer than computing them."""
-ROWS = {"fixed_rows": "fixed", "free_rows": "free"}
+LARGE_PARAMETER_SLOTS = {"fixed_rows": "fixed", "free_rows": "free"}
 """Slots of large parameters, and the arrays that these are in; all trajectories of a group share them."""
 
 
 @dataclass(frozen=True)
-class Sizes:
+class StepSizes:
     """Cells of each array of a step."""
 
     fixed: int
@@ -45,7 +54,7 @@ class Sizes:
     x: int
     s: int
     y: int
-    kept: int = 0
+    saved: int = 0
     """What a forward sweep keeps of a step, besides the state."""
     large: tuple[tuple[int, int], ...] = ()
     """First cell and size of the large ones among the free parameters."""
@@ -59,14 +68,16 @@ class Sizes:
         return [k for k in range(self.free) if k not in large]
 
 
-def compact(sizes: Sizes, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
+def compact_parameters(
+    sizes: StepSizes, *graphs: tuple[Graph, Outputs]
+) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
     """The cells of `fixed` that graphs need; and the graphs, reading these and small free parameters from such rows."""
-    used, found = only_used("fixed", *graphs)
+    used, found = compact_slot("fixed", *graphs)
     if sizes.large:
         place = {cell: k for k, cell in enumerate(sizes.small)}
         found = [
             (
-                renumbered(graph, "free", place),
+                remap_slot(graph, "free", place),
                 {(s, place[k] if s == "contribution" else k): node for (s, k), node in outputs.items()},
             )
             for graph, outputs in found
@@ -79,7 +90,7 @@ class Kernel:
     """The text of a kernel and the memory it needs."""
 
     name: str
-    functions: tuple[Function, ...]
+    functions: tuple[EmittedFunction, ...]
     texts: tuple[str, ...]
     """What is beside the functions: the loop over them, and constants."""
     lanes: int
@@ -94,11 +105,11 @@ class Kernel:
     """Cells of memory per direction of differentiation."""
 
 
-def step_stages(graph: Graph, outputs: Outputs, passed: str) -> dict[int, Stage]:
+def split_step(graph: Graph, outputs: Outputs, passed: str) -> dict[int, GraphStage]:
     """A step cut into what needs parameters only and the rest."""
-    stages = by_slots(graph, outputs)
-    nothing = Stage(Graph(), {}, 0)
-    return {STATE: nothing} | cut(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
+    stages = assign_stages(graph, outputs)
+    nothing = GraphStage(Graph(), {}, 0)
+    return {STATE: nothing} | split_stages(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
 
 
 def lane_slots(names: str) -> list[Slot]:
@@ -106,18 +117,18 @@ def lane_slots(names: str) -> list[Slot]:
     return [Slot(name, True) for name in names.split()]
 
 
-class Writer:
+class KernelWriter:
     """Writes a kernel."""
 
     def __init__(
         self,
         name: str,
-        sizes: Sizes,
+        sizes: StepSizes,
         used: Sequence[int],
         lanes: int,
         width: int,
         register: int,
-        prologues: dict[str, Stage | None],
+        prologues: dict[str, GraphStage | None],
     ):
         """Begin a kernel.
 
@@ -132,11 +143,11 @@ class Writer:
         """
         self.name, self.sizes, self.used_cells = name, sizes, used
         self.lanes, self.width, self.register = lanes, width, register
-        self.code = Code(name, [("ptr", "record")])
-        self.functions: dict[str, Function] = {}
+        self.code = FunctionBuilder(name, [("ptr", "record")])
+        self.functions: dict[str, EmittedFunction] = {}
         self.areas: dict[str, tuple[int, int]] = {}
         self.used = 0
-        self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed}
+        self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed_cells}
         self.trajectories: list[str] = []
         self.streams: dict[str, list[str]] = {}
         """Where what is streamed begins, for every lane."""
@@ -144,9 +155,9 @@ class Writer:
         self.in_place: dict[str, str] = {}
         """Addresses of the rows of parameters, where there are large ones."""
         self.fields = {}
-        for place, own in enumerate(FIELDS):
+        for place, own in enumerate(RECORD_FIELDS):
             address = self.code.cell("%record", place)
-            self.fields[own] = self.code.pointer(address) if own in ADDRESSES else self.code.number(address)
+            self.fields[own] = self.code.pointer(address) if own in POINTER_FIELDS else self.code.number(address)
 
     def field(self, name: str) -> str:
         """A number or address from the record."""
@@ -176,12 +187,12 @@ class Writer:
         """Slots of parameters, for a function with as many lanes as they have or one for a single lane."""
         own = Slot("", True) if lanes == self.width else Slot("", False, self.width)
         slots = [replace(own, name=name) for name in ("fixed", "free", *self.prologues)]
-        return [*slots, *(Slot(name, False) for name in ROWS)] if self.sizes.in_place else slots
+        return [*slots, *(Slot(name, False) for name in LARGE_PARAMETER_SLOTS)] if self.sizes.in_place else slots
 
-    def add(self, name: str, stage: Stage, lanes: int, slots: Sequence[Slot]) -> None:
+    def add(self, name: str, stage: GraphStage, lanes: int, slots: Sequence[Slot]) -> None:
         """Emit a stage as a function."""
         all_slots = [*self.parameter_slots(lanes), *slots]
-        self.functions[name] = emitted(name, stage.graph, stage.outputs, all_slots, lanes, self.register)
+        self.functions[name] = emit(name, stage.graph, stage.outputs, all_slots, lanes, self.register)
 
     def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
         """Call a function with the addresses of its slots."""
@@ -192,7 +203,7 @@ class Writer:
 
     def _parameters(self) -> dict[str, str]:
         sizes = {"fixed": len(self.used_cells), "free": len(self.sizes.small)}
-        sizes |= {slot: stage.passed for slot, stage in self.prologues.items()}
+        sizes |= {slot: stage.passed_cells for slot, stage in self.prologues.items()}
         return self.in_place | {name: self.area(name, size, self.width) for name, size in sizes.items()}
 
     # groups of trajectories
@@ -217,7 +228,7 @@ class Writer:
             for name, cells in results.items():
                 self.streams[name] = self.rows(name, stride=code.mul(self.field("steps"), cells))
             if self.sizes.in_place:
-                self.in_place = {slot: self.rows(name)[0] for slot, name in ROWS.items()}
+                self.in_place = {slot: self.rows(name)[0] for slot, name in LARGE_PARAMETER_SLOTS.items()}
             small = "@small" if self.sizes.large else None
             for name, size, table in (
                 ("fixed", len(self.used_cells), "@used"),
@@ -254,7 +265,7 @@ class Writer:
 
     def if_wanted(self, name: str) -> AbstractContextManager[None]:
         """Code that is left out at run time if the caller does not want a result."""
-        if name not in OPTIONAL:
+        if name not in OPTIONAL_RESULTS:
             return nullcontext()
         return self.code.when(self.code.value(f"icmp ne ptr {self.field(name)}, null"))
 

@@ -12,7 +12,7 @@ SMALL_KERNEL = 800
 
 
 @dataclass(frozen=True)
-class Target:
+class CpuTarget:
     """A processor to generate code for."""
 
     triple: str
@@ -36,25 +36,25 @@ class Target:
 
 
 @cache
-def host() -> Target:
+def host() -> CpuTarget:
     """The processor that this program runs on."""
     _initialize()
     features = llvm.get_host_cpu_features()
     register = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
     triple = llvm.get_process_triple()
     fma = bool(features.get("fma")) or triple.startswith(("aarch64", "arm64"))
-    return Target(triple, llvm.get_host_cpu_name(), features.flatten(), max(2 * register, 8), fma, register)
+    return CpuTarget(triple, llvm.get_host_cpu_name(), features.flatten(), max(2 * register, 8), fma, register)
 
 
-AVX2 = Target("x86_64-unknown-linux-gnu", "haswell", "", 8, True, 4)
+AVX2 = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "", 8, True, 4)
 """Any x86 processor since 2013."""
-PLAIN_X86 = Target("x86_64-unknown-linux-gnu", "x86-64", "", 4, False, 2)
+PLAIN_X86 = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "", 4, False, 2)
 """Every 64-bit x86 processor."""
-ARM = Target("aarch64-unknown-linux-gnu", "generic", "", 4, True, 2)
+ARM = CpuTarget("aarch64-unknown-linux-gnu", "generic", "", 4, True, 2)
 """64-bit ARM."""
 
 
-def object_code(text: str, target: Target) -> bytes:
+def object_code(text: str, target: CpuTarget) -> bytes:
     """Compile LLVM text; graphs come optimised already and only need instructions selected."""
     _initialize()
     module = llvm.parse_assembly(text, llvm.create_context())
@@ -64,7 +64,7 @@ def object_code(text: str, target: Target) -> bytes:
     return machine.emit_object(module)
 
 
-def assembly(text: str, target: Target) -> str:
+def assembly(text: str, target: CpuTarget) -> str:
     """The assembler that LLVM text becomes, to look at."""
     _initialize()
     module = llvm.parse_assembly(text, llvm.create_context())
@@ -72,7 +72,7 @@ def assembly(text: str, target: Target) -> str:
     return _machine(target).emit_assembly(module)
 
 
-def entry(name: str, target: Target) -> tuple[str, str]:
+def entry_point(name: str, target: CpuTarget) -> tuple[str, str]:
     """The name and text of a function that calls another of one pointer in the floating-point mode of IEEE 754.
 
     XLA rounds denormal numbers to zero, which is a mode of the processor; others may set it for a whole program. The
@@ -144,7 +144,7 @@ def _linker():
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
-def _machine(target: Target):
+def _machine(target: CpuTarget):
     # a higher level of optimisation takes twice as long and gives the same speed
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small"

@@ -16,10 +16,10 @@ import numpy as np
 from jax.extend import core as jex
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph.arrays import taken_out
+from hybridsim.native.graph.arrays import scalarize
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 
-MOST_NODES = 500_000
+MAX_NODES = 500_000
 """Nodes of a graph; compiling more takes longer than anyone would wait."""
 
 Nodes = np.ndarray
@@ -56,7 +56,7 @@ class Lowering:
 
     def elementwise(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
         """A function of nodes applied along arrays."""
-        arrays = tuple(taken_out(self.graph, a) for a in arrays)
+        arrays = tuple(scalarize(self.graph, a) for a in arrays)
         shape = arrays[0].shape
         if any(a.shape != shape for a in arrays):
             arrays = np.broadcast_arrays(*arrays)
@@ -64,7 +64,7 @@ class Lowering:
         flat = [a.ravel().tolist() for a in arrays]
         return np.array([function(*nodes) for nodes in zip(*flat, strict=True)], dtype=np.int64).reshape(shape)
 
-    def run(self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Nodes]) -> list[Nodes]:
+    def lower_jaxpr(self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Nodes]) -> list[Nodes]:
         """Nodes of a jaxpr's results."""
         values: dict[Any, Nodes] = {}
 
@@ -75,30 +75,30 @@ class Lowering:
             values[variable] = self.constants(value)
         values.update(zip(jaxpr.invars, arguments, strict=True))
         for equation in jaxpr.eqns:
-            results = self.equation(equation, [read(v) for v in equation.invars])
+            results = self.lower_equation(equation, [read(v) for v in equation.invars])
             values.update(zip(equation.outvars, results, strict=True))
         return [read(v) for v in jaxpr.outvars]
 
-    def closed(self, closed_jaxpr: Any, arguments: Sequence[Nodes]) -> list[Nodes]:
+    def lower_closed_jaxpr(self, closed_jaxpr: Any, arguments: Sequence[Nodes]) -> list[Nodes]:
         """Nodes of the results of a jaxpr that carries its constants."""
-        return self.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, arguments)
+        return self.lower_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, arguments)
 
-    def equation(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    def lower_equation(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         """Nodes of an equation's results."""
         try:
-            results = self._applied(equation, arguments)
-            if len(self.graph) > MOST_NODES:
-                raise UnsupportedPrimitive(f"written out it would be more than {MOST_NODES:,} operations")
+            results = self._apply_rule(equation, arguments)
+            if len(self.graph) > MAX_NODES:
+                raise UnsupportedPrimitive(f"written out it would be more than {MAX_NODES:,} operations")
         except UnsupportedPrimitive as error:
             if " (at " in str(error):
                 raise
-            raise UnsupportedPrimitive(f"{error}{_place(equation)}") from None
+            raise UnsupportedPrimitive(f"{error}{_source_location(equation)}") from None
         outputs = equation.outvars
-        if any(v.aval.dtype in _SHORT_FLOATS for v in outputs):
-            results = [self._shortened(v.aval.dtype, nodes) for v, nodes in zip(outputs, results, strict=True)]
+        if any(v.aval.dtype in _NARROW_FLOATS for v in outputs):
+            results = [self._round_to_dtype(v.aval.dtype, nodes) for v, nodes in zip(outputs, results, strict=True)]
         return results
 
-    def _applied(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    def _apply_rule(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         """The results of the first rule that fits."""
         from hybridsim.native.lowering import rules_arrays
 
@@ -106,21 +106,21 @@ class Lowering:
         rule = _rules().get(name)
         if rule is None:
             raise UnsupportedPrimitive(f"the primitive {name!r} has no native code")
-        passes = name in rules_arrays.PASSING
-        if not passes and name not in _ON_BITS and _is_any(_LONG_UNSIGNED, equation.invars, equation.outvars):
+        passes = name in rules_arrays.STRUCTURAL
+        if not passes and name not in _SIGN_AGNOSTIC and _uses_dtype(_UINT64, equation.invars, equation.outvars):
             raise UnsupportedPrimitive(f"{name!r} of numbers of type uint64 has no native code")
-        results = rules_arrays.lowered(self, equation, arguments)
+        results = rules_arrays.lower_to_loop(self, equation, arguments)
         if results is not None:
             return results
         if not passes:
-            arguments = [taken_out(self.graph, a) for a in arguments]
+            arguments = [scalarize(self.graph, a) for a in arguments]
         return rule(self, equation, arguments)
 
-    def _shortened(self, dtype: Any, nodes: Nodes) -> Nodes:
+    def _round_to_dtype(self, dtype: Any, nodes: Nodes) -> Nodes:
         """Single precision is double precision rounded after every operation, which gives the same bits."""
         if dtype == np.float32:
-            return self.elementwise(self.graph.single, nodes)
-        if dtype in _SHORT_FLOATS:
+            return self.elementwise(self.graph.round_to_float32, nodes)
+        if dtype in _NARROW_FLOATS:
             raise UnsupportedPrimitive(f"numbers of type {dtype} have no native code")
         return nodes
 
@@ -141,7 +141,7 @@ def lower(
     nodes = [
         input_nodes(lowering.graph, slot, a.shape, kind_of(a.dtype)) for slot, a in zip(slots, arguments, strict=True)
     ]
-    return lowering.graph, lowering.closed(closed, nodes)
+    return lowering.graph, lowering.lower_closed_jaxpr(closed, nodes)
 
 
 def input_nodes(graph: Graph, slot: str, shape: tuple[int, ...], kind: str = FLOAT, first: int = 0) -> Nodes:
@@ -150,7 +150,7 @@ def input_nodes(graph: Graph, slot: str, shape: tuple[int, ...], kind: str = FLO
     return np.array([graph.input(slot, first + k, kind) for k in range(size)], dtype=np.int64).reshape(shape)
 
 
-def _is_any(dtype: Any, *variables: Sequence[Any]) -> bool:
+def _uses_dtype(dtype: Any, *variables: Sequence[Any]) -> bool:
     return any(v.aval.dtype == dtype for some in variables for v in some)
 
 
@@ -168,20 +168,20 @@ _KINDS = {
     **dict.fromkeys(("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"), INT),
     "bool": BOOL,
 }
-_ON_BITS = set(
+_SIGN_AGNOSTIC = set(
     "add sub mul and or xor not eq ne shift_left shift_right_logical select_n bitcast_convert_type convert_element_type"
     " copy".split()
 )
 """What does the same to the bits of uint64 as to those of int64, which stand for them."""
-_LIBRARY = Path(__file__).parents[2]
-_SHORT_FLOATS = {np.dtype(jnp.float32), np.dtype(jnp.float16), np.dtype(jnp.bfloat16)}
-_LONG_UNSIGNED = np.dtype(np.uint64)
-_all_rules: dict[str, Rule] = {}
+_PACKAGE_ROOT = Path(__file__).parents[2]
+_NARROW_FLOATS = {np.dtype(jnp.float32), np.dtype(jnp.float16), np.dtype(jnp.bfloat16)}
+_UINT64 = np.dtype(np.uint64)
+_rule_table: dict[str, Rule] = {}
 
 
 def _rules() -> dict[str, Rule]:
     """Every rule by the name of its primitive; collected at first use because the rule files import this one."""
-    if not _all_rules:
+    if not _rule_table:
         from hybridsim.native.lowering import (
             rules_bits,
             rules_calls,
@@ -194,11 +194,11 @@ def _rules() -> dict[str, Rule]:
 
         arrays = (rules_structure, rules_reductions, rules_indexing, rules_linalg)
         for module in (rules_elementwise, rules_bits, *arrays, rules_calls):
-            _all_rules.update(module.RULES)
-    return _all_rules
+            _rule_table.update(module.RULES)
+    return _rule_table
 
 
-def _place(equation: Any) -> str:
+def _source_location(equation: Any) -> str:
     """Where in the user's code an equation was written; unknown inside of JAX, where the call that led there tells."""
     from jax._src import source_info_util
 
@@ -206,5 +206,5 @@ def _place(equation: Any) -> str:
     if not frames:
         return ""
     # derivatives are traced from within the library, but it is the user's code that they are of
-    frame = next((f for f in frames if not Path(f.file_name).is_relative_to(_LIBRARY)), frames[0])
+    frame = next((f for f in frames if not Path(f.file_name).is_relative_to(_PACKAGE_ROOT)), frames[0])
     return f" (at {frame.file_name}:{frame.start_line}:{frame.start_column} ({frame.function_name}))"

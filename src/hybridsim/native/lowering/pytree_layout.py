@@ -15,7 +15,7 @@ from hybridsim.native.lowering.lower import Nodes, kind_of
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafLayout:
     """One array of a tree."""
 
     shape: tuple[int, ...]
@@ -34,28 +34,28 @@ class Leaf:
     @property
     def is_large(self) -> bool:
         """Does it stay where the caller has it, if it is a parameter? Matrices of networks do, tables of bodies not."""
-        is_matrix = len(self.shape) > 1 and min(self.shape[-2:]) >= large.NARROW
-        return is_matrix and self.size >= large.LARGE and self.dtype == "float64"
+        is_matrix = len(self.shape) > 1 and min(self.shape[-2:]) >= large.MIN_MATRIX_DIM
+        return is_matrix and self.size >= large.MIN_LARGE_SIZE and self.dtype == "float64"
 
 
 @dataclass(frozen=True)
-class Cells:
+class PytreeLayout:
     """How a tree lies in a row of cells."""
 
-    structure: Any
-    leaves: tuple[Leaf, ...]
+    treedef: Any
+    leaves: tuple[LeafLayout, ...]
 
     @staticmethod
-    def of(tree: Any) -> "Cells":
+    def from_tree(tree: Any) -> "PytreeLayout":
         """The form of a tree of arrays, or of things with a shape and a type."""
         leaves, structure = jax.tree.flatten(tree)
         found = []
         for leaf in leaves:
             given = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else np.asarray(leaf)
-            if str(given.dtype) not in _TYPES:
+            if str(given.dtype) not in _SUPPORTED_DTYPES:
                 raise UnsupportedPrimitive(f"arrays of type {given.dtype} have no native code")
-            found.append(Leaf(tuple(given.shape), str(given.dtype)))
-        return Cells(structure, tuple(found))
+            found.append(LeafLayout(tuple(given.shape), str(given.dtype)))
+        return PytreeLayout(structure, tuple(found))
 
     @property
     def size(self) -> int:
@@ -64,7 +64,7 @@ class Cells:
 
     def shapes(self) -> Any:
         """The tree with shapes for arrays."""
-        return self.structure.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in self.leaves])
+        return self.treedef.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in self.leaves])
 
     def floats(self, tree: Any) -> list[Any]:
         """The leaves that have derivatives."""
@@ -74,17 +74,17 @@ class Cells:
         """A tree with other values for the leaves that have derivatives."""
         new = iter(floats)
         leaves = zip(jax.tree.leaves(tree), self.leaves, strict=True)
-        return self.structure.unflatten([next(new) if leaf.kind == FLOAT else x for x, leaf in leaves])
+        return self.treedef.unflatten([next(new) if leaf.kind == FLOAT else x for x, leaf in leaves])
 
-    def starts(self) -> list[int]:
+    def offsets(self) -> list[int]:
         """The first cell of each leaf."""
         return [0, *np.cumsum([leaf.size for leaf in self.leaves]).tolist()][: len(self.leaves)]
 
-    def large_cells(self) -> list[tuple[int, int]]:
+    def large_leaves(self) -> list[tuple[int, int]]:
         """First cell and size of every large leaf."""
-        return [(first, leaf.size) for leaf, first in zip(self.leaves, self.starts(), strict=True) if leaf.is_large]
+        return [(first, leaf.size) for leaf, first in zip(self.leaves, self.offsets(), strict=True) if leaf.is_large]
 
-    def nodes(
+    def input_nodes(
         self,
         graph: Graph,
         slot: str,
@@ -103,12 +103,12 @@ class Cells:
             in_place: slot that large leaves are read from; without one they are like the others.
         """
         arrays = []
-        for leaf, first in zip(self.leaves, self.starts(), strict=True):
+        for leaf, first in zip(self.leaves, self.offsets(), strict=True):
             if floats_only and leaf.kind != FLOAT:
                 continue
             if in_place is not None and leaf.is_large:
-                array = large.array_node(graph, large.Leaf(in_place, first, leaf.size))
-                arrays.append(large.elements(graph, array).reshape(leaf.shape))
+                array = large.array_node(graph, large.ArrayInput(in_place, first, leaf.size))
+                arrays.append(large.element_ids(graph, array).reshape(leaf.shape))
                 continue
             nodes = [
                 _constant(graph, baked[k], leaf.kind) if k in baked else graph.input(slot, k, leaf.kind)
@@ -117,7 +117,7 @@ class Cells:
             arrays.append(np.array(nodes, dtype=np.int64).reshape(leaf.shape))
         return arrays
 
-    def places(
+    def output_nodes(
         self, graph: Graph, slot: str, arrays: list[Nodes], *, floats_only: bool = False, in_place: str | None = None
     ) -> dict[tuple[str, int], int]:
         """Where the nodes of leaves are written; an array is written from its place on.
@@ -132,18 +132,18 @@ class Cells:
         found = {}
         leaves = [
             (leaf, first)
-            for leaf, first in zip(self.leaves, self.starts(), strict=True)
+            for leaf, first in zip(self.leaves, self.offsets(), strict=True)
             if leaf.kind == FLOAT or not floats_only
         ]
         for (leaf, first), nodes in zip(leaves, arrays, strict=True):
             if in_place is not None and leaf.is_large:
                 if not large.has_elements(nodes) and all(graph.constants.get(n) == 0.0 for n in set(nodes.flat)):
                     continue
-                found[in_place, first] = large.array_of(graph, nodes)
-            elif large.has_elements(nodes) and nodes.size > large.SHORT:
-                found[slot, first] = large.array_of(graph, nodes)
+                found[in_place, first] = large.as_array(graph, nodes)
+            elif large.has_elements(nodes) and nodes.size > large.MAX_UNROLLED_SIZE:
+                found[slot, first] = large.as_array(graph, nodes)
             else:
-                numbers = large.taken_out(graph, nodes).ravel().tolist()
+                numbers = large.scalarize(graph, nodes).ravel().tolist()
                 found |= {(slot, first + k): node for k, node in enumerate(numbers)}
         return found
 
@@ -168,14 +168,14 @@ class Cells:
         """Arrays from rows of cells."""
         leading = cells.shape[:-1]
         arrays = []
-        for leaf, first in zip(self.leaves, self.starts(), strict=True):
+        for leaf, first in zip(self.leaves, self.offsets(), strict=True):
             part = cells[..., first : first + leaf.size]
             if leaf.kind != FLOAT:
                 part = np.ascontiguousarray(part).view(np.int64)
             arrays.append(part.astype(leaf.dtype).reshape((*leading, *leaf.shape)))
-        return self.structure.unflatten(arrays)
+        return self.treedef.unflatten(arrays)
 
-    def join(self, tree: Any) -> jnp.ndarray:
+    def pack_traced(self, tree: Any) -> jnp.ndarray:
         """Arrays of one tree as a row of cells, inside JAX."""
         parts = []
         for leaf, value in zip(self.leaves, jax.tree.leaves(tree), strict=True):
@@ -185,19 +185,19 @@ class Cells:
             parts.append(value.astype(jnp.float64).reshape(leaf.size))
         return jnp.concatenate(parts) if parts else jnp.zeros(0)
 
-    def split(self, cells: jnp.ndarray) -> Any:
+    def unpack_traced(self, cells: jnp.ndarray) -> Any:
         """Arrays from rows of cells, inside JAX; leading axes stay."""
         leading = cells.shape[:-1]
         arrays = []
-        for leaf, first in zip(self.leaves, self.starts(), strict=True):
+        for leaf, first in zip(self.leaves, self.offsets(), strict=True):
             part = cells[..., first : first + leaf.size]
             if leaf.kind != FLOAT:
                 part = jax.lax.bitcast_convert_type(part, jnp.int64)
             arrays.append(part.astype(leaf.dtype).reshape((*leading, *leaf.shape)))
-        return self.structure.unflatten(arrays)
+        return self.treedef.unflatten(arrays)
 
 
-_TYPES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool")
+_SUPPORTED_DTYPES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool")
 
 
 def _constant(graph: Graph, value: float, kind: str) -> int:

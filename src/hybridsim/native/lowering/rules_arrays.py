@@ -8,55 +8,55 @@ from typing import Any
 import numpy as np
 
 from hybridsim.native.graph.arrays import (
-    LARGE,
-    SHORT,
-    Map,
-    Outer,
-    Product,
+    MAX_UNROLLED_SIZE,
+    MIN_LARGE_SIZE,
+    ElementwiseMap,
+    MatrixVectorProduct,
+    OuterProduct,
     array_node,
-    array_of,
-    elements,
+    as_array,
+    element_ids,
     has_elements,
-    matrix_of,
-    slot_of,
+    operand_slot,
+    strided_matrix,
 )
 from hybridsim.native.graph.graph import Graph
 from hybridsim.native.lowering import rules_bits, rules_calls, rules_elementwise, rules_structure
 from hybridsim.native.lowering.lower import Lowering, Nodes, kind_of
 
-WIDE_LAYER = 64
+MIN_LOOP_ROWS = 64
 """Outputs from which on a product is worth a loop, even of a small matrix."""
-MOST_PAIRS = 64
+MAX_OUTER_TERMS = 64
 """Terms of each element of an outer product, at most."""
 
-PASSING = {*rules_structure.RULES, *rules_calls.RULES} - {"pad"}
+STRUCTURAL = {*rules_structure.RULES, *rules_calls.RULES} - {"pad"}
 """Primitives whose rules only move node numbers about, or walk into functions: elements of arrays may be among them."""
-_UNCHANGED = {"copy", "copy_p", "stage", "stop_gradient", "name", "optimization_barrier", "device_put", "pvary"}
+_IDENTITY = {"copy", "copy_p", "stage", "stop_gradient", "name", "optimization_barrier", "device_put", "pvary"}
 _ELEMENTWISE = {*rules_elementwise.RULES, *rules_bits.RULES} - {"bitcast_convert_type"}
 
 
-def lowered(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
+def lower_to_loop(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
     """Results of an equation by loops, or nothing if it is not worth one."""
     name = equation.primitive.name
     if name == "dot_general":
         return _dot_general(lowering, equation, arguments)
     if not lowering.graph.has_arrays or not any(has_elements(a) for a in arguments):
         return None
-    if name in _UNCHANGED:
+    if name in _IDENTITY:
         return list(arguments)
     if name not in _ELEMENTWISE or len(equation.outvars) != 1:
         return None
     shape = equation.outvars[0].aval.shape
     if name in ("add", "add_any"):
-        joined = _joined_outers(lowering.graph, arguments)
+        joined = _add_outer_products(lowering.graph, arguments)
         if joined is not None:
             return [joined.reshape(shape)]
-    if np.prod(shape) <= SHORT:
+    if np.prod(shape) <= MAX_UNROLLED_SIZE:
         return None
-    return [_mapped(lowering, equation, arguments).reshape(shape)]
+    return [_elementwise_map(lowering, equation, arguments).reshape(shape)]
 
 
-def _mapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> Nodes:
+def _elementwise_map(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> Nodes:
     """An operation on each element."""
     graph, aval = lowering.graph, equation.outvars[0].aval
     body = Lowering(Graph())
@@ -71,24 +71,24 @@ def _mapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> Nodes:
                 continue
             argument, kind = first, graph.kinds[first]
         else:
-            argument = array_of(graph, nodes)
+            argument = as_array(graph, nodes)
             kind = graph.data[argument].kind
-        operands.append(body.graph.input(slot_of(len(args)), 0, kind))
+        operands.append(body.graph.input(operand_slot(len(args)), 0, kind))
         args.append(argument)
-    (result,) = body.equation(equation, [np.array(node) for node in operands])
+    (result,) = body.lower_equation(equation, [np.array(node) for node in operands])
     kind = kind_of(aval.dtype)
-    return elements(graph, array_node(graph, Map(body.graph, result.item(), aval.size, kind), *args))
+    return element_ids(graph, array_node(graph, ElementwiseMap(body.graph, result.item(), aval.size, kind), *args))
 
 
-def _joined_outers(graph: Graph, arguments: list[Nodes]) -> Nodes | None:
+def _add_outer_products(graph: Graph, arguments: list[Nodes]) -> Nodes | None:
     """A sum of outer products is one with more pairs."""
     if not all(has_elements(a) for a in arguments) or arguments[0].ndim != 2:
         return None
-    a, b = (array_of(graph, nodes) for nodes in arguments)
+    a, b = (as_array(graph, nodes) for nodes in arguments)
     spec = graph.data[a]
-    if not isinstance(spec, Outer) or graph.data[b] != spec:
+    if not isinstance(spec, OuterProduct) or graph.data[b] != spec:
         return None
-    return elements(graph, array_node(graph, spec, *graph.args[a], *graph.args[b]))
+    return element_ids(graph, array_node(graph, spec, *graph.args[a], *graph.args[b]))
 
 
 def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
@@ -104,26 +104,26 @@ def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> l
     rows = a.transpose([*a_free, *a_sum]).reshape(-1, terms)
     columns = b.transpose([*b_free, *b_sum]).reshape(-1, terms)
     if len(rows) >= len(columns):
-        result = _times(lowering.graph, rows, columns)
+        result = _rows_times_columns(lowering.graph, rows, columns)
     else:
-        result = _times(lowering.graph, columns, rows)
+        result = _rows_times_columns(lowering.graph, columns, rows)
         result = None if result is None else result.T
     return None if result is None else [result.reshape(aval.shape)]
 
 
-def _times(graph: Graph, rows: Nodes, columns: Nodes) -> Nodes | None:
+def _rows_times_columns(graph: Graph, rows: Nodes, columns: Nodes) -> Nodes | None:
     """Every row times every column; there are at least as many rows."""
     (count, terms), others = rows.shape, len(columns)
-    if count * max(terms, others) < LARGE and count < WIDE_LAYER:
+    if count * max(terms, others) < MIN_LARGE_SIZE and count < MIN_LOOP_ROWS:
         return None
-    matrix = matrix_of(graph, rows) if terms > 1 or others == 1 else None
+    matrix = strided_matrix(graph, rows) if terms > 1 or others == 1 else None
     if matrix is not None:
         array, first, row_step, column_step = matrix
-        spec = Product(count, terms, first, row_step, column_step)
+        spec = MatrixVectorProduct(count, terms, first, row_step, column_step)
         return np.stack(
-            [elements(graph, array_node(graph, spec, array, array_of(graph, column))) for column in columns], axis=1
+            [element_ids(graph, array_node(graph, spec, array, as_array(graph, column))) for column in columns], axis=1
         )
-    if terms <= min(MOST_PAIRS, others) and (has_elements(rows) or has_elements(columns)):
-        pairs = [array_of(graph, side[:, k]) for k in range(terms) for side in (rows, columns)]
-        return elements(graph, array_node(graph, Outer(count, others), *pairs)).reshape(count, others)
+    if terms <= min(MAX_OUTER_TERMS, others) and (has_elements(rows) or has_elements(columns)):
+        pairs = [as_array(graph, side[:, k]) for k in range(terms) for side in (rows, columns)]
+        return element_ids(graph, array_node(graph, OuterProduct(count, others), *pairs)).reshape(count, others)
     return None

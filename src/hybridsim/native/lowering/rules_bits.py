@@ -13,7 +13,7 @@ from hybridsim.native.graph.graph import BOOL, INT
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 
 
-def narrowed(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
+def wrap_to_dtype(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
     """Whole numbers as a type shorter than int64 holds them; other types are left alone."""
     graph, bits = lowering.graph, 8 * dtype.itemsize
     if dtype.kind == "u" and bits < 64:
@@ -25,12 +25,12 @@ def narrowed(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
     return nodes
 
 
-def wrapping(rule: Rule) -> Rule:
+def with_wraparound(rule: Rule) -> Rule:
     """A rule whose whole numbers wrap around."""
 
     def wrapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         results = rule(lowering, equation, arguments)
-        return [narrowed(lowering, v.aval.dtype, r) for v, r in zip(equation.outvars, results, strict=True)]
+        return [wrap_to_dtype(lowering, v.aval.dtype, r) for v, r in zip(equation.outvars, results, strict=True)]
 
     return wrapped
 
@@ -44,7 +44,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
     if kind != INT or np.can_cast(old, new):
         return [result]
     if kind_of(old) == INT:
-        return [narrowed(lowering, new, result)]
+        return [wrap_to_dtype(lowering, new, result)]
     if new.itemsize == 8:
         return [result]
     least, most = graph.constant(int(np.iinfo(new).min)), graph.constant(int(np.iinfo(new).max))
@@ -74,7 +74,7 @@ def _logic(op: str):
     return rule
 
 
-@wrapping
+@with_wraparound
 def _not(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == BOOL:
@@ -84,12 +84,12 @@ def _not(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
 
 
 def _shift(op: str) -> Rule:
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
         # what comes in from the left are the signs or zeros of the type, not those of int64
         form = {"ashr": f"int{8 * dtype.itemsize}", "lshr": f"uint{8 * dtype.itemsize}"}.get(op)
-        numbers = arguments[0] if form in (None, "uint64") else narrowed(lowering, np.dtype(form), arguments[0])
+        numbers = arguments[0] if form in (None, "uint64") else wrap_to_dtype(lowering, np.dtype(form), arguments[0])
         least, most = graph.constant(-1), graph.constant(8 * dtype.itemsize)
         nothing, sign = graph.constant(0), graph.constant(63)
 

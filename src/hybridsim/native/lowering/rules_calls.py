@@ -7,7 +7,13 @@ import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.lowering.lower import Lowering, Nodes
-from hybridsim.native.lowering.scan_lowering import FEW_TURNS, MOST_TURNS, Scan, shorter, written_out
+from hybridsim.native.lowering.scan_lowering import (
+    MAX_WHILE_ITERATIONS,
+    MIN_LOOP_ITERATIONS,
+    Scan,
+    unroll,
+    unroll_or_loop,
+)
 
 
 def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -15,8 +21,8 @@ def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     params = equation.params
     inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
     if hasattr(inner, "consts"):
-        return lowering.closed(inner, arguments)
-    return lowering.run(inner, (), arguments)
+        return lowering.lower_closed_jaxpr(inner, arguments)
+    return lowering.lower_jaxpr(inner, (), arguments)
 
 
 def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -27,13 +33,13 @@ def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) 
         return jax.tree.leaves(operation.expand(*jax.tree.unflatten(operation.in_tree, leaves)))
 
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    return lowering.closed(jax.make_jaxpr(expanded)(*shapes), arguments)
+    return lowering.lower_closed_jaxpr(jax.make_jaxpr(expanded)(*shapes), arguments)
 
 
 def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     """A loop of known length: written out, or kept as a loop if that would be long and save nothing."""
     params = equation.params
-    n_consts, n_carry = _counts(params)
+    n_consts, n_carry = _scan_counts(params)
     scan = Scan(
         params["jaxpr"],
         params["length"],
@@ -43,10 +49,10 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
         arguments[n_consts + n_carry :],
         [v.aval for v in equation.outvars],
     )
-    return written_out(lowering, scan) if scan.turns < FEW_TURNS else shorter(lowering, scan)
+    return unroll(lowering, scan) if scan.trip_count < MIN_LOOP_ITERATIONS else unroll_or_loop(lowering, scan)
 
 
-def _counts(params: dict[str, Any]) -> tuple[int, int]:
+def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     """How many constants and carried values a scan has; newer versions of JAX tell by trees of its arguments."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
@@ -66,16 +72,18 @@ def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
     body_consts = arguments[n_condition : n_condition + n_body]
     carry = arguments[n_condition + n_body :]
     perhaps_last: list[tuple[Nodes, list[Nodes]]] = []
-    for _ in range(MOST_TURNS + 1):
-        (go_on,) = lowering.closed(params["cond_jaxpr"], [*condition_consts, *carry])
+    for _ in range(MAX_WHILE_ITERATIONS + 1):
+        (go_on,) = lowering.lower_closed_jaxpr(params["cond_jaxpr"], [*condition_consts, *carry])
         ends = [graph.constants.get(n) for n in go_on.flat]
         if all(end is False for end in ends):
             break
         if not all(end is True for end in ends):
             perhaps_last.append((go_on, carry))
-        carry = lowering.closed(params["body_jaxpr"], [*body_consts, *carry])
+        carry = lowering.lower_closed_jaxpr(params["body_jaxpr"], [*body_consts, *carry])
     else:
-        raise UnsupportedPrimitive(f"a while loop takes more than {MOST_TURNS} turns, or has no bound on them")
+        raise UnsupportedPrimitive(
+            f"a while loop takes more than {MAX_WHILE_ITERATIONS} turns, or has no bound on them"
+        )
     for go_on, earlier in reversed(perhaps_last):
         carry = [
             lowering.elementwise(graph.select, go_on.reshape(go_on.shape + (1,) * (a.ndim - go_on.ndim)), a, b)
@@ -90,13 +98,13 @@ def _cond(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     index, *operands = arguments
     known = graph.constants.get(index.item())
     if known is not None:
-        return lowering.closed(branches[min(max(int(known), 0), len(branches) - 1)], operands)
-    results = lowering.closed(branches[-1], operands)
+        return lowering.lower_closed_jaxpr(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+    results = lowering.lower_closed_jaxpr(branches[-1], operands)
     for k in range(len(branches) - 2, -1, -1):
         # an index out of range means the nearest branch
         here = index.item()
         chosen = graph.compare("le", here, graph.constant(k)) if graph.kinds[here] == "i" else graph.invert(here)
-        others = lowering.closed(branches[k], operands)
+        others = lowering.lower_closed_jaxpr(branches[k], operands)
         results = [
             lowering.elementwise(lambda yes, no, c=chosen: graph.select(c, yes, no), a, b)
             for a, b in zip(others, results, strict=True)
@@ -118,7 +126,7 @@ def _custom_linear_solve(lowering: Lowering, equation: Any, arguments: list[Node
     counts = [lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve]
     ends = np.cumsum(counts)
     solve_consts = arguments[ends[1] : ends[2]]
-    return lowering.closed(equation.params["jaxprs"].solve, [*solve_consts, *arguments[ends[-1] :]])
+    return lowering.lower_closed_jaxpr(equation.params["jaxprs"].solve, [*solve_consts, *arguments[ends[-1] :]])
 
 
 RULES = {

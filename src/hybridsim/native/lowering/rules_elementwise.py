@@ -10,14 +10,14 @@ import numpy as np
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.graph import BOOL, FLOAT, FUNCTIONS, Graph
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
-from hybridsim.native.lowering.rules_bits import wrapping
+from hybridsim.native.lowering.rules_bits import with_wraparound
 
 
 def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
     """`add`, `sub`, `mul`, `max`, `min`, `and`, `or` or `xor` of two nodes of a type."""
     kind = kind_of(dtype)
     if name in ("max", "min"):
-        return extreme(graph, dtype, name)
+        return min_or_max(graph, dtype, name)
     if kind == FLOAT:
         return getattr(graph, name)
     return lambda a, b: graph.logic(name, a, b) if kind == BOOL else graph.integer(f"i{name}", a, b)
@@ -26,7 +26,7 @@ def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]
 def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rule:
     """A rule for arithmetic that floats and whole numbers write alike."""
 
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
         if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
@@ -36,7 +36,7 @@ def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rul
     return rule
 
 
-def _simple(function: Callable[[Graph], Callable[..., int]]):
+def _apply_op(function: Callable[[Graph], Callable[..., int]]):
     """A rule that applies one graph operation to each element."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -45,7 +45,7 @@ def _simple(function: Callable[[Graph], Callable[..., int]]):
     return rule
 
 
-@wrapping
+@with_wraparound
 def _neg(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
@@ -54,7 +54,7 @@ def _neg(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
     return [lowering.elementwise(lambda a: graph.integer("isub", zero, a), *arguments)]
 
 
-@wrapping
+@with_wraparound
 def _abs(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
@@ -65,14 +65,14 @@ def _abs(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
     ]
 
 
-def _extreme(name: str):
+def _min_or_max_rule(name: str):
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        return [lowering.elementwise(extreme(lowering.graph, equation.outvars[0].aval.dtype, name), *arguments)]
+        return [lowering.elementwise(min_or_max(lowering.graph, equation.outvars[0].aval.dtype, name), *arguments)]
 
     return rule
 
 
-def extreme(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
+def min_or_max(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
     """`max` or `min` of two nodes of a type."""
     kind = kind_of(dtype)
     if kind == FLOAT:
@@ -140,7 +140,7 @@ def _select_n(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list
     return [lowering.elementwise(pick, which, *cases)]
 
 
-@wrapping
+@with_wraparound
 def _integer_pow(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, n, dtype = lowering.graph, equation.params["y"], equation.outvars[0].aval.dtype
     if kind_of(dtype) == FLOAT:
@@ -167,7 +167,7 @@ def _square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
     return RULES["mul"](lowering, equation, [arguments[0], arguments[0]])
 
 
-@wrapping
+@with_wraparound
 def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     """1 − x² as (1 + x)(1 − x), which is exact enough next to one."""
     graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
@@ -176,7 +176,7 @@ def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes])
     return [lowering.elementwise(lambda x: mul(add(one, x), sub(one, x)), *arguments)]
 
 
-@wrapping
+@with_wraparound
 def _polynomial(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     """By Horner's rule; coefficients from the constant one on."""
     dtype = equation.outvars[0].aval.dtype
@@ -190,7 +190,7 @@ def _polynomial(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> li
 
 def _clamp(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     dtype = equation.outvars[0].aval.dtype
-    larger, smaller = (extreme(lowering.graph, dtype, name) for name in ("max", "min"))
+    larger, smaller = (min_or_max(lowering.graph, dtype, name) for name in ("max", "min"))
     lower, x, upper = arguments
     return [lowering.elementwise(lambda lo, a, up: smaller(larger(lo, a), up), lower, x, upper)]
 
@@ -198,13 +198,13 @@ def _clamp(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
 def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if int(equation.params["rounding_method"]) == 1:
-        return [lowering.elementwise(lambda a: graph.rounded("rint", a), *arguments)]
+        return [lowering.elementwise(lambda a: graph.round_to_integer("rint", a), *arguments)]
     half = graph.constant(0.5)
 
     def away_from_zero(a: int) -> int:
         # |a| + 0.5 rounds up just below 0.5, so compare the cut-off part instead
         size = graph.abs(a)
-        whole = graph.rounded("trunc", size)
+        whole = graph.round_to_integer("trunc", size)
         one_more = graph.add(whole, graph.constant(1.0))
         result = graph.select(graph.less(graph.sub(size, whole), half), whole, one_more)
         return graph.select(graph.less(a, graph.constant(0.0)), graph.neg(result), result)
@@ -249,7 +249,7 @@ def _rem(graph: Graph) -> Callable[[int, int], int]:
     return lambda a, b: graph.function("rem", a, b)
 
 
-def _same(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+def _identity(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     return list(arguments)
 
 
@@ -258,14 +258,14 @@ def _reduce_precision(lowering: Lowering, equation: Any, arguments: list[Nodes])
     if bits == (11, 52):
         return list(arguments)
     if bits == (8, 23):
-        return [lowering.elementwise(lowering.graph.single, *arguments)]
+        return [lowering.elementwise(lowering.graph.round_to_float32, *arguments)]
     raise UnsupportedPrimitive(f"reduce_precision to {bits} bits has no native code")
 
 
-_ONE_ARGUMENT = {name: _simple(lambda g, name=name: lambda a: g.function(name, a)) for name in FUNCTIONS}
+_UNARY_FUNCTIONS = {name: _apply_op(lambda g, name=name: lambda a: g.function(name, a)) for name in FUNCTIONS}
 
 RULES = {
-    **_ONE_ARGUMENT,
+    **_UNARY_FUNCTIONS,
     "add": _float_or_int(lambda g: g.add, "iadd"),
     "add_any": _float_or_int(lambda g: g.add, "iadd"),
     "sub": _float_or_int(lambda g: g.sub, "isub"),
@@ -275,20 +275,20 @@ RULES = {
     "neg": _neg,
     "abs": _abs,
     "sign": _sign,
-    "max": _extreme("max"),
-    "min": _extreme("min"),
+    "max": _min_or_max_rule("max"),
+    "min": _min_or_max_rule("min"),
     "clamp": _clamp,
-    "sqrt": _simple(lambda g: g.sqrt),
-    "rsqrt": _simple(lambda g: lambda a: g.div(g.constant(1.0), g.sqrt(a))),
+    "sqrt": _apply_op(lambda g: g.sqrt),
+    "rsqrt": _apply_op(lambda g: lambda a: g.div(g.constant(1.0), g.sqrt(a))),
     "square": _square,
     "one_minus_square": _one_minus_square,
     "polynomial": _polynomial,
-    "log2": _simple(lambda g: lambda a: g.mul(g.function("log", a), g.constant(1.0 / math.log(2.0)))),
+    "log2": _apply_op(lambda g: lambda a: g.mul(g.function("log", a), g.constant(1.0 / math.log(2.0)))),
     "integer_pow": _integer_pow,
     "pow": _pow,
-    "atan2": _simple(lambda g: lambda a, b: g.function("atan2", a, b)),
-    "floor": _simple(lambda g: lambda a: g.rounded("floor", a)),
-    "ceil": _simple(lambda g: lambda a: g.rounded("ceil", a)),
+    "atan2": _apply_op(lambda g: lambda a, b: g.function("atan2", a, b)),
+    "floor": _apply_op(lambda g: lambda a: g.round_to_integer("floor", a)),
+    "ceil": _apply_op(lambda g: lambda a: g.round_to_integer("ceil", a)),
     "round": _round,
     "erf_inv": _erf_inv,
     "is_finite": _is_finite,
@@ -303,12 +303,12 @@ RULES = {
     "eq_to": _total_order("eq"),
     "select_n": _select_n,
     "reduce_precision": _reduce_precision,
-    "stop_gradient": _same,
-    "copy": _same,
-    "stage": _same,
-    "copy_p": _same,
-    "name": _same,
-    "optimization_barrier": _same,
-    "device_put": _same,
-    "pvary": _same,
+    "stop_gradient": _identity,
+    "copy": _identity,
+    "stage": _identity,
+    "copy_p": _identity,
+    "name": _identity,
+    "optimization_barrier": _identity,
+    "device_put": _identity,
+    "pvary": _identity,
 }

@@ -13,16 +13,18 @@ import numpy as np
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.graph import BOOL, FLOAT
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
-from hybridsim.native.lowering.rules_bits import wrapping
+from hybridsim.native.lowering.rules_bits import with_wraparound
 from hybridsim.native.lowering.rules_elementwise import arithmetic
 
-MOST_PLACES = 4096
+MAX_INDEX_CASES = 4096
 """Choices among more places than this would swamp the kernel."""
-FEW = 12
+MAX_TRANSPOSITION_SORT = 12
 """Numbers up to which sorting compares neighbours."""
 
 
-def _places(lowering: Lowering, starts: list[int], last: list[int]) -> Iterator[tuple[tuple[int, ...], int | None]]:
+def _index_cases(
+    lowering: Lowering, starts: list[int], last: list[int]
+) -> Iterator[tuple[tuple[int, ...], int | None]]:
     """Where an index vector can point to (clamped to the last valid start), each with the condition that it does.
 
     The condition is None if there is only one place.
@@ -39,7 +41,7 @@ def _places(lowering: Lowering, starts: list[int], last: list[int]) -> Iterator[
             low, high = graph.constant(0), graph.constant(most)
             clamped = graph.select(graph.less(start, low), low, graph.select(graph.less(high, start), high, start))
             choices.append([(k, graph.equal(clamped, graph.constant(k))) for k in range(most + 1)])
-    if np.prod([len(c) for c in choices]) > MOST_PLACES:
+    if np.prod([len(c) for c in choices]) > MAX_INDEX_CASES:
         raise UnsupportedPrimitive("an index computed in the kernel ranges over too many places")
     for combination in product(*choices):
         conditions = [c for _, c in combination if c is not None]
@@ -49,12 +51,12 @@ def _places(lowering: Lowering, starts: list[int], last: list[int]) -> Iterator[
         yield tuple(place for place, _ in combination), together
 
 
-def _picked(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tuple[int, ...]) -> Nodes:
+def _read_block(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tuple[int, ...]) -> Nodes:
     """A block of an array at a start that may be computed."""
     graph = lowering.graph
     last = [n - s for n, s in zip(operand.shape, sizes, strict=True)]
     result = None
-    for place, condition in _places(lowering, starts, last):
+    for place, condition in _index_cases(lowering, starts, last):
         block = operand[tuple(slice(p, p + s) for p, s in zip(place, sizes, strict=True))]
         if result is None or condition is None:
             result = block
@@ -64,14 +66,14 @@ def _picked(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tuple[
     return result
 
 
-def _placed(
+def _update_block(
     lowering: Lowering, operand: Nodes, starts: list[int], update: Nodes, join: Callable[[int, int], int]
 ) -> Nodes:
     """An array with a block joined into it at a start that may be computed."""
     graph = lowering.graph
     result = np.array(operand)
     last = [n - s for n, s in zip(operand.shape, update.shape, strict=True)]
-    for place, condition in _places(lowering, starts, last):
+    for place, condition in _index_cases(lowering, starts, last):
         at = tuple(slice(p, p + s) for p, s in zip(place, update.shape, strict=True))
         joined = lowering.elementwise(join, operand[at], update)
         if condition is not None:
@@ -83,12 +85,12 @@ def _placed(
 
 def _dynamic_slice(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     operand, *starts = arguments
-    return [_picked(lowering, operand, [s.item() for s in starts], equation.params["slice_sizes"])]
+    return [_read_block(lowering, operand, [s.item() for s in starts], equation.params["slice_sizes"])]
 
 
 def _dynamic_update_slice(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     operand, update, *starts = arguments
-    return [_placed(lowering, operand, [s.item() for s in starts], update, lambda old, new: new)]
+    return [_update_block(lowering, operand, [s.item() for s in starts], update, lambda old, new: new)]
 
 
 def _out_of_bounds(lowering: Lowering, starts: list[int], last: list[int]) -> int:
@@ -122,7 +124,7 @@ def _gather(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
         starts = _start_vector(lowering, numbers.start_index_map, indices[position].tolist(), operand.ndim)
         for axis, batch in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
             starts[axis] = graph.constant(int(position[batch]))
-        block = np.squeeze(_picked(lowering, operand, starts, sizes), tuple(dropped))
+        block = np.squeeze(_read_block(lowering, operand, starts, sizes), tuple(dropped))
         if fills:
             outside = _out_of_bounds(lowering, starts, last)
             if graph.constants.get(outside) is not False:
@@ -140,11 +142,11 @@ def _fill_value(equation: Any) -> np.ndarray:
     value, dtype = equation.params["fill_value"], np.dtype(equation.outvars[0].aval.dtype)
     if value is None:
         kind = kind_of(dtype)
-        value = np.nan if kind == FLOAT else True if kind == BOOL else _farthest(dtype)
+        value = np.nan if kind == FLOAT else True if kind == BOOL else _integer_fill_value(dtype)
     return np.asarray(value, dtype=dtype)
 
 
-def _farthest(dtype: np.dtype) -> int:
+def _integer_fill_value(dtype: np.dtype) -> int:
     """The whole number of a type that is the least likely to be meant."""
     limits = np.iinfo(dtype)
     return int(limits.min if dtype.kind == "i" else limits.max)
@@ -159,12 +161,16 @@ def _start_vector(lowering: Lowering, axes: tuple[int, ...], index: list[int], r
 
 
 def _scatter(name: str) -> Rule:
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
         operand, indices, updates = arguments
         numbers = equation.params["dimension_numbers"]
-        join = _set(lowering, equation) if name == "set" else arithmetic(graph, equation.outvars[0].aval.dtype, name)
+        join = (
+            _scatter_update(lowering, equation)
+            if name == "set"
+            else arithmetic(graph, equation.outvars[0].aval.dtype, name)
+        )
         inserted = sorted((*numbers.inserted_window_dims, *numbers.operand_batching_dims))
         window_axes = numbers.update_window_dims
         batch_axes = [k for k in range(updates.ndim) if k not in window_axes]
@@ -186,19 +192,19 @@ def _scatter(name: str) -> Rule:
                 outside = _out_of_bounds(lowering, starts, last)
             if graph.constants.get(outside) is True:
                 continue
-            placed = _placed(lowering, result, starts, block, join)
+            placed = _update_block(lowering, result, starts, block, join)
             result = lowering.elementwise(lambda new, old, c=outside: graph.select(c, old, new), placed, result)
         return [result]
 
     return rule
 
 
-def _set(lowering: Lowering, equation: Any) -> Callable[[int, int], int]:
+def _scatter_update(lowering: Lowering, equation: Any) -> Callable[[int, int], int]:
     """What `at[…].set` and `at[…].apply` put in an old element's place."""
     function, consts = equation.params["update_jaxpr"], equation.params["update_consts"]
     if function is None:
         return lambda old, new: new
-    return lambda old, new: lowering.run(function, consts, [np.array(old), np.array(new)])[0].item()
+    return lambda old, new: lowering.lower_jaxpr(function, consts, [np.array(old), np.array(new)])[0].item()
 
 
 def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -208,8 +214,8 @@ def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     rows = [np.array(np.moveaxis(a, axis, 0)) for a in arguments]
     shape = rows[0].shape
     n = shape[0]
-    pairs = list(_neighbours(n) if n <= FEW else _merge_exchange(n))
-    if n > FEW and len(rows) > 1:
+    pairs = list(_odd_even_transposition(n) if n <= MAX_TRANSPOSITION_SORT else _merge_exchange(n))
+    if n > MAX_TRANSPOSITION_SORT and len(rows) > 1:
         # what is equal stays in order because its number is the last of the keys
         numbers = lowering.constants(np.arange(n)).reshape([-1] + [1] * (len(shape) - 1))
         rows.insert(keys, np.array(np.broadcast_to(numbers, shape)))
@@ -224,7 +230,7 @@ def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     return [np.moveaxis(row, 0, axis) for row in (*rows[:keys], *rows[len(compared) :])]
 
 
-def _neighbours(n: int) -> Iterator[tuple[int, int]]:
+def _odd_even_transposition(n: int) -> Iterator[tuple[int, int]]:
     """Places to compare: every second pair of neighbours, by turns. It keeps what is equal in order."""
     for turn in range(n):
         yield from ((k, k + 1) for k in range(turn % 2, n - 1, 2))

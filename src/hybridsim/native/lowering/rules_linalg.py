@@ -44,11 +44,11 @@ def _triangular_solve(lowering: Lowering, params: dict, A: Nodes, B: Nodes) -> l
         A, lower = A.T, not lower
     if not params["left_side"]:
         # X A = B is Aᵀ Xᵀ = Bᵀ
-        return [_substituted(lowering, A.T, B.T, not lower, params["unit_diagonal"]).T]
-    return [_substituted(lowering, A, B, lower, params["unit_diagonal"])]
+        return [_substitute(lowering, A.T, B.T, not lower, params["unit_diagonal"]).T]
+    return [_substitute(lowering, A, B, lower, params["unit_diagonal"])]
 
 
-def _substituted(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit: bool) -> Nodes:
+def _substitute(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit: bool) -> Nodes:
     graph = lowering.graph
     n, columns = B.shape
     X = np.empty((n, columns), dtype=np.int64)
@@ -92,7 +92,7 @@ def _lu(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
     return [A, np.array(pivots, dtype=np.int64), order]
 
 
-def _permutation(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+def _pivots_to_permutation(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     """Pivots of a factorisation as a permutation."""
     graph, size = lowering.graph, equation.params["permutation_size"]
     (pivots,) = arguments
@@ -111,5 +111,5 @@ RULES = {
     "cholesky": _per_matrix(_cholesky),
     "triangular_solve": _per_matrix(_triangular_solve),
     "lu": _per_matrix(_lu),
-    "lu_pivots_to_permutation": _permutation,
+    "lu_pivots_to_permutation": _pivots_to_permutation,
 }

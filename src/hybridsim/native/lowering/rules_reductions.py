@@ -11,12 +11,12 @@ import numpy as np
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.graph import FLOAT, Graph
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
-from hybridsim.native.lowering.rules_bits import wrapping
+from hybridsim.native.lowering.rules_bits import with_wraparound
 from hybridsim.native.lowering.rules_elementwise import arithmetic
-from hybridsim.native.lowering.rules_structure import padded
+from hybridsim.native.lowering.rules_structure import pad
 
 
-def _reduced(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
+def _reduce_axes(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
     """A function of the list of nodes along some axes."""
     kept = [k for k in range(arrays.ndim) if k not in axes]
     shape = tuple(arrays.shape[k] for k in kept)
@@ -25,16 +25,16 @@ def _reduced(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]
     return np.array([function(row) for row in rows.tolist()], dtype=np.int64).reshape(shape)
 
 
-def _joining(lowering: Lowering, dtype: Any, name: str) -> Callable[[list[int]], int]:
+def _reducer(lowering: Lowering, dtype: Any, name: str) -> Callable[[list[int]], int]:
     """How the nodes of a list become one: `add`, `mul`, `max`, `min`, `and`, `or` or `xor` of them all."""
     if name == "add" and kind_of(dtype) == FLOAT:
         return lowering.graph.sum
     pick = arithmetic(lowering.graph, dtype, name)
-    start = lowering.constants(np.asarray(_nothing(np.dtype(dtype), name), dtype)).item()
+    start = lowering.constants(np.asarray(_identity_element(np.dtype(dtype), name), dtype)).item()
     return lambda row: reduce(pick, row) if row else start
 
 
-def _nothing(dtype: np.dtype, name: str) -> Any:
+def _identity_element(dtype: np.dtype, name: str) -> Any:
     """What leaves the others as they are when they are joined with it."""
     if name in ("max", "min"):
         if dtype.kind == "f":
@@ -47,15 +47,15 @@ def _nothing(dtype: np.dtype, name: str) -> Any:
 
 
 def _reduction(name: str) -> Rule:
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        join = _joining(lowering, equation.outvars[0].aval.dtype, name)
-        return [_reduced(arguments[0], equation.params["axes"], join)]
+        join = _reducer(lowering, equation.outvars[0].aval.dtype, name)
+        return [_reduce_axes(arguments[0], equation.params["axes"], join)]
 
     return rule
 
 
-def _reduce(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+def _generic_reduce(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     """A reduction by a function of the user's, of one array or of several at once."""
     count, axes = len(arguments) // 2, equation.params["dimensions"]
     rows = [np.moveaxis(a, axes, range(len(axes))) for a in arguments[:count]]
@@ -64,7 +64,7 @@ def _reduce(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
     for place in np.ndindex(rows[0].shape[: len(axes)]):
         old, new = [r.ravel().tolist() for r in results], [r[place].ravel().tolist() for r in rows]
         joined = [
-            lowering.closed(equation.params["jaxpr"], [np.array(n, dtype=np.int64) for n in nodes])
+            lowering.lower_closed_jaxpr(equation.params["jaxpr"], [np.array(n, dtype=np.int64) for n in nodes])
             for nodes in zip(*old, *new, strict=True)
         ]
         results = [np.array(nodes, dtype=np.int64).reshape(shape) for nodes in zip(*joined, strict=True)]
@@ -92,13 +92,13 @@ def _arg_extreme(name: str):
                 where = graph.select(ahead, graph.constant(k), where)
             return where
 
-        return [_reduced(arguments[0], equation.params["axes"], place)]
+        return [_reduce_axes(arguments[0], equation.params["axes"], place)]
 
     return rule
 
 
 def _cumulative(name: str) -> Rule:
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, axis = lowering.graph, equation.params["axis"]
         if name == "logaddexp":
@@ -134,12 +134,12 @@ def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> l
     b_rows = int(np.prod([b.shape[k] for k in b_free], dtype=np.int64))
     rows = a.transpose([*a_batch, *a_free, *a_sum]).reshape(batch, a_rows, terms)
     columns = b.transpose([*b_batch, *b_free, *b_sum]).reshape(batch, b_rows, terms)
-    return [_products(lowering, equation.outvars[0].aval.dtype, rows, columns).reshape(shape)]
+    return [_batched_products(lowering, equation.outvars[0].aval.dtype, rows, columns).reshape(shape)]
 
 
-def _products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Nodes) -> Nodes:
+def _batched_products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Nodes) -> Nodes:
     """Every row times every column, for a batch of both."""
-    mul, total = arithmetic(lowering.graph, dtype, "mul"), _joining(lowering, dtype, "add")
+    mul, total = arithmetic(lowering.graph, dtype, "mul"), _reducer(lowering, dtype, "add")
     nodes = [
         total([mul(x, y) for x, y in zip(row, column, strict=True)])
         for batch_rows, batch_columns in zip(rows.tolist(), columns.tolist(), strict=True)
@@ -149,10 +149,10 @@ def _products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Nodes) -> No
     return np.array(nodes, dtype=np.int64).reshape(*rows.shape[:2], columns.shape[1])
 
 
-def _windows(x: Nodes, fill: int, sizes, strides, padding, spread, dilation) -> Nodes:
+def _sliding_windows(x: Nodes, fill: int, sizes, strides, padding, spread, dilation) -> Nodes:
     """Windows that slide over the last axes of an array: places first among these axes, then elements."""
     config = [(0, 0, 0)] * (x.ndim - len(sizes))
-    x = padded(x, fill, [*config, *((low, high, by - 1) for (low, high), by in zip(padding, spread, strict=True))])
+    x = pad(x, fill, [*config, *((low, high, by - 1) for (low, high), by in zip(padding, spread, strict=True))])
     for k, (size, stride, apart) in enumerate(zip(sizes, strides, dilation, strict=True)):
         axis = len(config) + k
         starts = np.arange(0, x.shape[axis] - (size - 1) * apart, stride)
@@ -161,19 +161,19 @@ def _windows(x: Nodes, fill: int, sizes, strides, padding, spread, dilation) -> 
 
 
 def _reduce_window(name: str) -> Rule:
-    @wrapping
+    @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         p, dtype = equation.params, equation.outvars[0].aval.dtype
-        join = _joining(lowering, dtype, name)
+        join = _reducer(lowering, dtype, name)
         sizes = p["window_dimensions"]
         moved = (p["window_strides"], p["padding"], p["base_dilation"], p["window_dilation"])
-        windows = _windows(arguments[0], join([]), sizes, *moved)
-        return [_reduced(windows, tuple(range(len(sizes), 2 * len(sizes))), join)]
+        windows = _sliding_windows(arguments[0], join([]), sizes, *moved)
+        return [_reduce_axes(windows, tuple(range(len(sizes), 2 * len(sizes))), join)]
 
     return rule
 
 
-@wrapping
+@with_wraparound
 def _convolution(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     p, dtype = equation.params, equation.outvars[0].aval.dtype
     if p["batch_group_count"] != 1:
@@ -181,15 +181,15 @@ def _convolution(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> l
     numbers, groups = p["dimension_numbers"], p["feature_group_count"]
     x, kernel = arguments[0].transpose(numbers.lhs_spec), arguments[1].transpose(numbers.rhs_spec)
     sizes, outputs = kernel.shape[2:], len(kernel)
-    fill = _joining(lowering, dtype, "add")([])
-    windows = _windows(x, fill, sizes, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])
+    fill = _reducer(lowering, dtype, "add")([])
+    windows = _sliding_windows(x, fill, sizes, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])
     places = windows.shape[2 : 2 + len(sizes)]
     # features by group, then batch and places, then what is multiplied
     windows = windows.reshape(len(x), groups, -1, *windows.shape[2:])
     axes = [1, 0, *range(3, 3 + len(sizes)), 2, *range(3 + len(sizes), windows.ndim)]
     rows = windows.transpose(axes).reshape(groups, len(x) * int(np.prod(places)), -1)
     columns = kernel.reshape(groups, outputs // groups, -1)
-    result = _products(lowering, dtype, columns, rows)
+    result = _batched_products(lowering, dtype, columns, rows)
     result = np.moveaxis(result.reshape(outputs, len(x), *places), 0, 1)
     return [result.transpose(np.argsort(numbers.out_spec))]
 
@@ -202,7 +202,7 @@ RULES = {
     "reduce_and": _reduction("and"),
     "reduce_or": _reduction("or"),
     "reduce_xor": _reduction("xor"),
-    "reduce": _reduce,
+    "reduce": _generic_reduce,
     "reduce_window_sum": _reduce_window("add"),
     "reduce_window_max": _reduce_window("max"),
     "reduce_window_min": _reduce_window("min"),
@@ -213,6 +213,6 @@ RULES = {
     "cummax": _cumulative("max"),
     "cummin": _cumulative("min"),
     "cumlogsumexp": _cumulative("logaddexp"),
-    "dot_general": wrapping(_dot_general),
+    "dot_general": with_wraparound(_dot_general),
     "conv_general_dilated": _convolution,
 }

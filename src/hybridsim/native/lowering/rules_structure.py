@@ -68,10 +68,10 @@ def _rev(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
 
 def _pad(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     x, fill = arguments
-    return [padded(x, fill.item(), equation.params["padding_config"])]
+    return [pad(x, fill.item(), equation.params["padding_config"])]
 
 
-def padded(x: Nodes, fill: int, padding: Sequence[tuple[int, int, int]]) -> Nodes:
+def pad(x: Nodes, fill: int, padding: Sequence[tuple[int, int, int]]) -> Nodes:
     """An array with nodes put before, after and between its elements; less than none takes elements away."""
     result = np.asarray(x)
     for axis, (low, high, interior) in enumerate(padding):

@@ -22,13 +22,13 @@ from pathlib import Path
 
 FOLDER_VARIABLE = "HYBRIDSIM_CACHE"
 """Environment variable with the folder to use instead of the user's cache folder; empty for none."""
-MOST_BYTES = 500 * 2**20
+MAX_BYTES = 500 * 2**20
 """The oldest entries are removed when all of them take more than this."""
 _FORMAT = b"hybridsim kernel 1\n"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedKernel:
     """A compiled kernel: object code and what must be known to call it."""
 
     name: str
@@ -53,7 +53,7 @@ def folder() -> Path | None:
         return None
 
 
-def load(key: str) -> Entry | None:
+def load(key: str) -> CachedKernel | None:
     """The entry of a key, if there is a sound one."""
     place = _usable_folder(create=False)
     if place is None:
@@ -73,7 +73,7 @@ def load(key: str) -> Entry | None:
     return entry
 
 
-def store(key: str, entry: Entry) -> None:
+def store(key: str, entry: CachedKernel) -> None:
     """Keep an entry; a disk that is full or read-only is no reason to fail."""
     place = _usable_folder(create=True)
     if place is None:
@@ -112,7 +112,7 @@ def clear() -> dict[Path, int]:
     return found
 
 
-def trouble() -> str:
+def unusable_reason() -> str:
     """Why nothing can be kept; empty if it can."""
     place = folder()
     if place is None:
@@ -141,21 +141,21 @@ def source_hash() -> str:
     return total.hexdigest()
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encoded(entry: CachedKernel) -> bytes:
     about = asdict(entry)
     code = about.pop("code")
     body = json.dumps(about).encode() + b"\n" + code
     return _FORMAT + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def _decoded(content: bytes) -> Entry:
+def _decoded(content: bytes) -> CachedKernel:
     if not content.startswith(_FORMAT):
         raise ValueError("not a kernel")
     digest, body = content[len(_FORMAT) :].split(b"\n", 1)
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError("damaged")
     about, code = body.split(b"\n", 1)
-    return Entry(**json.loads(about), code=code)
+    return CachedKernel(**json.loads(about), code=code)
 
 
 def _usable_folder(*, create: bool) -> Path | None:
@@ -192,7 +192,7 @@ def _make_room(place: Path) -> None:
     known = [(about.st_mtime, about.st_size, path) for path, about in _files(place, "*.kernel")]
     total = sum(size for _, size, _ in known)
     for _, size, path in sorted(known):
-        if total <= MOST_BYTES:
+        if total <= MAX_BYTES:
             break
         path.unlink(missing_ok=True)
         total -= size

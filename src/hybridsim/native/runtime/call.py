@@ -10,17 +10,17 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from hybridsim.native.llvm import machine
-from hybridsim.native.llvm.kernel_writer import FIELDS
+from hybridsim.native.llvm.kernel_writer import RECORD_FIELDS
 from hybridsim.native.runtime import cache
 
 Results = TypeVar("Results")
 
 
 @dataclass
-class Loaded:
+class LoadedKernel:
     """A kernel in memory."""
 
-    entry: cache.Entry
+    entry: cache.CachedKernel
     library: machine.Library
 
     @cached_property
@@ -29,14 +29,14 @@ class Loaded:
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.library.addresses[self.entry.name])
 
 
-class Call(Generic[Results]):
+class KernelCall(Generic[Results]):
     """A kernel with its arrays, to be called as often as one likes.
 
     Arrays that are contiguous and of double precision are read in place, so they may be changed between calls; the
     results of a call are overwritten by the next.
     """
 
-    def __init__(self, kernel: Loaded, shape: tuple[int, int], results: Callable[..., Results], threads: int):
+    def __init__(self, kernel: LoadedKernel, shape: tuple[int, int], results: Callable[..., Results], threads: int):
         """Begin a call.
 
         Args:
@@ -104,13 +104,13 @@ class Call(Generic[Results]):
     def _divide(self) -> None:
         """A record and working memory for each thread."""
         entry = self.kernel.entry
-        bounds = divided(-(-self.shape[0] // entry.lanes), self.chunk, self.threads)
+        bounds = group_bounds(-(-self.shape[0] // entry.lanes), self.chunk, self.threads)
         parts = len(bounds) - 1
         for k in range(parts):
-            work = self._keep(aligned(entry.work + self.states))
+            work = self._keep(aligned_buffer(entry.work + self.states))
             own = self.record | {"first": bounds[k], "last": bounds[k + 1], "work": work}
             own["states"] = work + 8 * entry.work
-            self._parts.append(self._keep(np.array([own.get(name, 0) for name in FIELDS], dtype=np.int64)))
+            self._parts.append(self._keep(np.array([own.get(name, 0) for name in RECORD_FIELDS], dtype=np.int64)))
 
     def _keep(self, array: np.ndarray) -> int:
         """The address of an array, which stays alive as long as the call."""
@@ -118,14 +118,14 @@ class Call(Generic[Results]):
         return array.ctypes.data
 
 
-def divided(groups: int, chunk: int, threads: int) -> list[int]:
+def group_bounds(groups: int, chunk: int, threads: int) -> list[int]:
     """Bounds of the groups of trajectories that each thread takes, in whole chunks."""
     chunks = -(-groups // chunk)
     parts = max(min(threads, chunks), 1)
     return [min(chunks * k // parts * chunk, groups) for k in range(parts + 1)]
 
 
-def aligned(cells: int) -> np.ndarray:
+def aligned_buffer(cells: int) -> np.ndarray:
     """Uninitialised memory that vectors may be loaded from."""
     block = np.empty(cells + 16)
     start = (-block.ctypes.data % 128) // 8

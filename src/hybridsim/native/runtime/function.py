@@ -14,7 +14,7 @@ class NativeFunction:
     """A compiled function of arrays, for one set of arguments or a batch of them."""
 
     def __init__(
-        self, function: Callable, *arguments: Any, key: str | None = None, target: machine.Target | None = None
+        self, function: Callable, *arguments: Any, key: str | None = None, target: machine.CpuTarget | None = None
     ):
         """Prepare a function; code is generated at the first call.
 

@@ -23,9 +23,9 @@ from jax.interpreters import ad, batching, mlir, xla
 
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.runtime import xla_fallback
-from hybridsim.native.runtime.call import Loaded
+from hybridsim.native.runtime.call import LoadedKernel
 from hybridsim.native.runtime.rollout import Rollout, segment_length
-from hybridsim.native.runtime.xla_handler import registered
+from hybridsim.native.runtime.xla_handler import register_handler
 
 Array = jnp.ndarray
 
@@ -56,7 +56,7 @@ class NativeCall:
         self.rollout, self.threads, self._otherwise, self._warn = rollout, threads, otherwise, warn
         self._handlers: dict[tuple, str] = {}
 
-    def otherwise(self, reason: str) -> Callable[..., tuple[Array, Array]] | None:
+    def xla_fallback(self, reason: str) -> Callable[..., tuple[Array, Array]] | None:
         """The same function without native code, if there is one; then the reason is told."""
         if self._otherwise is not None:
             self._warn(reason)
@@ -66,7 +66,7 @@ class NativeCall:
     def missing_derivatives(self) -> str:
         """What in the derivatives has no native code; empty if they have."""
         try:
-            self.rollout.check_derivatives()
+            self.rollout.check_derivatives_supported()
         except UnsupportedPrimitive as error:
             if self._otherwise is None:
                 raise
@@ -85,7 +85,7 @@ class NativeCall:
             self._handlers[key] = self._new_handler(name, arguments, results, summed=summed)
         return self._handlers[key]
 
-    def kernel(self, name: str, shapes: Shapes, *, summed: bool) -> Loaded:
+    def kernel(self, name: str, shapes: Shapes, *, summed: bool) -> LoadedKernel:
         """The kernel for arrays of these shapes."""
         together = shapes["fixed"][0] == shapes["free"][0] == 1 and (summed or name != "gradient")
         return self.rollout.kernel(name, shapes["x0"][0], together=together)
@@ -107,7 +107,7 @@ class NativeCall:
                 cells *= size
             names = ("_stride", "_direction", "_step") if field == "t_s" else ("_stride", "_step")
             numbers |= {field + suffix: stride for suffix, stride in zip(names, strides[:-1], strict=False)}
-        return registered(
+        return register_handler(
             kernel.library.addresses[entry.name],
             numbers,
             list(arguments),
@@ -178,7 +178,7 @@ def _forward_jvp(primals, tangents, *, call: NativeCall):
     if not isinstance(tangents[0], ad.Zero):
         raise TypeError("parameters that a native rollout holds fixed cannot be differentiated")
     if call.missing_derivatives:
-        other = call.otherwise(call.missing_derivatives)
+        other = call.xla_fallback(call.missing_derivatives)
         assert other is not None
         return jax.jvp(other, primals, tuple(ad.instantiate_zeros(t) for t in tangents))
     end, outputs = forward_p.bind(*primals, call=call)
@@ -306,7 +306,7 @@ def _by_direction(arrays, dims, *, call: NativeCall):
 
 def _second_derivative(primals, tangents, *, call: NativeCall, summed: bool | None = None, of_inputs: bool = True):
     """The derivative of a derivative has no native code."""
-    other = call.otherwise("native rollouts have first derivatives only")
+    other = call.xla_fallback("native rollouts have first derivatives only")
     if other is None:
         raise NotImplementedError("native rollouts have first derivatives only; for second ones use backend='xla'")
     tangents = tuple(ad.instantiate_zeros(t) for t in tangents)

@@ -17,21 +17,21 @@ from hybridsim.native.llvm import emit, machine
 from hybridsim.native.llvm.kernel_forward import forward_kernel
 from hybridsim.native.llvm.kernel_gradient import gradient_kernel
 from hybridsim.native.llvm.kernel_tangent import tangent_kernel
-from hybridsim.native.llvm.kernel_writer import Kernel, Sizes
-from hybridsim.native.lowering.step_graphs import Forms, Program, Step, structural
+from hybridsim.native.llvm.kernel_writer import Kernel, StepSizes
+from hybridsim.native.lowering.step_graphs import Program, Step, StepLayouts, structural_constants
 from hybridsim.native.runtime import cache
-from hybridsim.native.runtime.call import Call, Loaded
+from hybridsim.native.runtime.call import KernelCall, LoadedKernel
 
 MEMORY_BUDGET = 64 * 2**20
 """Bytes that the states of one group of trajectories may take before they are recomputed from checkpoints."""
-MOST_PARTIAL_SUMS = 16
+MAX_PARTIAL_SUMS = 16
 """Rows in which gradients of large parameters are summed, at most: as many threads can work on them."""
 
 Rows = np.ndarray
 """An array whose last axis are cells."""
 
 
-class Forward(NamedTuple):
+class RolloutResult(NamedTuple):
     """What a rollout gives."""
 
     end: Rows
@@ -40,20 +40,20 @@ class Forward(NamedTuple):
     """(batch, steps, y)"""
 
 
-class Gradient(NamedTuple):
+class RolloutGradient(NamedTuple):
     """A rollout, and its cotangents pulled back to what it was given."""
 
     end: Rows
     outputs: Rows
     free: Rows
     """(batch, free), or (1, free) if summed"""
-    start: Rows
+    initial: Rows
     """(batch, x)"""
     inputs: Rows
     """(batch, steps, s)"""
 
 
-class Tangents(NamedTuple):
+class RolloutTangents(NamedTuple):
     """A rollout, and its derivatives along directions."""
 
     end: Rows
@@ -81,7 +81,7 @@ class Rollout:
         outputs: Any = None,
         varying: Collection[int] = (),
         key: str | None = None,
-        target: machine.Target | None = None,
+        target: machine.CpuTarget | None = None,
     ):
         """Prepare a rollout; code is generated, or found on disk, when it is first needed.
 
@@ -98,59 +98,63 @@ class Rollout:
             target: processor to generate code for; the one that this runs on by default.
         """
         self.target = target or machine.host()
-        self.forms = Forms(step, fixed, free, carry, inputs, outputs)
-        baked = structural(self.forms.fixed, self.forms.fixed.pack(fixed))
-        large = (range(first, first + size) for first, size in self.forms.fixed.large_cells())
+        self.forms = StepLayouts(step, fixed, free, carry, inputs, outputs)
+        baked = structural_constants(self.forms.fixed, self.forms.fixed.pack(fixed))
+        large = (range(first, first + size) for first, size in self.forms.fixed.large_leaves())
         self.varying = frozenset(varying).union(*large)
         self.baked = {cell: value for cell, value in baked.items() if cell not in self.varying}
         self.program = Program(step, self.forms, self.baked, fma=self.target.fma)
         self.key = key
-        self._kernels: dict[tuple[str, bool], Loaded] = {}
+        self._kernels: dict[tuple[str, bool], LoadedKernel] = {}
 
     def fits(self, fixed: Rows) -> bool:
         """Do these parameters have the zeros and ones that are part of the code?"""
-        return not self.changed(fixed)
+        return not self.changed_cells(fixed)
 
-    def changed(self, fixed: Rows) -> set[int]:
+    def changed_cells(self, fixed: Rows) -> set[int]:
         """The cells in which these parameters differ from what is part of the code."""
         cells = np.array(list(self.baked), dtype=np.intp)
         values = np.array(list(self.baked.values()))
         differs = (np.atleast_2d(fixed)[:, cells] != values).any(axis=0)
         return set(cells[differs].tolist())
 
-    def check(self) -> None:
+    def check_supported(self) -> None:
         """Raise if the step uses something that has no native code; kernels on disk are proof enough."""
         if all(self._from_disk("forward", alone) is None for alone in (True, False)):
             _ = self.program.step_graph
 
-    def check_derivatives(self) -> None:
+    def check_derivatives_supported(self) -> None:
         """The same for its derivatives."""
         if all(self._from_disk("gradient", alone) is None for alone in (True, False)):
             _ = self.program.sweeps
 
     @cached_property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> StepSizes:
         """Cells of each array of a step."""
         f = self.forms
         sizes = (form.size for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
-        large = tuple(f.free.large_cells())
-        return Sizes(*sizes, large=large, in_place=bool(large or f.fixed.large_cells()))
+        large = tuple(f.free.large_leaves())
+        return StepSizes(*sizes, large=large, in_place=bool(large or f.fixed.large_leaves()))
 
     # running
 
-    def forward(self, *arrays: Rows, threads: int = 1) -> Forward:
+    def forward(self, *arrays: Rows, threads: int = 1) -> RolloutResult:
         """Roll out a batch; arguments as for `bind_forward`."""
         return self.bind_forward(*arrays, threads=threads)()
 
-    def gradient(self, *arrays: Rows, threads: int = 1, segment: int | None = None, summed: bool = False) -> Gradient:
+    def gradient(
+        self, *arrays: Rows, threads: int = 1, segment: int | None = None, summed: bool = False
+    ) -> RolloutGradient:
         """Roll out a batch and sweep back; arguments as for `bind_gradient`."""
         return self.bind_gradient(*arrays, threads=threads, segment=segment, summed=summed)()
 
-    def tangents(self, *arrays: Rows, threads: int = 1) -> Tangents:
+    def tangents(self, *arrays: Rows, threads: int = 1) -> RolloutTangents:
         """Roll out a batch with derivatives along directions; arguments as for `bind_tangents`."""
         return self.bind_tangents(*arrays, threads=threads)()
 
-    def bind_forward(self, fixed: Rows, free: Rows, start: Rows, inputs: Rows, *, threads: int = 1) -> Call[Forward]:
+    def bind_forward(
+        self, fixed: Rows, free: Rows, start: Rows, inputs: Rows, *, threads: int = 1
+    ) -> KernelCall[RolloutResult]:
         """A call that rolls out a batch.
 
         Args:
@@ -160,7 +164,7 @@ class Rollout:
             inputs: (batch, steps, cells), or (1, steps, cells) for all.
             threads: how many to use.
         """
-        return self._begun("forward", Forward, fixed, free, start, inputs, threads)
+        return self._begun("forward", RolloutResult, fixed, free, start, inputs, threads)
 
     def bind_gradient(
         self,
@@ -174,7 +178,7 @@ class Rollout:
         threads: int = 1,
         segment: int | None = None,
         summed: bool = False,
-    ) -> Call[Gradient]:
+    ) -> KernelCall[RolloutGradient]:
         """A call that rolls out a batch and sweeps back.
 
         Args:
@@ -190,8 +194,8 @@ class Rollout:
                 much faster than one gradient for each.
         """
 
-        def results(end: Rows, outputs: Rows, d_free: Rows, d_start: Rows, d_inputs: Rows) -> Gradient:
-            return Gradient(end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_start, d_inputs)
+        def results(end: Rows, outputs: Rows, d_free: Rows, d_start: Rows, d_inputs: Rows) -> RolloutGradient:
+            return RolloutGradient(end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_start, d_inputs)
 
         call = self._begun("gradient", results, fixed, free, start, inputs, threads, together=summed)
         sizes, (batch, steps) = self.sizes, call.shape
@@ -218,7 +222,7 @@ class Rollout:
         t_inputs: Rows | None = None,
         *,
         threads: int = 1,
-    ) -> Call[Tangents]:
+    ) -> KernelCall[RolloutTangents]:
         """A call that rolls out a batch with derivatives along directions.
 
         Args:
@@ -231,7 +235,7 @@ class Rollout:
             t_inputs: directions in what is streamed in, (batch or 1, directions, steps, s); none by default.
             threads: how many to use.
         """
-        call = self._begun("tangent", Tangents, fixed, free, start, inputs, threads)
+        call = self._begun("tangent", RolloutTangents, fixed, free, start, inputs, threads)
         sizes, (batch, steps), directions = self.sizes, call.shape, t_free.shape[1]
         if t_inputs is None:
             t_inputs = np.zeros((1, 1, 1, sizes.s))
@@ -256,12 +260,12 @@ class Rollout:
         threads: int,
         *,
         together: bool = True,
-    ) -> Call[Any]:
+    ) -> KernelCall[Any]:
         """A call with the arrays that all kernels want."""
         sizes = self.sizes
         batch, steps = len(start), np.shape(inputs)[1]
         together = together and len(np.atleast_2d(fixed)) == len(np.atleast_2d(free)) == 1
-        call = Call(self.kernel(name, batch, together=together), (batch, steps), results, threads)
+        call = KernelCall(self.kernel(name, batch, together=together), (batch, steps), results, threads)
         call.give("fixed", np.atleast_2d(fixed), (batch, sizes.fixed), fixed_axes=1)
         call.give("free", np.atleast_2d(free), (batch, sizes.free), fixed_axes=1)
         call.give("x0", start, (batch, sizes.x), fixed_axes=1)
@@ -272,7 +276,7 @@ class Rollout:
 
     # machine code
 
-    def kernel(self, name: str, batch: int, *, together: bool = True) -> Loaded:
+    def kernel(self, name: str, batch: int, *, together: bool = True) -> LoadedKernel:
         """A kernel for so many trajectories: from memory, from disk, or newly compiled.
 
         Args:
@@ -285,19 +289,19 @@ class Rollout:
         found = self._kernels.get((name, alone))
         if found is None:
             entry = self._from_disk(name, alone) or self._compiled(name, alone)
-            found = self._kernels[name, alone] = Loaded(entry, machine.load([entry.code], [entry.name]))
+            found = self._kernels[name, alone] = LoadedKernel(entry, machine.load([entry.code], [entry.name]))
         return found
 
-    def gradient_rows(self, kernel: Loaded, batch: int) -> tuple[int, int]:
+    def gradient_rows(self, kernel: LoadedKernel, batch: int) -> tuple[int, int]:
         """How many rows a gradient of parameters has, and how many groups of trajectories are summed up in each."""
         lanes = kernel.entry.lanes
         if not self.sizes.large or lanes == 1:
             return batch, 1
         groups = -(-batch // lanes)
-        chunk = -(-groups // MOST_PARTIAL_SUMS)
+        chunk = -(-groups // MAX_PARTIAL_SUMS)
         return -(-groups // chunk), chunk
 
-    def state_cells(self, kernel: Loaded, steps: int, segment: int, directions: int) -> int:
+    def state_cells(self, kernel: LoadedKernel, steps: int, segment: int, directions: int) -> int:
         """Cells of memory that a kernel needs for states, or for tangents along directions."""
         entry = kernel.entry
         padded = directions if entry.lanes > 1 else -(-directions // entry.width) * entry.width
@@ -308,20 +312,20 @@ class Rollout:
         forms = "\n".join(str(form.leaves) for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
         return cache.key(str(self.key), name, str(alone), self.target.key, forms, str(sorted(self.baked.items())))
 
-    def _from_disk(self, name: str, alone: bool) -> cache.Entry | None:
+    def _from_disk(self, name: str, alone: bool) -> cache.CachedKernel | None:
         return cache.load(self._disk_key(name, alone)) if self.key is not None else None
 
-    def _compiled(self, name: str, alone: bool) -> cache.Entry:
-        k = self.generated(name, alone)
-        entry_name, entry_text = machine.entry(k.name, self.target)
+    def _compiled(self, name: str, alone: bool) -> cache.CachedKernel:
+        k = self.emit_kernel(name, alone)
+        entry_name, entry_text = machine.entry_point(k.name, self.target)
         code = machine.object_code(emit.module(k.functions, (*k.texts, entry_text)), self.target)
         Rollout.compilations += 1
-        entry = cache.Entry(entry_name, k.lanes, k.width, k.work, k.per_state, k.per_direction, code)
+        entry = cache.CachedKernel(entry_name, k.lanes, k.width, k.work, k.per_state, k.per_direction, code)
         if self.key is not None:
             cache.store(self._disk_key(name, alone), entry)
         return entry
 
-    def generated(self, name: str, alone: bool) -> Kernel:
+    def emit_kernel(self, name: str, alone: bool) -> Kernel:
         """The text of a kernel, for one trajectory or for many."""
         program, sizes, register = self.program, self.sizes, self.target.register
 
@@ -333,7 +337,7 @@ class Rollout:
             return forward_kernel(step, sizes, 1 if alone else wide(step), register)
         if name == "gradient":
             step, vjp, kept = program.sweeps
-            sizes = replace(sizes, kept=kept)
+            sizes = replace(sizes, saved=kept)
             return gradient_kernel(step, vjp, sizes, 1 if alone else wide(step, vjp), wide(step, vjp), register)
         jvp = program.jvp_graph
         return tangent_kernel(jvp, sizes, 1 if alone else wide(jvp), wide(jvp), register)

@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 
 Array = jnp.ndarray
-Other = Callable[..., tuple[Array, Array]]
+Fallback = Callable[..., tuple[Array, Array]]
 
 
-def tangents(other: Other, fixed: Array, free: Array, start: Array, inputs: Array, *directions: Array) -> list[Array]:
+def tangents(
+    other: Fallback, fixed: Array, free: Array, start: Array, inputs: Array, *directions: Array
+) -> list[Array]:
     """Derivatives along directions."""
 
     def along(*slopes):
@@ -28,7 +30,7 @@ def tangents(other: Other, fixed: Array, free: Array, start: Array, inputs: Arra
 
 
 def gradient(
-    other: Other,
+    other: Fallback,
     rows: int,
     fixed: Array,
     free: Array,

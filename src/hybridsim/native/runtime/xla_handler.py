@@ -14,8 +14,8 @@ from pathlib import Path
 import jax
 
 from hybridsim.native.llvm import machine
-from hybridsim.native.llvm.kernel_writer import FIELDS
-from hybridsim.native.runtime.call import divided
+from hybridsim.native.llvm.kernel_writer import RECORD_FIELDS
+from hybridsim.native.runtime.call import group_bounds
 
 _ARGUMENTS, _RESULTS = 72, 112
 """Offsets in the frame of the lists of buffers."""
@@ -26,7 +26,7 @@ _kept: list = []
 """Libraries of registered handlers: XLA may call them as long as the process lives."""
 
 
-def registered(
+def register_handler(
     kernel: int,
     numbers: dict[str, int],
     arguments: Sequence[str],
@@ -49,9 +49,9 @@ def registered(
         work: cells of working memory of each thread.
         states: cells of memory for states of each thread.
     """
-    bounds = divided(groups, numbers.get("chunk", 1), threads)
+    bounds = group_bounds(groups, numbers.get("chunk", 1), threads)
     parts = len(bounds) - 1
-    lines = [f"  %rec = alloca [{parts * len(FIELDS)} x i64], align 16"]
+    lines = [f"  %rec = alloca [{parts * len(RECORD_FIELDS)} x i64], align 16"]
     lines += [f"  %thread = alloca [{parts} x i64], align 16"]
     size = 8 * parts * (work + states)
     lines += [
@@ -81,9 +81,9 @@ def registered(
         ]
         values = {name: str(value) for name, value in own.items()} | pointers
         values |= {"work": f"%w{part}", "states": f"%s{part}"}
-        for k, name in enumerate(FIELDS):
+        for k, name in enumerate(RECORD_FIELDS):
             lines += [
-                f"  %r{part}.{k} = getelementptr i64, ptr %rec, i64 {part * len(FIELDS) + k}",
+                f"  %r{part}.{k} = getelementptr i64, ptr %rec, i64 {part * len(RECORD_FIELDS) + k}",
                 f"  store i64 {values.get(name, '0')}, ptr %r{part}.{k}, align 8",
             ]
     for part in range(1, parts):

@@ -25,7 +25,7 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 
 from hybridsim.core.errors import HybridsimError, Problem
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
 from hybridsim.model.model import Model
 from hybridsim.networks.prune import input_addresses
 from hybridsim.project.build.fit import grafts_of
@@ -121,7 +121,7 @@ def graft_lines(graft: Graft) -> list[str]:
     table = table_of(graft.net)
     if table is None:
         raise HybridsimError(
-            f"the network on {listed(graft.outputs)} is a {type(graft.net).__name__}, no kind of network that a "
+            f"the network on {name_list(graft.outputs)} is a {type(graft.net).__name__}, no kind of network that a "
             "file can name; keep it in Python"
         )
     lines = ["[[graft]]", f"outputs = {_written(graft.outputs)}", f"inputs = {_written(graft.inputs)}"]
@@ -191,10 +191,10 @@ def _reason(blueprint: Blueprint, about: dict[str, str], sim: Simulator) -> str:
     for k, graft in enumerate(blueprint.bind(dict(sim.axis_names)).grafts[: len(once)]):
         now = input_addresses(graft)
         gone, new = [x for x in once[k] if x not in now], [x for x in now if x not in once[k]]
-        words += [f"network {k} then read {listed(gone)}, which it does not now"] if gone else []
-        words += [f"network {k} reads {listed(new)}, which it did not then"] if new else []
+        words += [f"network {k} then read {name_list(gone)}, which it does not now"] if gone else []
+        words += [f"network {k} reads {name_list(new)}, which it did not then"] if new else []
         if not gone and not new and now != once[k]:
-            words.append(f"network {k} then read the same in another order: {listed(once[k])}")
+            words.append(f"network {k} then read the same in another order: {name_list(once[k])}")
     return "; ".join([_origin(about, sim), *words]) if words else ""
 
 

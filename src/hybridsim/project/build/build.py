@@ -7,13 +7,12 @@ whatever is wrong with the model and the recordings themselves.
 from dataclasses import dataclass, replace
 
 from hybridsim.core.errors import HybridsimError, Problem, Severity
-from hybridsim.core.messages import counted
-from hybridsim.data.read import sha256_of
+from hybridsim.core.messages import pluralize
+from hybridsim.data.read import file_sha256
 from hybridsim.data.recording import Recording
-from hybridsim.identify.network_scales import scaled_to_data
-from hybridsim.identify.problem import Problem as FitProblem
-from hybridsim.identify.problem import Stage
-from hybridsim.identify.windows import Drive, Measured, span
+from hybridsim.identify.network_scales import scale_to_data
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.windows import InputSignal, Measurements, span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.project.build.blueprint_file import blueprint_files, load_blueprint
@@ -71,10 +70,10 @@ def build(project: Project) -> Built:
     found += [replace(doubt, fix=in_project_words(doubt.fix)) for run in runs for doubt in run.problems]
     sources = dict.fromkeys(source for run in runs for source in run.sources)
     if project.model_file is not None:
-        sources = {(str(project.model_file), sha256_of(project.model_file)): None, **sources}
+        sources = {(str(project.model_file), file_sha256(project.model_file)): None, **sources}
     if project.content.blueprint is not None:
         files = blueprint_files(project.folder / project.content.blueprint.file)
-        sources |= dict.fromkeys((str(file), sha256_of(file)) for file in files)
+        sources |= dict.fromkeys((str(file), file_sha256(file)) for file in files)
     problem = FitProblem(setup, space, measured, tuple(data.train), tuple(data.held_out))
     return Built(
         project,
@@ -90,7 +89,7 @@ def _scaled(project: Project, problem: FitProblem) -> FitProblem:
     from_data = [scales_from_data(entry.network) for entry in project.content.graft]
     inputs = [k for k, keys in enumerate(from_data) if "input_scale" in keys]
     outputs = [k for k, keys in enumerate(from_data) if "output_scale" in keys]
-    return scaled_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem
+    return scale_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem
 
 
 def _data(project: Project, found: list[Problem]) -> _Data | None:
@@ -125,18 +124,18 @@ def _simulated(project: Project, found: list[Problem]) -> tuple[Setup | None, Pa
     return None if missing else setup, space, actuators
 
 
-def _measured(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measured:
+def _measured(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measurements:
     commands, user = {}, {}
     for entry in project.content.command:
-        drive = Drive(entry.called, entry.between)
+        drive = InputSignal(entry.called, entry.between)
         if entry.input:
             user[entry.input] = drive
         else:
             commands[actuators[entry.called]] = drive
-    return Measured(noise, commands, user)
+    return Measurements(noise, commands, user)
 
 
-def _check_times(project: Project, runs: list[Recording], measured: Measured, dt: float) -> None:
+def _check_times(project: Project, runs: list[Recording], measured: Measurements, dt: float) -> None:
     """Raise where runs, windows and time steps cannot go together; most often a unit of time is wrong."""
     place, problems, seconds = project.place, [], {}
     for run in runs:
@@ -187,7 +186,9 @@ def _with_file(project: Project, sim: Simulator, blueprint: Blueprint | None, fo
     given = dict(blueprint.inputs)
     for name, size in other.inputs:
         if given.get(name) != size:
-            message = f"{section.file} needs the input {name!r} with {counted(size, 'number')}, which no command gives"
+            message = (
+                f"{section.file} needs the input {name!r} with {pluralize(size, 'number')}, which no command gives"
+            )
             fix = f'add [[command]] with input = "{name}"; commands have one number each'
             found.append(project.place.problem(way, message, fix, "project.blueprint"))
             return None

@@ -3,7 +3,7 @@
 from hybridsim.data.units import UNITS
 from hybridsim.model.joints import JointType
 from hybridsim.params.setup import Setup
-from hybridsim.sim.sensors import FRAME
+from hybridsim.sim.sensors import FRAME_PREFIX
 
 _OF_QUANTITY = {
     "angle": "rad",
@@ -38,10 +38,10 @@ def channel_units(setup: Setup, told: dict[str, str]) -> dict[str, str]:
 def _measured_unit(setup: Setup, channel: int) -> str:
     """Unit of what a channel measures, if it measures that as it is."""
     sensors, topology = setup.sensors, setup.sim.model.topology
-    if channel >= len(sensors.places) or float(sensors.gain[channel]) != 1.0:
+    if channel >= len(sensors.terms) or float(sensors.gain[channel]) != 1.0:
         return ""
-    place = sensors.places[channel][0]
-    if place.quantity == FRAME:
+    place = sensors.terms[channel][0]
+    if place.quantity == FRAME_PREFIX:
         return "m"
     slices = {"joint.q": topology.q_slices, "joint.qd": topology.v_slices}.get(place.quantity)
     if slices is None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import advice
+from hybridsim.core.messages import name_hint
 from hybridsim.data.load import load_recording, load_runs
 from hybridsim.data.noise import noise_level
 from hybridsim.data.recording import Recording
@@ -70,7 +70,7 @@ def split(project: Project, runs: Sequence[Recording]) -> Split:
             if not matching:
                 way = ("data", "validation", number)
                 message = f"validation of [data]: there is no run {pattern!r}"
-                problems.append(place.problem(way, message, advice(pattern, [r.name for r in runs]), "data.split"))
+                problems.append(place.problem(way, message, name_hint(pattern, [r.name for r in runs]), "data.split"))
         if problems:
             raise ProjectError(problems)
         wanted = tuple(dict.fromkeys(held))
@@ -143,7 +143,7 @@ def _is_called(name: str, pattern: str) -> bool:
 def _cut(run: Recording, share: float) -> Split:
     """The first part of a single run, and its last."""
     middle = run.end - share * (run.end - run.start)
-    first, last = run.between(run.start, middle), run.between(middle, run.end)
+    first, last = run.slice(run.start, middle), run.slice(middle, run.end)
     return [replace(first, name=f"{run.name} (first part)")], [replace(last, name=f"{run.name} (last part)")]
 
 

@@ -12,13 +12,13 @@ from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
-from hybridsim.identify.windows import Measured, span
+from hybridsim.identify.windows import Measurements, span
 from hybridsim.params.catalog import CATALOG, INERTIAL
 from hybridsim.params.free import Free
-from hybridsim.params.resolve import Resolved, resolved
-from hybridsim.params.rows import rows_of
+from hybridsim.params.resolve import ResolvedFree, resolve
+from hybridsim.params.rows import row_names
 from hybridsim.params.setup import Setup
-from hybridsim.params.space import ParameterSpace, claimed_twice
+from hybridsim.params.space import ParameterSpace, ownership_conflicts
 from hybridsim.project.build.networks import network
 from hybridsim.project.schema.fit import FittedWeights, FreeEntry, GraftTable, StageEntry
 from hybridsim.project.schema.load import Project
@@ -141,7 +141,7 @@ def space_of(
             bounds = None if entry.limit is None else (-entry.limit, entry.limit)
             frees.append((way, Free(f"graft[{number}]", l2=entry.l2, bounds=bounds)))
     if not frees:
-        names = [parameter.name for parameter in (*CATALOG, INERTIAL) if rows_of(parameter.rows, setup)]
+        names = [parameter.name for parameter in (*CATALOG, INERTIAL) if row_names(parameter.rows, setup)]
         fix = f'add [[free]] with name = "joint.damping[*]", for example; there are {", ".join(names)}'
         found.append(place.problem((), "nothing is free, so that there is nothing to fit", fix, "project.free"))
         return None
@@ -149,11 +149,11 @@ def space_of(
     for way, free in frees:
         if any(name.startswith(tuple(missing)) for name in free.names):
             continue
-        part = resolved(free, setup)
-        if isinstance(part, Resolved):
-            told = set(claimed_twice([c for one in parts for c in one.coordinates]))
+        part = resolve(free, setup)
+        if isinstance(part, ResolvedFree):
+            told = set(ownership_conflicts([c for one in parts for c in one.parameters]))
             parts.append(part)
-            problems = [p for p in claimed_twice([c for one in parts for c in one.coordinates]) if p not in told]
+            problems = [p for p in ownership_conflicts([c for one in parts for c in one.parameters]) if p not in told]
         else:
             problems = part
         for problem in problems:
@@ -167,19 +167,19 @@ def _free(entry: FreeEntry) -> Free:
     return Free(
         entry.name[0] if len(entry.name) == 1 else entry.name,
         bounds=entry.bounds,
-        start=entry.start,
+        initial=entry.initial,
         map=entry.map,
         prior=entry.prior,
         scale=entry.scale,
         l1=entry.l1,
         l2=entry.l2,
         group=entry.group,
-        tie=entry.tie,
+        tied=entry.tied,
         per=entry.per,
     )
 
 
-def stages_of(project: Project, runs: Sequence[Recording], measured: Measured) -> tuple[Stage, ...]:
+def stages_of(project: Project, runs: Sequence[Recording], measured: Measurements) -> tuple[Stage, ...]:
     """The stages of a fit; windows that grow, where a project has none."""
     if project.content.stage:
         return tuple(_stage(entry, project.content.run.seed) for entry in project.content.stage)
@@ -195,7 +195,7 @@ def _stage(entry: StageEntry, seed: int) -> Stage:
         window=entry.window,
         stride=entry.stride,
         starts=entry.starts,
-        start_noise=entry.start_noise,
+        initial_state_std=entry.initial_state_std,
         ties=entry.ties,
         loss=entry.loss,
         loss_scale=entry.loss_scale,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
-from hybridsim.core.messages import advice
+from hybridsim.core.messages import name_hint
 from hybridsim.io.hulls import with_hulls
 from hybridsim.io.load import inspect_model
 from hybridsim.model.floor import with_floor
@@ -31,7 +31,7 @@ def mechanism(project: Project, found: list[Problem]) -> Model | None:
         if section.built_in not in BUILT_IN:
             message = f"there is no built-in mechanism {section.built_in!r}"
             way = ("model", "built_in")
-            found.append(place.problem(way, message, advice(section.built_in, BUILT_IN), "project.model"))
+            found.append(place.problem(way, message, name_hint(section.built_in, BUILT_IN), "project.model"))
             return None
         model = BUILT_IN[section.built_in]()
     else:
@@ -86,7 +86,9 @@ def driven(project: Project, model: Model, found: list[Problem]) -> tuple[Model,
         names = model.actuator.names
         if entry.actuator and entry.actuator not in names:
             message = f"{place.section(way)}: no actuator is named {entry.actuator!r}"
-            fix = advice(entry.actuator, names) if names else "the model has none; write joint = instead of actuator ="
+            fix = (
+                name_hint(entry.actuator, names) if names else "the model has none; write joint = instead of actuator ="
+            )
             found.append(place.problem((*way, "actuator"), message, fix, "project.command"))
         elif entry.actuator:
             actuators[entry.called] = entry.actuator
@@ -120,7 +122,7 @@ def _with_torque(model: Model, joint: str) -> tuple[Model, str] | Problem:
         if kind in (JointType.REVOLUTE, JointType.PRISMATIC) and master < 0
     ]
     if joint not in drivable:
-        return Problem(f"no joint that can be driven is named {joint!r}", advice(joint, drivable))
+        return Problem(f"no joint that can be driven is named {joint!r}", name_hint(joint, drivable))
     index = topology.joint_names.index(joint)
     own = [number for number, driven in enumerate(actuators.joints) if driven == index]
     for number in own:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hybridsim.identify.problem import Problem, Stage
+from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.project.build.build import Built
 from hybridsim.project.build.channel_units import channel_units
 
@@ -15,7 +15,7 @@ class Task:
     """A fit to be made, with all that its record tells of it."""
 
     name: str
-    problem: Problem
+    problem: FitProblem
     stages: tuple[Stage, ...]
     project_file: Path
     project_text: str

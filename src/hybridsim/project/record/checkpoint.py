@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
-from hybridsim.identify.solvers.solver import SolverState, Verdict
+from hybridsim.identify.solvers.solver import SolverState, Termination
 
 FORMAT = 1
 """Version of the format."""
@@ -36,7 +36,7 @@ class StageEnd(NamedTuple):
     """How a stage ended."""
 
     cost: float
-    verdict: Verdict
+    verdict: Termination
     steps: int
 
 
@@ -82,7 +82,8 @@ def from_bytes(data: bytes) -> Saved:
     state = SolverState(*_put_together(about["form"], "state", arrays))
     state = state._replace(point=Point(*state.point))
     ends = {
-        int(stage): StageEnd(cost, Verdict(verdict), steps) for stage, (cost, verdict, steps) in about["ends"].items()
+        int(stage): StageEnd(cost, Termination(verdict), steps)
+        for stage, (cost, verdict, steps) in about["ends"].items()
     }
     return Saved(Checkpoint(about["stage"], state), ends)
 

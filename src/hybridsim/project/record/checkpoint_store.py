@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
-from hybridsim.identify.solvers.solver import Verdict
+from hybridsim.identify.solvers.solver import Termination
 from hybridsim.project.record.checkpoint import DamagedCheckpoint, Saved, StageEnd, from_bytes, to_bytes
 from hybridsim.project.record.write import write_file
 
@@ -19,7 +19,7 @@ SHARE = 0.1
 PATTERN = "checkpoint-*.safetensors"
 
 
-class FolderKeeper:
+class FolderCheckpointStore:
     """Keeps checkpoints in a folder, as `identify.fit` wants it.
 
     Attributes:
@@ -47,11 +47,11 @@ class FolderKeeper:
         Raises:
             HybridsimError: the disk is full or the like; what was written before is still there.
         """
-        state, is_over = checkpoint.state, not np.any(checkpoint.state.verdict == Verdict.RUNNING)
+        state, is_over = checkpoint.state, not np.any(checkpoint.state.verdict == Termination.RUNNING)
         if is_over:
             best = int(np.argmin(state.cost))
             self.ends[checkpoint.stage] = StageEnd(
-                float(state.cost[best]), Verdict(int(state.verdict[best])), int(state.steps)
+                float(state.cost[best]), Termination(int(state.verdict[best])), int(state.steps)
             )
         self._held = checkpoint
         if is_over or time.monotonic() >= self._due:

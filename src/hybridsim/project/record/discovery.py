@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.discover import Discovery
-from hybridsim.identify.support_search import Candidate, Chosen
+from hybridsim.identify.support_search import Candidate, SeedResult
 from hybridsim.networks.prune import Column
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.blueprint_file import save_blueprint
@@ -35,9 +35,9 @@ class DiscoveryRecord:
         self.folder, self.task, self.columns = folder, task, columns
         self._file = folder / FILES[0]
         self._manifest = manifest(task, command)
-        self._seeds: dict[int, Chosen] = {}
+        self._seeds: dict[int, SeedResult] = {}
 
-    def begin(self, *, resume: bool, fresh: bool) -> dict[int, Chosen]:
+    def begin(self, *, resume: bool, fresh: bool) -> dict[int, SeedResult]:
         """What is known already.
 
         Raises:
@@ -60,7 +60,7 @@ class DiscoveryRecord:
         self.folder.mkdir(parents=True, exist_ok=True)
         return dict(self._seeds)
 
-    def keep(self, chosen: Chosen) -> None:
+    def keep(self, chosen: SeedResult) -> None:
         """Write down what a seed led to."""
         self._seeds[chosen.seed] = chosen
         seeds = [self._told(one) for one in self._seeds.values()]
@@ -97,7 +97,7 @@ class DiscoveryRecord:
     def _names(self) -> list[str]:
         return [str(column) for column in self.columns]
 
-    def _told(self, chosen: Chosen) -> dict[str, Any]:
+    def _told(self, chosen: SeedResult) -> dict[str, Any]:
         def candidate(one: Candidate) -> dict[str, Any]:
             support = [k for k, column in enumerate(self.columns) if column in one.support]
             return {"support": support, "theta": one.theta.tolist(), "error": one.error}
@@ -105,10 +105,10 @@ class DiscoveryRecord:
         path = [candidate(one) for one in chosen.path]
         return {"seed": chosen.seed, "dense": candidate(chosen.dense), "path": path, "best": candidate(chosen.best)}
 
-    def _chosen(self, told: dict[str, Any]) -> Chosen:
+    def _chosen(self, told: dict[str, Any]) -> SeedResult:
         def candidate(one: dict[str, Any]) -> Candidate:
             support = frozenset(self.columns[k] for k in one["support"])
             return Candidate(support, np.array(one["theta"]), float("inf") if one["error"] is None else one["error"])
 
         path = tuple(candidate(one) for one in told["path"])
-        return Chosen(told["seed"], candidate(told["dense"]), path, candidate(told["best"]))
+        return SeedResult(told["seed"], candidate(told["dense"]), path, candidate(told["best"]))

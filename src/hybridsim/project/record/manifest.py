@@ -111,7 +111,7 @@ def _of_numbers(task: Task) -> str:
     digest = hashlib.sha256()
     leaves = jax.tree_util.tree_flatten_with_path(problem.setup)[0]
     named = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
-    limits = zip(("start", "lower", "upper"), (space.start, space.lower, space.upper), strict=True)
+    limits = zip(("start", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
     noise = ((f"noise of {name}", value) for name, value in problem.measured.noise.items())
     for name, values in (*named, *limits, *noise, *_series((*problem.train, *problem.held_out))):
         array = np.array(values, order="C")

@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError, ParameterError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import Judged, Score, predicted
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import Score, WindowScores, score_predictions
 from hybridsim.identify.windows import span
 
 Array = np.ndarray
@@ -42,12 +42,12 @@ class Comparison(NamedTuple):
     after: Score
 
 
-def theta_before(problem: Problem) -> Float[Array, " n"]:
+def theta_before(problem: FitProblem) -> Float[Array, " n"]:
     """The numbers that the model has, as θ; where no θ gives them, those that the fit starts from."""
     try:
         return problem.space.theta_of(problem.setup)
     except ParameterError:
-        return np.asarray(problem.space.start)
+        return np.asarray(problem.space.initial)
 
 
 def judging_window(stage: Stage) -> float | None:
@@ -58,7 +58,7 @@ def judging_window(stage: Stage) -> float | None:
     return stage.window if stage.window is None or stage.window >= SHORTEST else USUAL
 
 
-def comparison(judged: Judged, runs: str, kind: str, seconds: float | None = None) -> Comparison:
+def comparison(judged: WindowScores, runs: str, kind: str, seconds: float | None = None) -> Comparison:
     """Scores of windows before and after, by default told with the length of the windows."""
     w = judged.objective.windows
     before, after = judged.scores
@@ -66,7 +66,7 @@ def comparison(judged: Judged, runs: str, kind: str, seconds: float | None = Non
 
 
 def predictions(
-    problem: Problem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], name: str
+    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], name: str
 ) -> list[Comparison]:
     """What the model predicts of runs, as far ahead as they are long enough for."""
     before = time_before_prediction(problem, runs)
@@ -76,14 +76,14 @@ def predictions(
         if before + after > longest:
             continue
         try:
-            judged = predicted(problem, thetas, runs, before=before, after=after)
+            judged = score_predictions(problem, thetas, runs, before=before, after=after)
         except HybridsimError:
             continue  # sensors may be so late that such a window has no samples; a fit is not lost for that
         found.append(comparison(judged, name, PREDICTED, after))
     return found
 
 
-def time_before_prediction(problem: Problem, runs: Sequence[Recording]) -> float:
+def time_before_prediction(problem: FitProblem, runs: Sequence[Recording]) -> float:
     """Time on which the start of a prediction is fitted [s]: a moment, or longer where samples are rare."""
     slowest = max(run.series[name].median_step for run in runs for name in problem.measured.noise)
     return max(BEFORE_PREDICTION, LEAST_SAMPLES * slowest)

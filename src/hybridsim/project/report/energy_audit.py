@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.score import explained
+from hybridsim.identify.score import score_windows
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.task import Task
 from hybridsim.project.report.comparison import judging_window
@@ -28,7 +28,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     runs = (*problem.train, *problem.held_out)
     if not problem.setup.sim.blueprint.grafts:
         raise HybridsimError("the project has no networks whose energy could be audited")
-    judged = explained(problem, theta, runs, judging_window(task.stages[-1]))
+    judged = score_windows(problem, theta, runs, judging_window(task.stages[-1]))
     w, ok = judged.objective.windows, np.flatnonzero(judged.ok[0])
     if not len(ok):
         raise HybridsimError("every window diverges; there is no motion to follow")
@@ -48,7 +48,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
         "seconds": float(len(ok) * w.steps * w.dt),
-        "gained": float(np.sum([np.asarray(one.gained) for one in found])),
+        "gained": float(np.sum([np.asarray(one.energy_change) for one in found])),
         "grafts": [
             {
                 "network": graft.kind,

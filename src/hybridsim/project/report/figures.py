@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.identify.score import Judged
+from hybridsim.identify.score import WindowScores
 from hybridsim.project.record.history import Step
 from hybridsim.viz.fit_plots import Curves, StageCourse, as_png, course_figure, errors_figure, window_figure
 
@@ -14,7 +14,7 @@ MOST_CHANNELS = 6
 
 
 def fit_pictures(
-    judged: Judged, runs: Sequence[Recording], called: str, history: Sequence[Step], units: Mapping[str, str]
+    judged: WindowScores, runs: Sequence[Recording], called: str, history: Sequence[Step], units: Mapping[str, str]
 ) -> dict[str, bytes]:
     """PNG files by their names.
 
@@ -34,7 +34,7 @@ def fit_pictures(
     return pictures
 
 
-def _windows(judged: Judged, runs: Sequence[Recording], called: str, units: Mapping[str, str]):
+def _windows(judged: WindowScores, runs: Sequence[Recording], called: str, units: Mapping[str, str]):
     """A typical window and the worst one, by their errors after the fit; titles with their places."""
     after = np.where(np.isfinite(judged.errors[1]), judged.errors[1], np.inf)
     order = np.argsort(after, kind="stable")
@@ -55,7 +55,7 @@ def _windows(judged: Judged, runs: Sequence[Recording], called: str, units: Mapp
     return found
 
 
-def curves_of(judged: Judged, window: int, units: Mapping[str, str]) -> list[Curves]:
+def curves_of(judged: WindowScores, window: int, units: Mapping[str, str]) -> list[Curves]:
     """Channels of one window, those with the largest errors if there are many."""
     w, sensors = judged.objective.windows, judged.objective.simulated.setup.sensors
     found = []

@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from hybridsim.identify.fit import Progress
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import Problem, Stage
-from hybridsim.identify.score import calibrated
+from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.score import calibrate
 
 SHARE, MOST = 0.1, 0.25
 """Shares of a fit's time that looking at held-out runs may take: usually, and at the steps 1, 2, 4, 8 and so on of a
@@ -21,7 +21,7 @@ FIRST_STEPS, NEXT_STEPS = 10, 3
 class HeldOutGap:
     """Looks at held-out runs now and then."""
 
-    def __init__(self, problem: Problem, stages: tuple[Stage, ...]):
+    def __init__(self, problem: FitProblem, stages: tuple[Stage, ...]):
         self._problem, self._stages = problem, stages
         self._stage = -1
         self._objective: Objective | None = None
@@ -66,7 +66,7 @@ class HeldOutGap:
             layout, known = self._objective.layout, self._point.theta
             common = np.where(layout.is_common, layout.lengthened(np.array(theta)[None]), known)
             self._point, steps = self._point._replace(theta=common), NEXT_STEPS
-        self._point = calibrated(self._objective, self._point, most_steps=steps, growing=steps == FIRST_STEPS)
+        self._point = calibrate(self._objective, self._point, max_steps=steps, growing=steps == FIRST_STEPS)
         return rms_in_noise(self._objective, self._point)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.score import Judged, explained, predicted
+from hybridsim.identify.score import WindowScores, score_predictions, score_windows
 from hybridsim.project.build.task import Task
 from hybridsim.project.record.manifest import changed, manifest
 from hybridsim.project.record.record import Record
@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     """What a fitted model says about recordings."""
 
     runs: tuple[Recording, ...]
-    windows: Judged
+    windows: WindowScores
     """Predictions before and after the fit."""
     comparisons: tuple[Comparison, ...]
     lead: float
@@ -69,10 +69,10 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     problem = task.problem
     thetas = np.stack([theta_before(problem), theta])
     lead = time_before_prediction(problem, runs)
-    windows = predicted(problem, thetas, runs, before=lead, after=horizon)
+    windows = score_predictions(problem, thetas, runs, before=lead, after=horizon)
     comparisons = (
         comparison(windows, "these", PREDICTED, horizon),
-        comparison(explained(problem, thetas, runs, judging_window(task.stages[-1])), "these", EXPLAINED),
+        comparison(score_windows(problem, thetas, runs, judging_window(task.stages[-1])), "these", EXPLAINED),
     )
     return Prediction(tuple(runs), windows, comparisons, lead)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.fit import Fitted
+from hybridsim.identify.fit import FitResult
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
 from hybridsim.networks.weight_name import is_of_network, weight_name
@@ -32,7 +32,7 @@ CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 def result(
     task: Task,
-    fitted: Fitted,
+    fitted: FitResult,
     ends: Mapping[int, StageEnd],
     comparisons: Sequence[Comparison],
     model: dict[str, Any] | None,

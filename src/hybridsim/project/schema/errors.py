@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import advice, nearest
+from hybridsim.core.messages import did_you_mean, name_hint
 from hybridsim.project.schema.content import Content
 from hybridsim.project.schema.location import Place, shown, value_at
 from hybridsim.project.schema.section import CONFLICT
@@ -172,8 +172,8 @@ def _problem(way: Way, error: ErrorDetails, place: Place) -> Problem:
 def _unknown_key(way: Way, found: _Found, place: Place) -> Problem:
     key, valid = str(way[-1]), list(found.section.model_fields)
     if len(way) > 1:
-        return place.problem(way, f"{place.section(way[:-1])} has no key {key!r}", advice(key, valid), "project.key")
-    fix = nearest(key, valid) or f"sections are {', '.join(map(_in_brackets, valid))}"
+        return place.problem(way, f"{place.section(way[:-1])} has no key {key!r}", name_hint(key, valid), "project.key")
+    fix = did_you_mean(key, valid) or f"sections are {', '.join(map(_in_brackets, valid))}"
     return place.problem(way, f"there is no section {key!r}", fix, "project.key")
 
 
@@ -196,5 +196,5 @@ def _wrong_choice(way: Way, error: ErrorDetails, place: Place) -> Problem:
     text = str(context.get("expected") or context.get("expected_tags"))
     valid = [part.strip(" '\"") for part in text.replace(" or ", ",").split(",")]
     given = value if isinstance(value, str) else ""
-    fix = " ".join(filter(None, [nearest(given, valid), f"it is one of {', '.join(valid)}"]))
+    fix = " ".join(filter(None, [did_you_mean(given, valid), f"it is one of {', '.join(valid)}"]))
     return place.problem(way, f"{place.key(way)} is {shown(value)}, which it cannot be", fix, "project.value")

@@ -28,7 +28,7 @@ class FreeEntry(Section):
     """Address, such as `joint.damping[*]`, `body.mass[link1]` or `inertial[link2]`; or several."""
     bounds: tuple[Bound, Bound] | None = None
     """Least and largest value; `inf` or `-inf` where there is none."""
-    start: float | Literal["current"] | None = None
+    initial: float | Literal["current"] | None = None
     """Value to start from; the model's by default."""
     map: Literal["identity", "log", "interval"] | None = None
     """How the solver sees the numbers."""
@@ -42,7 +42,7 @@ class FreeEntry(Section):
     """Weight of half the sum of squares."""
     group: str = ""
     """Numbers of one group cost l1 times their norm instead, and are zero together or not at all."""
-    tie: bool | tuple[float, ...] = False
+    tied: bool | tuple[float, ...] = False
     """One number for all that match, or for each name a factor that it is multiplied by."""
     per: Literal["all", "run"] = "all"
     """The same numbers in all runs, or others in every run."""
@@ -114,7 +114,7 @@ class StageEntry(Section):
     """Time between the starts of windows [s]; their length by default."""
     starts: Literal["free", "near", "measured"] = "free"
     """Starts of windows are unknown, nearly known, or taken as measured."""
-    start_noise: tuple[Positive, Positive] = (1e-3, 1e-2)
+    initial_state_std: tuple[Positive, Positive] = (1e-3, 1e-2)
     """Standard deviations of measured starts [rad or m] and their velocities [rad/s or m/s], where they are near."""
     ties: tuple[Positive, Positive] | None = None
     """Tolerances in position [rad or m] and velocity [rad/s or m/s] between the end of a window and the next start."""
@@ -133,8 +133,8 @@ class StageEntry(Section):
             raise conflict("ties", "need starts that are not held", 'write starts = "free" or "near"')
         if self.ties is not None and self.stride is not None:
             raise conflict("ties", "need windows without a stride", "leave stride out")
-        if "start_noise" in self.model_fields_set and self.starts != "near":
-            raise conflict("start_noise", "is for starts that are nearly known", 'write starts = "near"')
+        if "initial_state_std" in self.model_fields_set and self.starts != "near":
+            raise conflict("initial_state_std", "is for starts that are nearly known", 'write starts = "near"')
         costly = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
         if costly and self.solver.name != "lm":
             raise conflict(

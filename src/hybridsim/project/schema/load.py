@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import advice
-from hybridsim.data.assemble import Options
-from hybridsim.data.channel import Channel, problems_of
+from hybridsim.core.messages import name_hint
+from hybridsim.data.assemble import RecordingOptions
+from hybridsim.data.channel import Channel, channel_problems
 from hybridsim.project.schema.content import Content
 from hybridsim.project.schema.data import ChannelEntry, CommandEntry
 from hybridsim.project.schema.errors import schema_problems
@@ -135,7 +135,7 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
     except FileNotFoundError:
         names = [entry.name for entry in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-        fix = advice(path.name, names) if names else "`hybridsim init MODEL DATA...` writes one"
+        fix = name_hint(path.name, names) if names else "`hybridsim init MODEL DATA...` writes one"
         problem = Problem("there is no such file", fix, str(path), code="file.missing")
     except IsADirectoryError:
         problem = Problem("this is a folder", "name the project file in it", str(path), code="file.directory")
@@ -212,12 +212,12 @@ def _data_problems(content: Content, place: Place) -> Iterator[Problem]:
     """What is wrong with channels and times in themselves, whatever the files hold."""
     data, entries = content.data, recorded_entries(content)
     ways = {entry.called: way for way, entry in entries}
-    for problem in problems_of([entry.recorded for _, entry in entries]):
+    for problem in channel_problems([entry.recorded for _, entry in entries]):
         way = ways.get(problem.element, ("channel",))
         message = f"{place.section(way)}: {problem.message}"
         yield place.problem((*way, *_key_at_fault(problem)), message, problem.fix, problem.code)
     time = data.time if data.step is None else data.step
-    for problem in Options(time, data.time_unit, data.on_nan, data.on_disorder).problems():
+    for problem in RecordingOptions(time, data.time_unit, data.on_nan, data.on_disorder).problems():
         yield place.problem(("data", "time_unit"), problem.message, problem.fix, problem.code)
     if not data.several:
         return
@@ -284,5 +284,5 @@ def _matching(
         return [(file,) for file in files]
     parent = exact.parent
     near = [entry.name for entry in parent.iterdir() if entry.is_file()] if parent.is_dir() else []
-    fix = advice(exact.name, near) if near else f"there is no such folder as {str(parent)!r}, or it is empty"
+    fix = name_hint(exact.name, near) if near else f"there is no such folder as {str(parent)!r}, or it is empty"
     return place.problem(way, f"no file matches {pattern!r} of [data]", fix, "project.file")

@@ -10,7 +10,7 @@ from hybridsim.project.schema.section import Count, NotNegative, Positive, Secti
 class SolverSection(Section):
     """Settings of a solver."""
 
-    most_steps: Count | None = None
+    max_steps: Count | None = None
     """Steps after which it gives up."""
     cost_tolerance: NotNegative | None = None
     """Relative gain below which it is done."""
@@ -28,9 +28,9 @@ class LevenbergMarquardtSolver(SolverSection):
     """Which solver it is."""
     step_tolerance: NotNegative | None = None
     """Relative change of all unknowns below which it is done."""
-    slope_tolerance: NotNegative | None = None
+    gradient_tolerance: NotNegative | None = None
     """Cosine between residuals and any column of the Jacobian below which it is done."""
-    first_damping: Positive | None = None
+    initial_damping: Positive | None = None
     """How careful the first step is."""
 
 
@@ -43,7 +43,7 @@ class LbfgsSolver(SolverSection):
     """Changes of the gradient that are remembered."""
     step_tolerance: NotNegative | None = None
     """Relative change of all unknowns below which it is done."""
-    slope_tolerance: NotNegative | None = None
+    gradient_tolerance: NotNegative | None = None
     """Slope by the standard error of any unknown below which it is done."""
 
 
@@ -58,7 +58,7 @@ class AdamSolver(SolverSection):
     """Does the learning rate stay, or fall to zero by the last step?"""
     batch: Count | None = None
     """Windows per step; all of them by default."""
-    most_slope: Positive | None = None
+    max_gradient_norm: Positive | None = None
     """Longest gradient per window that is believed."""
     check_every: Count | None = None
     """Steps between evaluations of the whole objective."""

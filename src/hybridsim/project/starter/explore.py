@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, HybridsimError
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
 from hybridsim.data.read import inspect_tables
 from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS
@@ -96,7 +96,7 @@ def explore(
     time = _time_column(shared, tables) if step is None else ""
     if step is None and not time:
         raise HybridsimError(
-            f"no column of {files[0]} tells the time; there are {listed(shared)}. Call it `time`, or tell the time "
+            f"no column of {files[0]} tells the time; there are {name_list(shared)}. Call it `time`, or tell the time "
             "between samples with --step"
         )
     unit = time_unit(read_name(time).unit, _runs(tables, time)) if time else Guess("s")
@@ -106,8 +106,8 @@ def explore(
     channels, at_rest = _channels(matches, tables, seconds, model)
     if not channels:
         raise HybridsimError(
-            f"no column of {files[0]} could be matched with the model: columns are {listed(shared)}, joints are "
-            f"{listed(scalar_joints(model))}. Call columns q:JOINT and qd:JOINT, or write the project by hand"
+            f"no column of {files[0]} could be matched with the model: columns are {name_list(shared)}, joints are "
+            f"{name_list(scalar_joints(model))}. Call columns q:JOINT and qd:JOINT, or write the project by hand"
         )
     commands, passed_over = _commands(matches, tables, model)
     used = [time] * bool(time) + [one.match.column.name for one in (*channels, *commands)]
@@ -156,7 +156,7 @@ def _tables(files: Sequence[Path]) -> tuple[list[Table], bool]:
 
 def _missing_somewhere(tables: Sequence[Table], shared: Sequence[str]) -> list[str]:
     other = dict.fromkeys(name for table in tables for name in table.columns if name not in shared)
-    return [f"not in every file: {listed(other)}"] if other else []
+    return [f"not in every file: {name_list(other)}"] if other else []
 
 
 def _runs(tables: Sequence[Table], column: str) -> Runs:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.core.messages import listed
+from hybridsim.core.messages import name_list
 from hybridsim.project.schema.toml_lines import quoted
 from hybridsim.project.starter.columns import Kind
 from hybridsim.project.starter.explore import Measured, Starter, relative
@@ -32,7 +32,7 @@ def _head(starter: Starter) -> Iterator[str]:
     yield "# docs/projects.md explains all sections and keys."
     unused = [match.column.name for match in starter.matches.spare] + list(starter.matches.unknown)
     if unused:
-        yield f"# Columns that are not used: {_plain(listed(unused))}."
+        yield f"# Columns that are not used: {_plain(name_list(unused))}."
 
 
 def _model(starter: Starter, folder: Path) -> Iterator[str]:

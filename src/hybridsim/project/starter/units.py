@@ -94,7 +94,7 @@ def _median(runs: Runs) -> float:
 
 def starts_again(unit: str, values: Runs) -> bool:
     """Does an angle jump by full turns?"""
-    turn = UNITS[unit].turn
+    turn = UNITS[unit].period
     if not turn:
         return False
     jumps = [np.abs(np.diff(run)) / turn for run in values]

@@ -16,15 +16,15 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.files import write_atomically
-from hybridsim.core.messages import counted
+from hybridsim.core.messages import pluralize
 from hybridsim.native.c.emit_file import c_file
-from hybridsim.native.c.emit_function import CFunction, Place, c_function
-from hybridsim.native.lowering.step_graphs import Forms, Program
+from hybridsim.native.c.emit_function import CFunction, SlotLocation, c_function
+from hybridsim.native.lowering.step_graphs import Program, StepLayouts
 from hybridsim.networks.frozen_fields import weights_of
 from hybridsim.networks.prune import input_addresses
-from hybridsim.sim.c_export.export_step import checked_files
-from hybridsim.sim.c_export.header import array, table
-from hybridsim.sim.c_export.layout import Entry, in_comment, leaves_of, prefix_from
+from hybridsim.sim.c_export.export_step import output_files
+from hybridsim.sim.c_export.header import array_definition, comment_table
+from hybridsim.sim.c_export.layout import ArrayEntry, comment_safe, named_arrays, prefix_from_name
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import BoundGraft
 
@@ -48,12 +48,12 @@ def export_network_c(
     grafts = sim.bound_blueprint().grafts
     if not 0 <= graft < len(grafts):
         raise HybridsimError(
-            f"there is no network {graft}; the blueprint has {counted(len(grafts), 'network')}, from 0"
+            f"there is no network {graft}; the blueprint has {pluralize(len(grafts), 'network')}, from 0"
         )
-    prefix = prefix_from(Path(path).stem) if prefix is None else prefix
-    source, header = checked_files(path, prefix)
+    prefix = prefix_from_name(Path(path).stem) if prefix is None else prefix
+    source, header = output_files(path, prefix)
     bound = grafts[graft]
-    names = [Entry(k, 1, in_comment(name)) for k, name in enumerate(input_addresses(bound))]
+    names = [ArrayEntry(k, 1, comment_safe(name)) for k, name in enumerate(input_addresses(bound))]
     free, rest = eqx.partition(bound.net, weights_of(bound.net))
     fixed, static = eqx.partition(rest, eqx.is_array_like)
 
@@ -61,23 +61,27 @@ def export_network_c(
         return nothing, jax.numpy.ravel(eqx.combine(free, fixed, static)(x))
 
     with jax.enable_x64(True):
-        forms = Forms(step, fixed, free, None, np.zeros(len(names)))
+        forms = StepLayouts(step, fixed, free, None, np.zeros(len(names)))
         numbers = np.concatenate([forms.free.pack(free), forms.fixed.pack(fixed)])
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
         program = Program(step, forms, {}, fma=fma, in_place=in_place)
-        given = {"free": Place("params"), "fixed": Place("params", forms.free.size), "s": Place("x")}
-        value = c_function(prefix, "network", *program.step_graph, given, {"y": Place("y")})
-        pulled = {"contribution": Place("ct_params"), "d_s": Place("ct_x")}
-        vjp = c_function(prefix, "network_vjp", *program.vjp_graph, given | {"ct_y": Place("ct_y")}, pulled)
+        given = {
+            "free": SlotLocation("params"),
+            "fixed": SlotLocation("params", forms.free.size),
+            "s": SlotLocation("x"),
+        }
+        value = c_function(prefix, "network", *program.step_graph, given, {"y": SlotLocation("y")})
+        pulled = {"contribution": SlotLocation("ct_params"), "d_s": SlotLocation("ct_x")}
+        vjp = c_function(prefix, "network_vjp", *program.vjp_graph, given | {"ct_y": SlotLocation("ct_y")}, pulled)
     params, first = [], 0
-    for leaf in (*leaves_of(free), *leaves_of(fixed)):
-        params.append(Entry(first, leaf.size, leaf.text))
+    for leaf in (*named_arrays(free), *named_arrays(fixed)):
+        params.append(ArrayEntry(first, leaf.size, leaf.text))
         first += leaf.size
     sizes = {"NX": len(names), "NY": forms.outputs.size, "NP": len(numbers), "ND": forms.free.size}
     made = (value, vjp)
     write_atomically(header, _header(bound, prefix, sizes, made, names, params, source.name, fma).encode("ascii"))
     head = f'/* A network, written by hybridsim {version("hybridsim")}. */\n#include "{header.name}"\n'
-    values = array(f"{prefix}_network_params[{prefix.upper()}_NP]", params, numbers)
+    values = array_definition(f"{prefix}_network_params[{prefix.upper()}_NP]", params, numbers)
     write_atomically(source, (c_file(prefix, head, list(made)) + f"\n{values}").encode("ascii"))
     return source, header
 
@@ -87,16 +91,16 @@ def _header(
     prefix: str,
     sizes: dict[str, int],
     made: tuple[CFunction, CFunction],
-    names: list[Entry],
-    params: list[Entry],
+    names: list[ArrayEntry],
+    params: list[ArrayEntry],
     source: str,
     fma: bool,
 ) -> str:
     macro, (value, vjp) = prefix.upper(), made
     element = ", of one element at a time" if graft.per == "element" else ""
     how = {"add": "is added to", "replace": "replaces", "scale": "plus one is multiplied with"}[graft.mode]
-    changes = in_comment(", ".join(out.address for out in graft.outputs))
-    outputs = [Entry(0, sizes["NY"], f"{how} {changes}")]
+    changes = comment_safe(", ".join(out.address for out in graft.outputs))
+    outputs = [ArrayEntry(0, sizes["NY"], f"{how} {changes}")]
     macros = "\n".join(f"#define {macro}_{name} {size}" for name, size in sizes.items())
     return f"""\
 /* A network ({type(graft.net).__name__}){element}, and its derivative.
@@ -132,13 +136,13 @@ extern const double {prefix}_network_params[{macro}_NP];
 #endif
 
 /* x
-{table("x", names)}
+{comment_table("x", names)}
  *
  * y
-{table("y", outputs)}
+{comment_table("y", outputs)}
  *
  * params
-{table("params", params)}
+{comment_table("params", params)}
  */
 
 #endif

@@ -22,20 +22,20 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.files import write_atomically
-from hybridsim.native.c.emit_function import Place, c_function
+from hybridsim.native.c.emit_function import SlotLocation, c_function
 from hybridsim.native.graph.graph import FLOAT
-from hybridsim.native.graph.partition import only_used
-from hybridsim.native.lowering.pytree_layout import Cells
-from hybridsim.native.lowering.step_graphs import Forms, Program, structural
-from hybridsim.sim.c_export.header import Contents, header_text, source_text
+from hybridsim.native.graph.partition import compact_slot
+from hybridsim.native.lowering.pytree_layout import PytreeLayout
+from hybridsim.native.lowering.step_graphs import Program, StepLayouts, structural_constants
+from hybridsim.sim.c_export.header import ExportContents, header_text, source_text
 from hybridsim.sim.c_export.layout import (
-    in_comment,
+    comment_safe,
     input_entries,
-    is_prefix,
-    leaves_of,
+    is_valid_prefix,
+    named_arrays,
     parameter_entries,
     path_name,
-    prefix_from,
+    prefix_from_name,
     state_entries,
 )
 from hybridsim.sim.integrate import next_state
@@ -64,17 +64,17 @@ class ExportedC:
     source: Path
     header: Path
     prefix: str
-    states: int
+    state_size: int
     """Length of `x`."""
-    commands: int
+    input_size: int
     """Length of `u`."""
-    parameters: int
+    parameter_count: int
     """Length of `params`."""
-    differentiated: int
+    gradient_size: int
     """Length of `ct_params`: so many of the first parameters have a derivative."""
-    step_memory: int
+    step_stack_bytes: int
     """Bytes of working memory that the step has on the stack."""
-    vjp_memory: int
+    vjp_stack_bytes: int
     """The same for its derivative."""
 
 
@@ -91,9 +91,9 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
     Raises:
         HybridsimError: a name cannot be used, a file cannot be written, or the step has parts that cannot become C.
     """
-    prefix = prefix_from(sim.model.name) if prefix is None else prefix
-    source, header = checked_files(path, prefix)
-    contents = contents_of(sim, prefix, fma=fma)
+    prefix = prefix_from_name(sim.model.name) if prefix is None else prefix
+    source, header = output_files(path, prefix)
+    contents = export_contents(sim, prefix, fma=fma)
     for file, text in ((header, header_text(contents, source.name)), (source, source_text(contents, header.name))):
         write_atomically(file, text.encode("ascii"))
     sizes = contents.sizes
@@ -101,16 +101,16 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
         source=source,
         header=header,
         prefix=prefix,
-        states=sizes["NX"],
-        commands=sizes["NU"],
-        parameters=sizes["NP"],
-        differentiated=sizes["ND"],
-        step_memory=8 * contents.step.work,
-        vjp_memory=8 * contents.vjp.work,
+        state_size=sizes["NX"],
+        input_size=sizes["NU"],
+        parameter_count=sizes["NP"],
+        gradient_size=sizes["ND"],
+        step_stack_bytes=8 * contents.step.work,
+        vjp_stack_bytes=8 * contents.vjp.work,
     )
 
 
-def checked_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
+def output_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
     """The C file and its header.
 
     Raises:
@@ -119,7 +119,7 @@ def checked_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
     source = Path(path)
     if source.suffix != ".c" or not re.fullmatch(r"[\w.+-]+", source.name, re.ASCII):
         raise HybridsimError(f"{source.name!r}: name the file with plain letters and the ending .c, as in step.c")
-    if not is_prefix(prefix):
+    if not is_valid_prefix(prefix):
         raise HybridsimError(f"no name in C can begin with {prefix!r}; use letters, digits and single underscores")
     for file in (source, source.with_suffix(".h")):
         if file.is_dir() or not file.absolute().parent.is_dir():
@@ -128,7 +128,7 @@ def checked_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
     return source, source.with_suffix(".h")
 
 
-class Parts(NamedTuple):
+class SimulatorParts(NamedTuple):
     """A simulator taken apart; `eqx.combine` puts it together again."""
 
     free: Any
@@ -143,7 +143,7 @@ class Parts(NamedTuple):
         return next_state(eqx.combine(free, fixed, self.static), state, inputs), None
 
 
-def parts_of(sim: Simulator) -> Parts:
+def split_parameters(sim: Simulator) -> SimulatorParts:
     """What of a simulator is a parameter, and which ones have derivatives."""
 
     def is_parameter(leaf: Any) -> bool:
@@ -154,15 +154,15 @@ def parts_of(sim: Simulator) -> Parts:
         return is_parameter(leaf) and any(name == d or name.startswith(f"{d}.") for d in DIFFERENTIATED)
 
     free, rest = eqx.partition(sim, jax.tree_util.tree_map_with_path(is_free, sim))
-    return Parts(free, *eqx.partition(rest, is_parameter))
+    return SimulatorParts(free, *eqx.partition(rest, is_parameter))
 
 
-def blank_inputs(sim: Simulator) -> Inputs:
+def zero_inputs(sim: Simulator) -> Inputs:
     """Inputs of the right shapes: commands, and what the blueprint calls `input.<name>`."""
     return Inputs(np.zeros(sim.model.nu), None, {name: np.zeros(size) for name, size in sim.blueprint.inputs})
 
 
-def contents_of(sim: Simulator, prefix: str, *, fma: bool) -> Contents:
+def export_contents(sim: Simulator, prefix: str, *, fma: bool) -> ExportContents:
     """Everything that the files hold.
 
     Args:
@@ -170,31 +170,36 @@ def contents_of(sim: Simulator, prefix: str, *, fma: bool) -> Contents:
         prefix: what the names begin with.
         fma: as in `export_c`.
     """
-    parts, state, inputs = parts_of(sim), sim.initial_state(), blank_inputs(sim)
-    if any(leaf.kind != FLOAT for leaf in Cells.of(state).leaves):
+    parts, state, inputs = split_parameters(sim), sim.initial_state(), zero_inputs(sim)
+    if any(leaf.kind != FLOAT for leaf in PytreeLayout.from_tree(state).leaves):
         raise HybridsimError("an actuator stage remembers other numbers than floats, and cannot become C")
     with jax.enable_x64(True):
-        forms = Forms(parts.step, parts.fixed, parts.free, state, inputs)
+        forms = StepLayouts(parts.step, parts.fixed, parts.free, state, inputs)
         fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(parts.step, forms, structural(forms.fixed, fixed), fma=fma, in_place=in_place)
-        used, (step, vjp) = only_used("fixed", program.step_graph, program.vjp_graph)
+        program = Program(parts.step, forms, structural_constants(forms.fixed, fixed), fma=fma, in_place=in_place)
+        used, (step, vjp) = compact_slot("fixed", program.step_graph, program.vjp_graph)
 
-    given = {"free": Place("params"), "fixed": Place("params", len(free)), "x": Place("x"), "s": Place("u")}
-    pulled = {"contribution": Place("ct_params"), "ct2": Place("ct_x"), "d_s": Place("ct_u")}
-    leaves = leaves_of(parts.free)
-    others = parameter_entries(sim.model, leaves_of(parts.fixed), used)
+    given = {
+        "free": SlotLocation("params"),
+        "fixed": SlotLocation("params", len(free)),
+        "x": SlotLocation("x"),
+        "s": SlotLocation("u"),
+    }
+    pulled = {"contribution": SlotLocation("ct_params"), "ct2": SlotLocation("ct_x"), "d_s": SlotLocation("ct_u")}
+    leaves = named_arrays(parts.free)
+    others = parameter_entries(sim.model, named_arrays(parts.fixed), used)
     rest = [entry._replace(first=entry.first + len(free)) for entry in others]
     starts = [("Q", 0), ("QD", sim.model.nq), ("TIME", sim.model.nq + sim.model.nv)]
-    starts += [(leaf.name, first) for leaf, first in zip(leaves, forms.free.starts(), strict=True)]
+    starts += [(leaf.name, first) for leaf, first in zip(leaves, forms.free.offsets(), strict=True)]
     starts += [(entry.name, entry.first) for entry in rest if entry.name == "dt"]
-    return Contents(
+    return ExportContents(
         prefix=prefix,
-        model=in_comment(sim.model.name),
+        model=comment_safe(sim.model.name),
         integrator=sim.integrator,
         fma=fma,
-        step=c_function(prefix, "step", *step, given, {"x2": Place("x_next")}),
-        vjp=c_function(prefix, "step_vjp", *vjp, given | {"ct": Place("ct_x_next")}, pulled),
+        step=c_function(prefix, "step", *step, given, {"x2": SlotLocation("x_next")}),
+        vjp=c_function(prefix, "step_vjp", *vjp, given | {"ct": SlotLocation("ct_x_next")}, pulled),
         x=state_entries(sim.model, state),
         u=input_entries(sim.model, inputs),
         free=parameter_entries(sim.model, leaves),

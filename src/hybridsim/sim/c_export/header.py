@@ -8,14 +8,14 @@ from importlib.metadata import version
 import numpy as np
 
 from hybridsim.native.c.emit_file import c_file
-from hybridsim.native.c.emit_function import LARGEST_PIECE, CFunction
-from hybridsim.sim.c_export.layout import Entry, identifier
+from hybridsim.native.c.emit_function import MAX_BLOCK_OPERATIONS, CFunction
+from hybridsim.sim.c_export.layout import ArrayEntry, identifier
 
 _VALUES_PER_LINE = 6
 
 
 @dataclass(frozen=True)
-class Contents:
+class ExportContents:
     """What is in the files."""
 
     prefix: str
@@ -25,11 +25,11 @@ class Contents:
     fma: bool
     step: CFunction
     vjp: CFunction
-    x: list[Entry]
-    u: list[Entry]
-    free: list[Entry]
+    x: list[ArrayEntry]
+    u: list[ArrayEntry]
+    free: list[ArrayEntry]
     """The parameters with derivatives."""
-    fixed: list[Entry]
+    fixed: list[ArrayEntry]
     """The parameters after them."""
     starts: list[tuple[str, int]]
     """Names of parts of `x` and `params` that are there in full, with their first elements."""
@@ -43,7 +43,7 @@ class Contents:
         return {name: sum(entry.size for entry in entries) for name, entries in counts.items()}
 
 
-def header_text(contents: Contents, source_name: str) -> str:
+def header_text(contents: ExportContents, source_name: str) -> str:
     """The header.
 
     Args:
@@ -64,7 +64,7 @@ def header_text(contents: Contents, source_name: str) -> str:
  *
  * compiles it, {promise}; link with -lm.
  * Working memory on the stack: {8 * c.step.work} bytes for the step, {8 * c.vjp.work} bytes for its derivative.
- * To this a compiler adds at most some {8 * LARGEST_PIECE + 250} bytes.
+ * To this a compiler adds at most some {8 * MAX_BLOCK_OPERATIONS + 250} bytes.
  *
  * Arrays and their lengths; tables at the end tell what is in them:
  *
@@ -100,23 +100,23 @@ extern const double {prefix}_home[{macro}_NX];
 #endif
 
 /* x
-{table("x", c.x)}
+{comment_table("x", c.x)}
  *
  * u
-{table("u", c.u)}
+{comment_table("u", c.u)}
  *
  * params with derivatives in ct_params
-{table("params", c.free)}
+{comment_table("params", c.free)}
  *
  * further params; what is not listed was 0, 1, -1 or infinite in the model, and is part of the code
-{table("params", c.fixed)}
+{comment_table("params", c.fixed)}
  */
 
 #endif
 """
 
 
-def source_text(contents: Contents, header_name: str) -> str:
+def source_text(contents: ExportContents, header_name: str) -> str:
     """The source.
 
     Args:
@@ -126,8 +126,8 @@ def source_text(contents: Contents, header_name: str) -> str:
     c, macro = contents, contents.prefix.upper()
     head = f"/* A time step of {c.model}, written by hybridsim {version('hybridsim')}. */\n"
     head += f'#include "{header_name}"\n'
-    params = array(f"{c.prefix}_params[{macro}_NP]", c.free + c.fixed, c.params)
-    home = array(f"{c.prefix}_home[{macro}_NX]", c.x, c.home)
+    params = array_definition(f"{c.prefix}_params[{macro}_NP]", c.free + c.fixed, c.params)
+    home = array_definition(f"{c.prefix}_home[{macro}_NX]", c.x, c.home)
     return c_file(c.prefix, head, [c.step, c.vjp]) + f"\n{params}\n{home}"
 
 
@@ -142,7 +142,7 @@ def _unique(starts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return found
 
 
-def table(of: str, entries: Iterable[Entry]) -> str:
+def comment_table(of: str, entries: Iterable[ArrayEntry]) -> str:
     """Lines of a comment, one per entry of an array."""
     rows = []
     for first, size, name, unit in entries:
@@ -151,7 +151,7 @@ def table(of: str, entries: Iterable[Entry]) -> str:
     return "\n".join(rows) or " *   nothing"
 
 
-def array(declaration: str, entries: Iterable[Entry], values: np.ndarray) -> str:
+def array_definition(declaration: str, entries: Iterable[ArrayEntry], values: np.ndarray) -> str:
     """An array with its values, line by line."""
     lines = [f"const double {declaration} = {{"]
     for first, size, name, _ in entries:

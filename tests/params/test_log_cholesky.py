@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hybridsim.core.errors import ParameterError
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.params.free import Free
-from hybridsim.params.inertial import nominal_body, second_moments
+from hybridsim.params.log_cholesky import nominal_body, second_moments
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.robots import double_pendulum
@@ -34,7 +34,7 @@ def numbers(seed: int, size: int, spread: float) -> np.ndarray:
 @settings(max_examples=200)
 def test_every_theta_is_a_possible_body(seed, spread, diagonal):
     body = nominal_body("link", MASS, COM, INERTIA, diagonal=diagonal)
-    mass, _, inertia = body.body(numbers(seed, body.size, spread))
+    mass, _, inertia = body.mass_properties(numbers(seed, body.size, spread))
     moments = np.linalg.eigvalsh(inertia_matrix(inertia))
     # rounding of the inertia's entries hides second moments that are smaller than this
     slack = 1e-14 * moments[-1]
@@ -45,21 +45,21 @@ def test_every_theta_is_a_possible_body(seed, spread, diagonal):
 
 def test_zero_is_the_models_own_body_bit_for_bit(body):
     for zero in (np.zeros(body.size), jax.numpy.zeros(body.size)):
-        mass, com, inertia = body.body(zero)
+        mass, com, inertia = body.mass_properties(zero)
         assert mass == MASS and (np.asarray(com) == COM).all() and (np.asarray(inertia) == INERTIA).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_and_bodies_are_inverse_to_each_other(body, seed):
     x = numbers(seed, body.size, 0.5)
-    mass, com, inertia = body.body(x)
-    np.testing.assert_allclose(body.numbers(float(mass), com, inertia), x, atol=1e-12)
+    mass, com, inertia = body.mass_properties(x)
+    np.testing.assert_allclose(body.parameters(float(mass), com, inertia), x, atol=1e-12)
 
 
 def test_a_body_keeps_its_shape_when_its_mass_grows(body):
     x = np.zeros(body.size)
     x[0] = np.log(2.0)
-    mass, com, inertia = body.body(x)
+    mass, com, inertia = body.mass_properties(x)
     np.testing.assert_allclose(mass, 2.0 * MASS, rtol=1e-15)
     np.testing.assert_allclose(inertia, 2.0 * INERTIA, rtol=1e-15)
     assert (com == COM).all()
@@ -68,22 +68,26 @@ def test_a_body_keeps_its_shape_when_its_mass_grows(body):
 def test_diagonal_keeps_the_principal_axes():
     body = nominal_body("link", MASS, COM, INERTIA, diagonal=True)
     _, axes = np.linalg.eigh(inertia_matrix(INERTIA))
-    _, _, inertia = body.body(numbers(0, body.size, 0.3))
+    _, _, inertia = body.mass_properties(numbers(0, body.size, 0.3))
     turned = axes.T @ inertia_matrix(inertia) @ axes
     np.testing.assert_allclose(turned, np.diag(np.diagonal(turned)), atol=1e-16)
 
 
 def test_derivatives_are_finite_and_the_same_both_ways_and_by_differences(body):
     def flat(x):
-        mass, com, inertia = body.body(x)
+        mass, com, inertia = body.mass_properties(x)
         return jax.numpy.concatenate([mass[None], com, inertia])
 
     for x in (np.zeros(body.size), numbers(3, body.size, 0.5)):
         forward, reverse = (jax.jit(d(flat))(x) for d in (jax.jacfwd, jax.jacrev))
         np.testing.assert_allclose(forward, reverse, atol=1e-15)
         step = 1e-6
-        differences = [np.concatenate([np.atleast_1d(v) for v in body.body(x + step * e)]) for e in np.eye(body.size)]
-        before = [np.concatenate([np.atleast_1d(v) for v in body.body(x - step * e)]) for e in np.eye(body.size)]
+        differences = [
+            np.concatenate([np.atleast_1d(v) for v in body.mass_properties(x + step * e)]) for e in np.eye(body.size)
+        ]
+        before = [
+            np.concatenate([np.atleast_1d(v) for v in body.mass_properties(x - step * e)]) for e in np.eye(body.size)
+        ]
         np.testing.assert_allclose(forward.T, (np.array(differences) - before) / (2.0 * step), atol=1e-9)
         assert np.linalg.matrix_rank(forward) == body.size, "no two numbers do the same"
 
@@ -127,7 +131,7 @@ def test_theta_of_an_impossible_body_is_an_error():
 
 def test_values_show_the_ten_numbers_of_the_body():
     space = ParameterSpace(_setup(), [Free("inertial[link1]")])
-    values = space.values(space.start)
+    values = space.values(space.initial)
     assert list(values)[:2] == ["body.mass[link1]", "body.com[link1].x"] and len(values) == 10
     assert values["body.inertia[link1].xx"] == 1.0 / 12.0
     assert len(space.labels) == 10 and space.labels[0] == "inertial[link1].mass"

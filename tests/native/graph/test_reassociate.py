@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from hybridsim.native.graph.graph import Graph
-from hybridsim.native.graph.sums import LATENCY, summed
+from hybridsim.native.graph.reassociate import LATENCY, reassociate_sums
 from support.native_functions import evaluated
 
 ARITHMETIC = ("add", "sub", "mul", "fma")
 
 
 def instructions(graph: Graph, outputs) -> int:
-    return sum(graph.size_report(outputs)[op] for op in ARITHMETIC)
+    return sum(graph.op_counts(outputs)[op] for op in ARITHMETIC)
 
 
 def waiting(graph: Graph, outputs) -> int:
@@ -52,7 +52,7 @@ def test_sums_are_the_same_to_rounding(seed, fma):
     total, terms = random_sum(graph, random, 6, count)
     x = random.normal(size=6) * 10.0 ** random.integers(-3, 4, 6)
     exact = [sign * math.prod(Fraction(float(x[k])) for k in factors) for sign, *factors in terms]
-    new, outputs = summed(graph, [total], fma=fma)
+    new, outputs = reassociate_sums(graph, [total], fma=fma)
     bound = count * 2.0**-53 * float(sum(map(abs, exact)))
     for own, node in ((graph, total), (new, outputs[0])):
         (value,) = evaluated(own, [node], {"x": list(x)})
@@ -79,7 +79,7 @@ def tangle(seed: int, count: int = 80) -> tuple[Graph, list[int]]:
 def test_whole_graphs_are_the_same_to_rounding(seed, fma):
     graph, outputs = tangle(seed)
     x = list(np.random.default_rng(seed).normal(size=(5, 20)) * 0.3)
-    new, nodes = summed(graph, outputs, fma=fma)
+    new, nodes = reassociate_sums(graph, outputs, fma=fma)
     for got, wanted in zip(evaluated(new, nodes, {"x": x}), evaluated(graph, outputs, {"x": x}), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
     assert ("fma" in new.ops) == fma
@@ -92,10 +92,10 @@ def test_scalar_products_become_fused_chains():
     product = graph.sum([graph.mul(a, b) for a, b in zip(x, y, strict=True)])
     # something else takes longer, so that the fewest instructions are best
     late = graph.function("sin", graph.function("sin", graph.input("z", 0)))
-    new, outputs = summed(graph, [product, late], fma=True)
-    assert new.size_report(outputs[:1]) == {"input": 12, "mul": 1, "fma": 5}
-    new, outputs = summed(graph, [product, late], fma=False)
-    assert new.size_report(outputs[:1]) == {"input": 12, "mul": 6, "add": 5}
+    new, outputs = reassociate_sums(graph, [product, late], fma=True)
+    assert new.op_counts(outputs[:1]) == {"input": 12, "mul": 1, "fma": 5}
+    new, outputs = reassociate_sums(graph, [product, late], fma=False)
+    assert new.op_counts(outputs[:1]) == {"input": 12, "mul": 6, "add": 5}
 
 
 def test_signs_cost_nothing():
@@ -103,12 +103,12 @@ def test_signs_cost_nothing():
     graph = Graph()
     a, b, c, d, e = (graph.input("x", k) for k in range(5))
     total = graph.add(graph.sub(graph.neg(graph.mul(a, b)), graph.mul(c, d)), e)
-    new, outputs = summed(graph, [total], fma=True)
+    new, outputs = reassociate_sums(graph, [total], fma=True)
     assert instructions(new, outputs) == 2
     values = [2.0, 3.0, 5.0, 7.0, 11.0]
     assert evaluated(new, outputs, {"x": values}) == [-2.0 * 3.0 - 5.0 * 7.0 + 11.0]
-    new, outputs = summed(graph, [graph.neg(graph.add(a, graph.neg(b)))], fma=True)
-    assert new.size_report(outputs) == {"input": 2, "sub": 1}
+    new, outputs = reassociate_sums(graph, [graph.neg(graph.add(a, graph.neg(b)))], fma=True)
+    assert new.op_counts(outputs) == {"input": 2, "sub": 1}
 
 
 @pytest.mark.parametrize("fma", [True, False])
@@ -118,12 +118,12 @@ def test_what_is_ready_last_is_added_last(fma):
     total = late
     for k in range(1, 9):
         total = graph.add(total, graph.mul(graph.input("x", k), graph.input("y", k)))
-    new, outputs = summed(graph, [total], fma=fma)
+    new, outputs = reassociate_sums(graph, [total], fma=fma)
     assert waiting(graph, [total]) == LATENCY["sin"] + 8 * LATENCY["add"]
     assert waiting(new, outputs) == LATENCY["sin"] + LATENCY["add"]
     # also where there is time for a chain
     later = graph.function("pow", late, late)
-    new, (output, _) = summed(graph, [total, later], fma=fma)
+    new, (output, _) = reassociate_sums(graph, [total, later], fma=fma)
     assert waiting(new, [output]) == LATENCY["sin"] + LATENCY["add"]
 
 
@@ -132,7 +132,7 @@ def test_long_sums_on_the_longest_chain_are_added_in_pairs():
     total = graph.input("x", 0)
     for k in range(1, 32):
         total = graph.add(total, graph.input("x", k))
-    new, outputs = summed(graph, [total], fma=True)
+    new, outputs = reassociate_sums(graph, [total], fma=True)
     assert waiting(graph, [total]) == 31 * LATENCY["add"]
     assert waiting(new, outputs) == 5 * LATENCY["add"]
 
@@ -142,22 +142,22 @@ def test_shared_sums_are_added_once():
     x = [graph.input("x", k) for k in range(4)]
     shared = graph.add(graph.add(x[0], x[1]), x[2])
     outputs = [graph.add(shared, x[3]), graph.mul(shared, shared), graph.sub(shared, x[3])]
-    new, nodes = summed(graph, outputs, fma=False)
-    assert new.size_report(nodes) == {"input": 4, "add": 3, "sub": 1, "mul": 1}
+    new, nodes = reassociate_sums(graph, outputs, fma=False)
+    assert new.op_counts(nodes) == {"input": 4, "add": 3, "sub": 1, "mul": 1}
     # a sum that is an output itself is not taken apart either
-    new, nodes = summed(graph, [shared, graph.add(shared, x[3])], fma=False)
-    assert new.size_report(nodes)["add"] == 3
+    new, nodes = reassociate_sums(graph, [shared, graph.add(shared, x[3])], fma=False)
+    assert new.op_counts(nodes)["add"] == 3
 
 
 def test_zeros_and_single_terms():
     graph = Graph()
     x, y = graph.input("x", 0), graph.input("x", 1)
     minus = graph.neg(x)
-    new, outputs = summed(graph, [x, minus, graph.sub(graph.constant(2.0), x), graph.constant(0.0)], fma=True)
+    new, outputs = reassociate_sums(graph, [x, minus, graph.sub(graph.constant(2.0), x), graph.constant(0.0)], fma=True)
     assert evaluated(new, outputs, {"x": [3.0]}) == [3.0, -3.0, -1.0, 0.0]
     # sums of nothing remain only where a product with zero was entered by hand
     hidden = graph.node("add", graph.node("mul", x, graph.constant(0.0)), graph.node("mul", graph.constant(0.0), y))
-    new, outputs = summed(graph, [hidden], fma=True)
+    new, outputs = reassociate_sums(graph, [hidden], fma=True)
     assert new.constants[outputs[0]] == 0.0
 
 
@@ -166,7 +166,7 @@ def test_what_cancels_leaves_nothing():
     graph = Graph()
     x, y, z = (graph.input("x", k) for k in range(3))
     product = graph.mul(x, y)
-    new, outputs = summed(graph, [graph.sub(product, graph.mul(y, x)), graph.sub(product, z)], fma=True)
+    new, outputs = reassociate_sums(graph, [graph.sub(product, graph.mul(y, x)), graph.sub(product, z)], fma=True)
     cancelled, fused = evaluated(new, outputs, {"x": [0.1, 0.3, 0.1 * 0.3]})
     assert cancelled == 0.0
     assert fused == float(Fraction(0.1) * Fraction(0.3) - Fraction(0.1 * 0.3)) != 0.0
@@ -175,12 +175,12 @@ def test_what_cancels_leaves_nothing():
 def test_infinities_and_nan_stay():
     graph = Graph()
     x, y = graph.input("x", 0), graph.input("x", 1)
-    new, outputs = summed(graph, [graph.sub(graph.add(x, y), x), graph.sub(x, x)], fma=True)
+    new, outputs = reassociate_sums(graph, [graph.sub(graph.add(x, y), x), graph.sub(x, x)], fma=True)
     assert np.isnan(evaluated(new, outputs, {"x": [math.inf, 1.0]})).all()
 
 
 def test_the_order_is_always_the_same():
     for seed in range(3):
-        first, second = (summed(*tangle(seed), fma=True) for _ in range(2))
+        first, second = (reassociate_sums(*tangle(seed), fma=True) for _ in range(2))
         assert first[1] == second[1]
         assert (first[0].ops, first[0].args, first[0].data) == (second[0].ops, second[0].args, second[0].data)

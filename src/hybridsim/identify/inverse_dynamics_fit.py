@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float
 
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import PossibleBodies, least_squares
-from hybridsim.identify.torque_regression import TorqueRows, measured_motion, torque_rows
-from hybridsim.identify.windows import Measured
+from hybridsim.identify.physical_consistency import ConsistentInertias, least_squares
+from hybridsim.identify.torque_regression import TorqueRegression, measured_motion, torque_regression
+from hybridsim.identify.windows import Measurements
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.model import Model
 from hybridsim.params.setup import Setup
@@ -36,7 +36,7 @@ JOINT_NAMES = ("joint.armature[{}]", "joint.damping[{}]", "joint.friction[{}]")
 
 
 @dataclass(frozen=True, eq=False)
-class LinearStart:
+class InverseDynamicsFit:
     """What known torques say."""
 
     setup: Setup
@@ -54,9 +54,14 @@ class LinearStart:
         return np.clip(space.theta_of(self.setup), space.lower, space.upper)
 
 
-def linear_start(
-    setup: Setup, recordings: Sequence[Recording], measured: Measured, *, window: int | None = None, ridge: float = 1e-2
-) -> LinearStart:
+def fit_inverse_dynamics(
+    setup: Setup,
+    recordings: Sequence[Recording],
+    measured: Measurements,
+    *,
+    window: int | None = None,
+    ridge: float = 1e-2,
+) -> InverseDynamicsFit:
     """Numbers of bodies and joints that explain known torques.
 
     Args:
@@ -71,11 +76,11 @@ def linear_start(
         HybridsimError: the model or its sensors are not such.
     """
     sim, model = setup.sim, setup.sim.model
-    rows = torque_rows(sim, measured_motion(setup, recordings, measured, window))
+    rows = torque_regression(sim, measured_motion(setup, recordings, measured, window))
     # bodies between the parts of a compound joint have no mass, and none is looked for
     heavy = np.asarray(model.body.mass) > 0.0
     own = _own_numbers(model, heavy)
-    bodies = PossibleBodies.of(model, own[: 10 * heavy.sum()].reshape(-1, 10), heavy)
+    bodies = ConsistentInertias.of(model, own[: 10 * heavy.sum()].reshape(-1, 10), heavy)
     sizes = _sizes(bodies, rows)
     A = _columns(rows, heavy)
     scale = 1.0 / np.maximum(np.sqrt(np.mean(np.square((np.abs(A) * np.abs(own)).sum(axis=2)), axis=0)), 1e-12)
@@ -89,7 +94,7 @@ def linear_start(
     names = np.array(model.topology.body_names)[heavy]
     exist = bodies.exist(alone[: 10 * heavy.sum()].reshape(-1, 10))
     share = np.diagonal(np.linalg.solve(gram, seen))
-    return LinearStart(
+    return InverseDynamicsFit(
         eqx.tree_at(lambda s: s.sim.model, setup, _with_numbers(model, found, heavy)),
         tuple(name for name, told in zip(_names(model, heavy), share, strict=True) if told < SEEN),
         tuple(names[~exist].tolist()),
@@ -98,7 +103,7 @@ def linear_start(
     )
 
 
-def _columns(rows: TorqueRows, heavy: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
+def _columns(rows: TorqueRegression, heavy: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
     """One matrix of all columns: a joint's own numbers act on its own torque only."""
     K, nv = rows.known.shape
     of_joints = rows.of_joints[:, :, None, :] * np.eye(nv)[:, :, None]
@@ -113,7 +118,7 @@ def _own_numbers(model: Model, heavy: Bool[Array, " nb"]) -> Float[Array, " c"]:
     return np.concatenate([of_bodies.ravel(), of_joints.ravel()])
 
 
-def _sizes(bodies: PossibleBodies, rows: TorqueRows) -> Float[Array, " c"]:
+def _sizes(bodies: ConsistentInertias, rows: TorqueRegression) -> Float[Array, " c"]:
     """What is a large change of each number: of a body by mass and reach, of a joint by torques and speeds."""
     m, r = bodies.mass, bodies.reach
     of_bodies = np.stack([m, *[m * r] * 3, *[m * r * r] * 6], axis=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import Severity
-from hybridsim.io.numbers import Reader
+from hybridsim.io.attributes import Reader
 from hybridsim.io.xml import parse
 
 

@@ -32,7 +32,7 @@ class _Term(NamedTuple):
     factors: tuple[int, ...]
 
 
-class Summing:
+class SumReassociation:
     """Rebuilds a graph with its sums in order."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int], *, fma: bool):
@@ -44,7 +44,7 @@ class Summing:
         self.uses: Counter = Counter(outputs)
         for node in self.order:
             self.uses.update(graph.args[node])
-        self.inner = self._inner()
+        self.inner = self._absorbed_nodes()
         self.slack = self._slack()
         self.numbers = itertools.count()
 
@@ -63,7 +63,7 @@ class Summing:
                 renamed[node] = new.node(old.ops[node], *args, data=old.data[node], kind=old.kinds[node])
         return new, [renamed[n] for n in outputs]
 
-    def _inner(self) -> set[int]:
+    def _absorbed_nodes(self) -> set[int]:
         """Nodes that become part of the sum that uses them: partial sums, and products added to something."""
         old, inner = self.old, set()
         for node in self.order:
@@ -86,7 +86,7 @@ class Summing:
         longest = max(depth.values(), default=0)
         return {node: longest - depth[node] - height[node] for node in self.order}
 
-    def _depth(self, node: int) -> int:
+    def _ready_time(self, node: int) -> int:
         """When a new node is ready."""
         new, depths = self.new, self.depths
         while len(depths) < len(new):
@@ -99,7 +99,7 @@ class Summing:
         if not terms:
             return self.new.constant(0.0)
         waits = 4 * len(terms) > self.slack[root]
-        total = self._in_pairs(terms) if waits and len(terms) > 2 else self._in_a_chain(terms)
+        total = self._sum_pairwise(terms) if waits and len(terms) > 2 else self._sum_sequentially(terms)
         value = self._value(total)
         return self.new.neg(value) if total.negative else value
 
@@ -132,26 +132,26 @@ class Summing:
             while new.ops[factor] == "neg":
                 factor, negative = new.args[factor][0], not negative
             positive.append(factor)
-            ready = max(ready, self._depth(factor))
+            ready = max(ready, self._ready_time(factor))
         return _Term(ready, next(self.numbers), negative, tuple(positive))
 
     def _value(self, term: _Term) -> int:
         return term.factors[0] if len(term.factors) == 1 else self.new.mul(*term.factors)
 
-    def _in_a_chain(self, terms: list[_Term]) -> _Term:
+    def _sum_sequentially(self, terms: list[_Term]) -> _Term:
         first, *rest = sorted(terms)
         for term in rest:
-            first = self._joined(first, term)
+            first = self._add_terms(first, term)
         return first
 
-    def _in_pairs(self, terms: list[_Term]) -> _Term:
+    def _sum_pairwise(self, terms: list[_Term]) -> _Term:
         heap = sorted(terms)
         while len(heap) > 1:
             first = heapq.heappop(heap)
-            heapq.heappush(heap, self._joined(first, heapq.heappop(heap)))
+            heapq.heappush(heap, self._add_terms(first, heapq.heappop(heap)))
         return heap[0]
 
-    def _joined(self, a: _Term, b: _Term) -> _Term:
+    def _add_terms(self, a: _Term, b: _Term) -> _Term:
         new = self.new
         if len(a.factors) == 2 and len(b.factors) == 1:
             a, b = b, a
@@ -169,7 +169,7 @@ class Summing:
         return self._term(False, new.sub(x, y) if b.negative else new.sub(y, x))
 
 
-def summed(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
+def reassociate_sums(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
     """A graph whose sums are in order.
 
     Args:
@@ -177,4 +177,4 @@ def summed(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, l
         outputs: the nodes that are wanted.
         fma: does the machine have fused multiply-add?
     """
-    return Summing(graph, outputs, fma=fma).run(outputs)
+    return SumReassociation(graph, outputs, fma=fma).run(outputs)

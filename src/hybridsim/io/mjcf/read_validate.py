@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.io.attributes import Reader
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.mjcf.read_references import reference_problems
 from hybridsim.io.mjcf.read_schema import spelling_problems
-from hybridsim.io.numbers import Reader
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import BodySpec, JointKind, JointSpec, ModelSpec, Source
-from hybridsim.model.validate import problems_of
+from hybridsim.model.validate import model_problems
 
 _CHECKED = ("mass.", "inertia.", "inertial.", "limit.", "axis.")
 
@@ -76,7 +76,7 @@ def _about(node: Node, body: BodySpec) -> Iterator[Problem]:
     names = {"joint": node.title, "body": _owner(node)}
     source = Source(node.element.file, node.element.line)
     body = replace(body, inertial_source=source, joint=replace(body.joint, source=source))
-    for problem in problems_of(ModelSpec("", [body])):
+    for problem in model_problems(ModelSpec("", [body])):
         if problem.code.startswith(_CHECKED):
             message = problem.message
             for stand_in, name in names.items():

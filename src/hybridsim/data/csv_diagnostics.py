@@ -8,16 +8,16 @@ import numpy as np
 
 from hybridsim.core.errors import Problem
 from hybridsim.core.messages import and_more
-from hybridsim.data.csv_cells import SEPARATORS, cells_of, number_of
+from hybridsim.data.csv_cells import DELIMITERS, parse_number, split_cells
 
-LONGEST_QUOTE = 40
+MAX_QUOTED = 40
 """Characters of a cell that a message shows."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _NUMBER_WITH_UNIT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*[a-zA-Z°µ%][a-zA-Z0-9°µ%/²^*]*")
 
 
-class Faults:
+class CsvDiagnostics:
     """What is wrong with the rows of a table, collected while they are read."""
 
     def __init__(self, file: str, names: Sequence[str], separator: str):
@@ -29,20 +29,20 @@ class Faults:
             separator: what separates cells.
         """
         self.names = names
-        self._file, self._separator = file, separator
+        self._file, self._delimiter = file, separator
         self.ragged_lines: list[int] = []
         self._first_ragged = ""
-        self._texts: dict[int, tuple[int, str]] = {}
+        self._text_cells: dict[int, tuple[int, str]] = {}
 
-    def columns_of_numbers(self) -> list[int]:
+    def numeric_columns(self) -> list[int]:
         """Columns in which no text has been met so far."""
-        return [k for k in range(len(self.names)) if k not in self._texts]
+        return [k for k in range(len(self.names)) if k not in self._text_cells]
 
-    def read(self, lines: Sequence[str], numbers: Sequence[int]) -> np.ndarray:
+    def read_rows(self, lines: Sequence[str], numbers: Sequence[int]) -> np.ndarray:
         """Numbers of some rows (rows, columns): NaN where there is none; rows with too few or many cells left out."""
         rows, row_numbers = [], []
         for number, line in zip(numbers, lines, strict=True):
-            cells = cells_of(line, self._separator)
+            cells = split_cells(line, self._delimiter)
             if len(cells) == len(self.names):
                 rows.append(cells)
                 row_numbers.append(number)
@@ -50,29 +50,29 @@ class Faults:
                 self._first_ragged = self._first_ragged or line
                 self.ragged_lines.append(number)
         values = np.full((len(rows), len(self.names)), np.nan)
-        for k in self.columns_of_numbers():
-            values[:, k] = self._column([row[k] for row in rows], k, row_numbers)
+        for k in self.numeric_columns():
+            values[:, k] = self._parse_column([row[k] for row in rows], k, row_numbers)
         return values
 
-    def _column(self, cells: Sequence[str], column: int, lines: Sequence[int]) -> list[float]:
+    def _parse_column(self, cells: Sequence[str], column: int, lines: Sequence[int]) -> list[float]:
         numbers = []
         for cell, line in zip(cells, lines, strict=True):
-            number = number_of(cell)
+            number = parse_number(cell)
             if number is None:
                 # the rest does not matter: the column cannot be used
-                self._texts[column] = (line, cell)
+                self._text_cells[column] = (line, cell)
                 return [float("nan")] * len(cells)
             numbers.append(number)
         return numbers
 
-    def by_column(self) -> dict[str, Problem]:
+    def column_problems(self) -> dict[str, Problem]:
         """Columns that are not numbers, or that share their name."""
         problems = {}
-        for k, (line, cell) in self._texts.items():
+        for k, (line, cell) in self._text_cells.items():
             name = self.names[k]
-            shown = cell if len(cell) <= LONGEST_QUOTE else cell[:LONGEST_QUOTE] + "…"
+            shown = cell if len(cell) <= MAX_QUOTED else cell[:MAX_QUOTED] + "…"
             message = f"column {name!r} has the text {shown!r} in line {line}, not a number"
-            problems[name] = Problem(message, _fix(cell), self._file, line, code="data.text", element=name)
+            problems[name] = Problem(message, _cell_fix(cell), self._file, line, code="data.text", element=name)
         for name, count in Counter(self.names).items():
             if count > 1:
                 message = f"{count} columns are named {name!r}, so that it does not say which one is meant"
@@ -80,30 +80,30 @@ class Faults:
                 problems[name] = Problem(message, fix, self._file, code="data.duplicate_column", element=name)
         return problems
 
-    def of_file(self) -> tuple[Problem, ...]:
+    def file_problems(self) -> tuple[Problem, ...]:
         """Rows that do not have one cell per column."""
         if not self.ragged_lines:
             return ()
-        line, count = self.ragged_lines[0], len(cells_of(self._first_ragged, self._separator))
+        line, count = self.ragged_lines[0], len(split_cells(self._first_ragged, self._delimiter))
         more = and_more(len(self.ragged_lines), "such row")
         message = f"line {line} has {count} of {len(self.names)} cells{more}"
         if count > len(self.names):
             message = f"line {line} has {count} cells, but there are {len(self.names)} columns{more}"
         fix = "complete or delete the line; a recording that was cut off often ends with half a row"
-        others = [s for s in SEPARATORS if s != self._separator and s in self._first_ragged]
+        others = [s for s in DELIMITERS if s != self._delimiter and s in self._first_ragged]
         if count == 1 and others:
             fix = f"separate the header and the rows alike; this line seems to be separated by {others[0]!r}"
-        elif count == len(self.names) + 1 and not cells_of(self._first_ragged, self._separator)[-1]:
-            fix = f"remove the {self._separator!r} at the end of the line"
+        elif count == len(self.names) + 1 and not split_cells(self._first_ragged, self._delimiter)[-1]:
+            fix = f"remove the {self._delimiter!r} at the end of the line"
         return (Problem(message, fix, self._file, line, code="data.ragged"),)
 
 
-def _fix(cell: str) -> str:
+def _cell_fix(cell: str) -> str:
     if _DECIMAL_COMMA.fullmatch(cell):
         return f"write numbers with a decimal point, {cell.replace(',', '.')} instead of {cell}"
     if _NUMBER_WITH_UNIT.fullmatch(cell):
         return "write the number only, and tell the unit in the channel"
     parts = re.split(r"[;,\s]+", cell)
-    if len(parts) > 1 and all(number_of(part) is not None for part in parts):
+    if len(parts) > 1 and all(parse_number(part) is not None for part in parts):
         return "separate cells by the same character in the whole file"
     return "correct the cell, or leave it empty where nothing was measured"

@@ -7,9 +7,9 @@ import pytest
 from hybridsim import Simulator
 from hybridsim.core.errors import HybridsimError
 from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw
-from hybridsim.identify.linear_start import linear_start
+from hybridsim.identify.inverse_dynamics_fit import fit_inverse_dynamics
 from hybridsim.params.free import Free
-from hybridsim.params.inertial import nominal_body
+from hybridsim.params.log_cholesky import nominal_body
 from hybridsim.params.setup import Setup
 from hybridsim.robots import cube, planar_arm
 from support.fit_problems import FLYING, changed, problem, recorded
@@ -66,7 +66,7 @@ def arm(true, nominal):
 
 @pytest.fixture(scope="module")
 def start(arm):
-    return linear_start(arm.setup, arm.train, arm.measured)
+    return fit_inverse_dynamics(arm.setup, arm.train, arm.measured)
 
 
 def test_torques_are_explained_several_times_better(start):
@@ -95,7 +95,7 @@ def test_what_the_motion_does_not_show_is_named(start):
 
 def test_the_models_own_numbers_stay_where_they_are_right(nominal):
     own = problem(nominal, CHANNELS, [Free("body.mass[link4]")], runs(nominal.model, 0.0), commands=ACTUATORS)
-    found = linear_start(own.setup, own.train, own.measured).setup.sim.model
+    found = fit_inverse_dynamics(own.setup, own.train, own.measured).setup.sim.model
     np.testing.assert_allclose(found.body.mass, nominal.model.body.mass, rtol=0.02)
     np.testing.assert_allclose(found.joint.damping, nominal.model.joint.damping, atol=0.01)
 
@@ -110,7 +110,7 @@ def test_theta_of_a_space_is_within_its_bounds(arm, start):
 
 def test_noise_does_not_make_bodies_that_cannot_exist(arm):
     # with too much noise for the window, the data alone would have it so
-    noisy = linear_start(arm.setup, arm.train, arm.measured, window=5)
+    noisy = fit_inverse_dynamics(arm.setup, arm.train, arm.measured, window=5)
     assert len(noisy.at_the_edge) > 1
     body = noisy.setup.sim.model.body
     assert (np.asarray(body.mass) > 0.0).all()
@@ -123,20 +123,20 @@ def test_a_free_base_is_an_error():
     run = recorded(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
     flying = problem(sim, FLYING, [Free("gravity.z")], [run])
     with pytest.raises(HybridsimError, match="'cube' has free, ball or mimic joints"):
-        linear_start(flying.setup, flying.train, flying.measured)
+        fit_inverse_dynamics(flying.setup, flying.train, flying.measured)
 
 
 def test_a_joint_that_nothing_measures_is_an_error(arm, nominal):
     some = {name: CHANNELS[name] for name in ("q1", "q2", "q4")}
     blind = problem(nominal, some, [Free("body.mass[link4]")], arm.train, commands=ACTUATORS)
     with pytest.raises(HybridsimError, match="nothing measures joint3"):
-        linear_start(blind.setup, blind.train, blind.measured)
+        fit_inverse_dynamics(blind.setup, blind.train, blind.measured)
 
 
 def test_motors_with_memory_are_an_error(arm, nominal):
     lagging = Simulator(nominal.model, dt=DT, actuation=Actuation(ModelLaw(), FirstOrderLag(0.01)))
     with pytest.raises(HybridsimError, match="motors without memory"):
-        linear_start(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measured)
+        fit_inverse_dynamics(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measured)
 
 
 def test_gains_biases_and_delays_of_sensors_are_taken_out(arm, start):
@@ -144,7 +144,7 @@ def test_gains_biases_and_delays_of_sensors_are_taken_out(arm, start):
         arm.setup.sim, eqx.tree_at(lambda s: (s.gain, s.bias), arm.setup.sensors, (np.full(4, 2.0), np.ones(4)))
     )
     doubled = [_gauged(run) for run in arm.train]
-    found = linear_start(gauged, doubled, arm.measured)
+    found = fit_inverse_dynamics(gauged, doubled, arm.measured)
     np.testing.assert_allclose(found.setup.sim.model.joint.damping, start.setup.sim.model.joint.damping, rtol=1e-6)
 
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from hybridsim.core.errors import Problem
+from hybridsim.io.attributes import Reader
 from hybridsim.io.mjcf.read_node import Node, words
-from hybridsim.io.numbers import Reader
 from hybridsim.io.xml import Element
 
 MAX_NESTED_BODIES = 200

@@ -8,7 +8,7 @@ from hybridsim.core.errors import DataError, HybridsimError, Problem
 
 
 @contextmanager
-def damage_told(path: Path, fix: str, element: str = "") -> Iterator[None]:
+def parser_errors_as_data_errors(path: Path, fix: str, element: str = "") -> Iterator[None]:
     """Turn whatever a parser raises into a `DataError`; errors that the library raises on purpose pass.
 
     There is no list of what they raise: random damage brings out ever new kinds, from errors of the decompressor and

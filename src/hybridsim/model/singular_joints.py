@@ -1,0 +1,67 @@
+"""Joints without inertia, whose equation of motion would be 0/0.
+
+One pass of Featherstone's articulated-body inertias at the zero configuration, in plain 6×6 NumPy, because it runs only
+once, when a model is built. A joint is singular if and only if Sᵀ IA S (plus armature) is.
+"""
+
+import numpy as np
+
+from hybridsim.model.assemble import plane_axes
+from hybridsim.model.inertial import skew
+from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, ModelSpec
+from hybridsim.spatial.transform import Pose
+
+SINGULAR_TOLERANCE = 1e-14
+"""Eigenvalue of Sᵀ IA S, relative to the largest entry of IA, below which it is attributed to rounding."""
+MIN_INERTIA = 1e-60
+"""Inertia [kg or kg·m²] below which dividing by it is unsafe."""
+
+
+def singular_joints(spec: ModelSpec) -> list[BodySpec]:
+    """Bodies whose joint is singular; the description must be free of errors."""
+    IA = {body.name: body.inertial.spatial() for body in spec.bodies}
+    singular = []
+    for body in reversed(spec.bodies):
+        S = _motion_subspace(body.joint)
+        IA_body = IA[body.name]
+        if S.shape[1]:
+            U = IA_body @ S
+            D = S.T @ U + body.joint.armature * np.eye(S.shape[1])
+            if np.linalg.eigvalsh(D)[0] <= max(SINGULAR_TOLERANCE * np.abs(IA_body).max(), MIN_INERTIA):
+                singular.append(body)
+            else:
+                IA_body = IA_body - U @ np.linalg.inv(D) @ U.T
+        if body.parent != WORLD_NAME:
+            X = _motion_matrix(body.placement)
+            IA[body.parent] = IA[body.parent] + X.T @ IA_body @ X
+    return singular[::-1]
+
+
+def _motion_subspace(joint: JointSpec) -> np.ndarray:
+    """Motion subspace in the body frame at q = 0, one column per degree of freedom; none for a mimic joint."""
+    if joint.kind is JointKind.FIXED or joint.mimic:
+        return np.zeros((6, 0))
+    angular = np.vstack([np.eye(3), skew(np.asarray(joint.anchor, dtype=float))])
+    linear = np.vstack([np.zeros((3, 3)), np.eye(3)])
+    axis = np.asarray(joint.axis, dtype=float)
+    axis = axis / (np.linalg.norm(axis) or 1.0)
+    match joint.kind:
+        case JointKind.PRISMATIC:
+            return linear @ axis[:, None]
+        case JointKind.REVOLUTE | JointKind.CONTINUOUS:
+            return angular @ axis[:, None]
+        case JointKind.UNIVERSAL:
+            return angular @ np.column_stack([axis, joint.axis2 / np.linalg.norm(joint.axis2)])
+        case JointKind.PLANAR:
+            e1, e2 = plane_axes(axis)
+            return np.column_stack([linear @ e1, linear @ e2, angular @ axis])
+        case JointKind.SPHERICAL:
+            return angular
+        case _:
+            return np.eye(6)
+
+
+def _motion_matrix(X_PB: Pose) -> np.ndarray:
+    """6×6 matrix that transforms motion vectors from P to B."""
+    R_BP = np.asarray(X_PB.R).T
+    return np.block([[R_BP, np.zeros((3, 3))], [-R_BP @ skew(np.asarray(X_PB.p)), R_BP]])
