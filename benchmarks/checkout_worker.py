@@ -1,6 +1,6 @@
-"""One checkout's part of `benchmarks.compare_checkouts`: run a task with the hybridsim on `PYTHONPATH` and print JSON.
+"""Worker of `benchmarks.compare_checkouts`: runs one task with the hybridsim on `PYTHONPATH` and prints JSON.
 
-Every task is written once and runs in both checkouts, so names that differ between them are looked up under both.
+Tasks run in both checkouts, so names that differ between them are looked up under both names.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ import numpy as np
 
 CHECKOUT = Path(os.environ.get("HYBRIDSIM_CHECKOUT", "."))
 SECONDS = 1.0
-"""Time over which a timed function is repeated; the fastest call counts."""
+"""Duration over which a timed function is repeated [s]; the fastest call counts."""
 
 Bits = dict[str, str]
 Run = Callable[[], Any]
 
 
 def lookup(*names: str) -> Any:
-    """The first of several `module:attribute` names that this checkout has."""
+    """The first of these `module:attribute` names that exists in this checkout."""
     for name in names:
         module, _, attribute = name.partition(":")
         try:
@@ -52,7 +52,7 @@ def digest(tree: Any) -> str:
 
 
 def five_links() -> Any:
-    """A chain of rods with a sphere on each, swinging onto a floor."""
+    """A chain of rods with one sphere each, swinging onto a floor."""
     import hybridsim as hs
 
     builder, parent = hs.ModelBuilder("five links"), "world"
@@ -114,7 +114,7 @@ def rollout_bits(name: str) -> Bits:
 
 
 def demo_fit(name: str) -> Run:
-    """A fit of one of the demonstration's projects, ready to run."""
+    """Fit of one of the demo projects, ready to run."""
     build = lookup("project.build.build:build", "project.build:build")
     load_project = lookup("project.schema.load:load_project", "project.load:load_project")
     fit, folder = lookup(":fit"), Path(tempfile.mkdtemp(prefix="hybridsim-demo-"))
@@ -129,13 +129,13 @@ def demo_fit(name: str) -> Run:
 
 
 def fit_bits(name: str) -> Bits:
-    """Estimate and costs of a fit."""
+    """Estimate and cost history of a fit."""
     result = demo_fit(name)()
     return {"theta": digest(result.theta), "costs": digest(list(result.costs))}
 
 
 def discovery_bits() -> Bits:
-    """Estimate that discovery ends with, for a double pendulum with unmodelled damping."""
+    """Final estimate of discovery for a double pendulum with unmodelled damping."""
     paths = (CHECKOUT / "tests/support/discovery_cases.py", CHECKOUT / "benchmarks/discovery_cases.py")
     spec = importlib.util.spec_from_file_location("discovery_cases", next(path for path in paths if path.exists()))
     assert spec is not None and spec.loader is not None
@@ -160,7 +160,7 @@ TIMES: dict[str, Callable[[], Run]] = {
     "demo parameters": lambda: demo_fit("parameters"),
 }
 COMPILE = "compile time"
-"""Processor time from a simulator to the first gradient of the quadruped with contact, with an empty cache."""
+"""CPU time from a simulator to the first gradient of the quadruped with contact, with an empty cache."""
 
 
 def seconds(run: Run) -> float:
@@ -168,9 +168,9 @@ def seconds(run: Run) -> float:
     run()
     times, end = [], perf_counter() + SECONDS
     while len(times) < 3 or perf_counter() < end:
-        begin = perf_counter()
+        start = perf_counter()
         run()
-        times.append(perf_counter() - begin)
+        times.append(perf_counter() - start)
     return min(times)
 
 
@@ -179,10 +179,10 @@ def compile_seconds() -> float:
 
     with tempfile.TemporaryDirectory(prefix="hybridsim-cache-") as folder:
         os.environ["HYBRIDSIM_CACHE"] = folder
-        hs.simulate(*simulation("double pendulum")[:2], steps=1)  # imports and the compiler's own start
-        begin = process_time()
+        hs.simulate(*simulation("double pendulum")[:2], steps=1)  # imports and initialises the compiler
+        start = process_time()
         rollout_gradient("quadruped with contact")()
-        return process_time() - begin
+        return process_time() - start
 
 
 def main(what: str, task: str) -> None:

@@ -1,11 +1,11 @@
-"""Does a refactoring change anything that is computed, or its speed? Compare two checkouts.
+"""Compare results and run times of two checkouts, to verify that a refactoring changes neither.
 
     git worktree add ../before HEAD~1
     python -m benchmarks.compare_checkouts ../before .                 bits, then times: about 15 minutes
     python -m benchmarks.compare_checkouts ../before . --rounds 0      bits only
 
-Trajectories, gradients, fits and a discovery must agree in every bit. Times are measured in processes of their own,
-old and new alternating; the median ratio over all rounds must stay within 3 %. Exit code 1 if anything differs.
+Trajectories, gradients, fits and a discovery must agree bit for bit. Times are measured in separate processes,
+alternating between old and new; the ratio of their medians must be within 3 % of 1. Exit code 1 if anything differs.
 """
 
 import argparse
@@ -20,22 +20,22 @@ from benchmarks.checkout_worker import BITS, COMPILE, TIMES
 from benchmarks.report import console
 
 TOLERANCE = 0.03
-"""By how much the median time may differ between the checkouts."""
+"""Relative tolerance of the median times."""
 WORKER = Path(__file__).with_name("checkout_worker.py")
 
 
 def run(checkout: Path, what: str, task: str):
-    """Result of one task in one checkout, from a process of its own."""
+    """Result of one task in one checkout, from a separate process."""
     environment = os.environ | {
         "PYTHONPATH": str(checkout / "src"),
         "HYBRIDSIM_CHECKOUT": str(checkout),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     command = [sys.executable, str(WORKER), what, task]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{task} failed in {checkout}:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if completed.returncode:
+        raise SystemExit(f"{task} failed in {checkout}:\n{completed.stderr}")
+    return json.loads(completed.stdout.splitlines()[-1])
 
 
 def differing_bits(old: Path, new: Path) -> list[str]:
@@ -49,9 +49,9 @@ def differing_bits(old: Path, new: Path) -> list[str]:
     return different
 
 
-def slower(old: Path, new: Path, rounds: int) -> list[str]:
+def differing_times(old: Path, new: Path, rounds: int) -> list[str]:
     """Tasks whose median time differs by more than the tolerance."""
-    outside = []
+    different = []
     for task in (*TIMES, COMPILE):
         times: dict[Path, list[float]] = {old: [], new: []}
         for k in range(rounds):
@@ -61,8 +61,8 @@ def slower(old: Path, new: Path, rounds: int) -> list[str]:
         ratio = after / before
         console.print(f"{task}: {1e3 * before:.4g} ms before, {1e3 * after:.4g} ms after, ratio {ratio:.3f}")
         if abs(ratio - 1.0) > TOLERANCE:
-            outside.append(f"{task}: ratio {ratio:.3f}")
-    return outside
+            different.append(f"{task}: ratio {ratio:.3f}")
+    return different
 
 
 def main() -> int:
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="measurements of each time in each checkout")
     options = parser.parse_args()
     old, new = options.old.resolve(), options.new.resolve()
-    problems = differing_bits(old, new) + (slower(old, new, options.rounds) if options.rounds else [])
+    problems = differing_bits(old, new) + (differing_times(old, new, options.rounds) if options.rounds else [])
     for problem in problems:
         console.print(f"[red]{problem}[/red]")
     return 1 if problems else 0

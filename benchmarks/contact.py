@@ -1,13 +1,13 @@
-"""Contact benchmark: mechanisms on the ground, hybridsim and its peers in the same run.
+"""Contact benchmark: hybridsim and its peers on mechanisms in contact with the ground, in the same run.
 
     python -m benchmarks.contact                everything: about half an hour
-    python -m benchmarks.contact --quick        hybridsim and MuJoCo alone: some minutes
-    python -m benchmarks.contact --resume       go on where an earlier run was stopped
-    python -m benchmarks.contact --json FILE    where the numbers go
+    python -m benchmarks.contact --quick        only hybridsim and MuJoCo: some minutes
+    python -m benchmarks.contact --resume       resume an interrupted run
+    python -m benchmarks.contact --json FILE    output file of the results
 
-Every peer is a program of its own (`python -m benchmarks.peers.mjx_contact --help`) and is skipped where its package is
-not installed: pip install 'hybridsim[peers]'. Results are in the JSON file as soon as they are measured. Times are CPU
-times on one thread, best of several calls; see docs/benchmarks.md.
+Every peer is a separate program (`python -m benchmarks.peers.mjx_contact --help`) and is skipped if its package is not
+installed: pip install 'hybridsim[peers]'. Results are written to the JSON file as soon as they are measured. Times are
+CPU times on one thread, best of several calls; see docs/benchmarks.md.
 """
 
 from pathlib import Path
@@ -23,10 +23,10 @@ PEERS = {
     "mjx": "benchmarks.peers.mjx_contact",
     "brax": "benchmarks.peers.brax_contact",
 }
-"""Who takes part, in the order of measuring."""
+"""All peers, in the order of measurement."""
 OURS = ("native",)
 QUICK = ("native", "mujoco")
-"""Those that do not compile for minutes; measured again at the end, because what else the machine does shows."""
+"""Peers that do not compile for minutes; measured again at the end, as times are sensitive to other load."""
 
 
 def main() -> None:
@@ -38,20 +38,20 @@ def main() -> None:
     seconds = 0.3 if arguments.quick else 1.0
     record = Record(arguments.json, OURS, arguments.resume)
 
-    def measured(peers, again: bool) -> None:
+    def measure_peers(peers, repeat: bool) -> None:
         for peer in peers:
-            known = {} if again else record.measured.get(peer, {})
-            parts = [p for p in parts_of(PEERS[peer]) if p not in known and p in (arguments.parts or WORKLOADS)]
+            done = {} if repeat else record.measured.get(peer, {})
+            parts = [p for p in parts_of(PEERS[peer]) if p not in done and p in (arguments.parts or WORKLOADS)]
             if parts:
                 measure(record, peer, PEERS[peer], parts, seconds)
 
-    chosen = arguments.only or (QUICK if arguments.quick else tuple(PEERS))
+    selected = arguments.only or (QUICK if arguments.quick else tuple(PEERS))
     with resumable(record):
-        measured(chosen, again=False)
+        measure_peers(selected, repeat=False)
         for _ in range(1, 1 if arguments.quick else arguments.rounds):
-            measured([peer for peer in QUICK if peer in chosen], again=True)
+            measure_peers([peer for peer in QUICK if peer in selected], repeat=True)
     figure = arguments.figure or (None if arguments.quick else Path("docs/images/contact.svg"))
-    finish(record, contact_targets.evaluated, contact_figure.draw, figure)
+    finish(record, contact_targets.evaluate, contact_figure.draw, figure)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The figure of the contact benchmark: time per step over the size of the batch."""
+"""Figure of the contact benchmark: time per step over the batch size."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,18 +30,18 @@ STYLES = {
     ("MJX", "1 iteration"): ("MJX, 1 iteration", "#6f7b87", "^", "-"),
     ("Brax", ""): ("Brax", GREY, "v", "-"),
 }
-"""Name, colour, marker and line by peer and method."""
+"""Name, colour, marker and line style by peer and method."""
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw what the rows hold; panels without rows stay empty."""
+    """Draw all rows; panels without rows are empty."""
     figure = Figure(figsize=(13.5, 6.6), layout="constrained")
     axes = figure.subplots(2, 4, sharex=True, sharey="row", squeeze=False)
     names: dict[str, object] = {}
     for row, what in enumerate(("forward", "gradient")):
         for column, (workload, title) in enumerate(TITLES.items()):
-            found = [r for r in rows if r.workload == workload and r.what == what]
-            names |= _panel(axes[row, column], found)
+            selected = [r for r in rows if r.workload == workload and r.what == what]
+            names |= _panel(axes[row, column], selected)
             if row == 0:
                 axes[row, column].set_title(title, loc="left", fontsize=11)
             else:
@@ -52,13 +52,13 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     title = "Steps with contact and their gradients, one core. Red: hybridsim's native code; grey: others"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # fixed identifiers and no date: the same numbers give the same file
+    # fixed identifiers and no date, so that the file is reproducible
     with rc_context({"svg.hashsalt": "contact"}):
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _panel(axes: Axes, rows: list[Row]) -> dict[str, object]:
-    """One line for each peer and method; returns the lines by their names."""
+    """Draw one line per peer and method; returns the lines by name."""
     lines = {}
     for (peer, method), (name, colour, marker, line) in STYLES.items():
         members = [r for r in rows if r.peer == peer and r.method == method]

@@ -1,16 +1,16 @@
-"""What the contact benchmark is to show: targets, and whether the measured rows meet them."""
+"""Targets of the contact benchmark, and whether the measured rows meet them."""
 
 from collections.abc import Sequence
 
 from benchmarks.contact_workloads import FIVE_LINKS, QUADRUPED, TESTED_SWEEPS
 from benchmarks.measure import Row
-from benchmarks.targets import NATIVE, Judge, fastest
+from benchmarks.targets import NATIVE, TargetChecks, fastest
 
 TDS_FORWARD = 320.0
-"""Five links on the ground by the C code that the Tiny Differentiable Simulator generates, per step [ns]: 1.6 ms for
-5000 steps with one iteration; it is not part of the run, and was measured on other machines."""
+"""Five links on the ground in generated C code of the Tiny Differentiable Simulator, per step [ns]: 1.6 ms for 5000
+steps with one iteration; not measured in this run, but on other machines."""
 TDS_GRADIENT = 6600.0
-"""The same of its gradient [ns]: the faster of 33 and 53 ms."""
+"""Its gradient, per step [ns]: the faster of 33 and 53 ms."""
 
 
 def ours(
@@ -21,22 +21,22 @@ def ours(
     gradient: str = "unrolled",
     sweeps: str = f"{TESTED_SWEEPS} sweeps",
 ) -> Row | None:
-    """Impulse contact; its unrolled gradient is exact, the implicit one is off with few sweeps."""
+    """Row of impulse contact; the unrolled gradient is exact, the implicit one is inexact with few sweeps."""
     model = "impulse" if what == "forward" else gradient
     return fastest(rows, NATIVE, workload, what, batch, f"{model}, {sweeps}")
 
 
-def evaluated(rows: Sequence[Row]) -> list[dict]:
-    """All targets, as dictionaries: target, wanted, measured, unit, met (None where it was not measured)."""
-    judge = Judge(rows)
+def evaluate(rows: Sequence[Row]) -> list[dict]:
+    """All targets, as dictionaries: target, wanted, measured, unit, met (None if not measured)."""
+    checks = TargetChecks(rows)
     name = "five links on the ground"
     forward, gradient = ours(rows, FIVE_LINKS.name, "forward"), ours(rows, FIVE_LINKS.name, "gradient")
-    judge.at_least(f"{name}, forward: faster than TDS's code", forward and TDS_FORWARD / forward.per_step_ns, 1)
+    checks.at_least(f"{name}, forward: faster than TDS's code", forward and TDS_FORWARD / forward.per_step_ns, 1)
     slower = ours(rows, FIVE_LINKS.name, "forward", sweeps="default sweeps")
-    judge.told(f"{name}, default sweeps, forward: the same", slower and TDS_FORWARD / slower.per_step_ns)
-    judge.at_least(f"{name}, gradient: faster than TDS's code", gradient and TDS_GRADIENT / gradient.per_step_ns, 5)
+    checks.report(f"{name}, default sweeps, forward: the same", slower and TDS_FORWARD / slower.per_step_ns)
+    checks.at_least(f"{name}, gradient: faster than TDS's code", gradient and TDS_GRADIENT / gradient.per_step_ns, 5)
     implicit = ours(rows, FIVE_LINKS.name, "gradient", gradient="implicit")
-    judge.told(f"{name}, implicit gradient: the same", implicit and TDS_GRADIENT / implicit.per_step_ns)
+    checks.report(f"{name}, implicit gradient: the same", implicit and TDS_GRADIENT / implicit.per_step_ns)
     name = "quadruped on four feet"
     for what, peer, batch, bound in (
         ("forward", "MuJoCo", 1, 3),
@@ -48,11 +48,11 @@ def evaluated(rows: Sequence[Row]) -> list[dict]:
     ):
         mine, theirs = ours(rows, QUADRUPED.name, what, batch), fastest(rows, peer, QUADRUPED.name, what, batch)
         ratio = mine and theirs and theirs.per_step_ns / mine.per_step_ns
-        judge.at_least(f"{name}, {what} ×{batch}: faster than {peer}", ratio, bound)
+        checks.at_least(f"{name}, {what} ×{batch}: faster than {peer}", ratio, bound)
         if what == "gradient":
             mine = ours(rows, QUADRUPED.name, what, batch, "implicit")
             ratio = mine and theirs and theirs.per_step_ns / mine.per_step_ns
-            judge.told(f"{name}, implicit gradient ×{batch}: faster than {peer}", ratio)
+            checks.report(f"{name}, implicit gradient ×{batch}: faster than {peer}", ratio)
     gradient = ours(rows, QUADRUPED.name, "gradient")
-    judge.below(f"{name}, gradient: compile", gradient and gradient.compile_s, 15, "s")
-    return judge.found
+    checks.below(f"{name}, gradient: compile", gradient and gradient.compile_s, 15, "s")
+    return checks.results

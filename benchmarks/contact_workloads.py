@@ -1,4 +1,4 @@
-"""Mechanisms that touch the ground: the workloads of the contact benchmark."""
+"""Workloads of the contact benchmark: mechanisms in contact with the ground."""
 
 from dataclasses import replace
 
@@ -7,14 +7,14 @@ from scipy.spatial.transform import Rotation
 
 from benchmarks.workloads import W2, W3, Body, Shape, Workload
 
-NOTHING = np.zeros(0)
+NO_PARAMETERS = np.zeros(0)
 BATCHES = (1, 64, 1024)
 ONE_ITERATION = 'iterations="1" ls_iterations="4"'
-"""MuJoCo's solver with one iteration; MJX can be differentiated backwards only so."""
+"""One iteration of MuJoCo's solver; with more, MJX has no reverse-mode derivative."""
 TESTED_SWEEPS = 2
-"""Sweeps of projected Gauss–Seidel with which a stack of boxes and a standing quadruped are tested to stay at rest."""
-DEEPEST = 0.02
-"""Penetration that a peer may have in the end [m]: more, and it computes something else."""
+"""Sweeps of projected Gauss–Seidel with which the tests of a stack of boxes and a standing quadruped pass."""
+MAX_PENETRATION = 0.02
+"""Largest penetration allowed at the end of a rollout [m]."""
 
 
 def _balls_on_links(p) -> list[Body]:
@@ -40,7 +40,7 @@ CUBE = Workload(
     "cube",
     "cube that falls on an edge and comes to rest",
     lambda p: [_CUBE],
-    NOTHING,
+    NO_PARAMETERS,
     "",
     q0=np.array([0.0, 0.0, 0.1, *Rotation.from_euler("xyz", [0.4, 0.3, 0.0]).as_quat(scalar_first=True)]),
     dt=0.001,
@@ -59,14 +59,14 @@ def _with_balls(bodies: list[Body]) -> list[Body]:
 
 
 _STANDING = np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0, *(12 * [0.0])])
-"""Feet just on the ground."""
+"""Configuration with the feet on the ground, without penetration."""
 
 QUADRUPED = replace(
     W3,
     name="quadruped 4",
     title="quadruped on four feet",
-    bodies=lambda p: _with_feet(W3.numbers()),
-    parameters=NOTHING,
+    bodies=lambda p: _with_feet(W3.nominal_bodies()),
+    parameters=NO_PARAMETERS,
     parameter_names="",
     q0=_STANDING,
     friction=0.7,
@@ -75,25 +75,25 @@ QUADRUPED_17 = replace(
     QUADRUPED,
     name="quadruped 17",
     title="quadruped with 17 contacts",
-    bodies=lambda p: _with_balls(_with_feet(W3.numbers())),
+    bodies=lambda p: _with_balls(_with_feet(W3.nominal_bodies())),
 )
 WORKLOADS = {w.name: w for w in (FIVE_LINKS, CUBE, QUADRUPED, QUADRUPED_17)}
 
 
 def steps_of(w: Workload, batch: int) -> int:
-    """Of each trajectory of a batch; per step nothing changes after that."""
+    """Steps per trajectory of a batch; the time per step is the same with more."""
     return w.steps if batch == 1 else min(w.steps, 50 if w.is_free and w.nv > 6 else 500)
 
 
-def wanted(w: Workload) -> str:
-    """What gradients are with respect to."""
-    return w.parameter_names or "start and torques"
+def gradient_variables(w: Workload) -> str:
+    """Names of the variables of gradients."""
+    return w.parameter_names or "initial state and torques"
 
 
 def penetration(w: Workload, q: np.ndarray) -> float:
-    """How deep the lowest point of any shape lies below the ground [m]."""
+    """Depth of the lowest point of all shapes below the ground [m]."""
     poses, lowest, k = [], np.inf, 0
-    for b in w.numbers():
+    for b in w.nominal_bodies():
         R, p = poses[b.parent] if b.parent >= 0 else (np.eye(3), np.zeros(3))
         p = p + R @ np.asarray(b.position, float)
         if b.joint == "free":
@@ -104,20 +104,20 @@ def penetration(w: Workload, q: np.ndarray) -> float:
             k += 1
         poses.append((R, p))
         for shape in b.shapes:
-            reach = shape.size[0] if shape.kind == "sphere" else np.abs(R[2]) @ np.asarray(shape.size)
-            lowest = min(lowest, p[2] + R[2] @ np.asarray(shape.position, float) - reach)
+            extent = shape.size[0] if shape.kind == "sphere" else np.abs(R[2]) @ np.asarray(shape.size)
+            lowest = min(lowest, p[2] + R[2] @ np.asarray(shape.position, float) - extent)
     return -lowest
 
 
 def check_end(w: Workload, q: np.ndarray) -> str:
-    """Where a motion ended, as text.
+    """Check the final state of a rollout and describe it.
 
     Raises:
-        ValueError: if it is not finite or below the ground.
+        ValueError: the state is not finite or below the ground.
     """
     if not np.isfinite(q).all():
-        raise ValueError(f"{w.title}: the motion is not finite")
+        raise ValueError(f"{w.title}: the rollout is not finite")
     depth = penetration(w, np.asarray(q, float))
-    if not depth <= DEEPEST:
+    if not depth <= MAX_PENETRATION:
         raise ValueError(f"{w.title}: ended {1e3 * depth:.1f} mm below the ground")
-    return f"ended {1e3 * max(depth, 0.0):.2f} mm deep"
+    return f"ended {1e3 * max(depth, 0.0):.2f} mm below the ground"

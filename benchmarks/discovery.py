@@ -1,12 +1,12 @@
-"""What discovery finds where it is known what is missing: how often exactly that, and nothing else.
+"""Discovery with known ground truth: success rate of recovering exactly the missing inputs.
 
     python -m benchmarks.discovery                                   everything, ten seeds each: about half an hour
     python -m benchmarks.discovery "damping of one joint" --seeds 2
-    python -m benchmarks.discovery --json runs/discovery.json        what is in that file already is not done again
-    python -m benchmarks.discovery --figure docs/images/weights.svg  weights at first, after 15 steps with the NeuralSim
-                                                                     paper's penalty, and of what was discovered
+    python -m benchmarks.discovery --json runs/discovery.json        skips cases already in the file
+    python -m benchmarks.discovery --figure docs/images/weights.svg  initial weights, weights after 15 steps with the
+                                                                     NeuralSim paper's penalty, and discovered weights
 
-Errors are of runs that no fit has seen, in standard deviations of a noise of 1 mrad (or mm), also where there is none.
+Errors are on held-out runs, in standard deviations of a noise of 1 mrad (or mm), even without noise.
 """
 
 import argparse
@@ -26,58 +26,58 @@ from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.support_search import theta_with_fresh_networks
-from hybridsim.viz.weights_picture import weights_picture
+from hybridsim.viz.weights_diagram import weights_diagram
 
 PAPERS_STEPS = 15
 PAPERS_PENALTY = Sparsity(first_layer=1e4, upper_layers=200.0)
-"""κ‖θ[1]‖₁ + λ‖θ[1:]‖² of the NeuralSim paper's Equation 2, by squared errors in units of the noise."""
+"""κ‖θ[1]‖₁ + λ‖θ[1:]‖² of Equation 2 of the NeuralSim paper, for squared errors in units of the noise."""
 
 
-def said(words: str) -> None:
-    console.print(words, markup=False, highlight=False)
+def log(message: str) -> None:
+    console.print(message, markup=False, highlight=False)
 
 
-def measured(case: str, noise: float, seeds: int) -> dict:
-    """How often exactly what is missing was found."""
-    made, begin = CASES[case], perf_counter()
-    found = discover(made.problem(noise), made.stage, seeds=range(seeds), warm_up=made.warm_up, tell=said)
-    exact = [{(c.graft, c.column) for c in one.best.support} == made.wanted for one in found.seeds]
+def measure(name: str, noise: float, seeds: int) -> dict:
+    """Success rate and errors of discovery in one case."""
+    case, start = CASES[name], perf_counter()
+    discovery = discover(case.problem(noise), case.stage, seeds=range(seeds), warm_up=case.warm_up, log=log)
+    exact = [{(c.graft, c.column) for c in seed.best.support} == case.required for seed in discovery.seeds]
     return {
-        "case": case,
+        "case": name,
         "noise": noise,
-        "candidates": len(found.columns),
+        "candidates": len(discovery.columns),
         "seeds": seeds,
         "exact": sum(exact),
-        "error_without_networks": found.plain,
-        "error_with_all": float(np.median([one.dense.error for one in found.seeds])),
-        "error": float(np.median([one.best.error for one in found.seeds])),
-        "seconds_per_seed": (perf_counter() - begin) / seeds,
+        "error_without_networks": discovery.baseline_error,
+        "error_with_all": float(np.median([seed.dense.error for seed in discovery.seeds])),
+        "error": float(np.median([seed.best.error for seed in discovery.seeds])),
+        "seconds_per_seed": (perf_counter() - start) / seeds,
     }
 
 
 def figure(file: Path) -> None:
     """Draw the weights of the damped double pendulum's networks."""
-    made = CASES["damping of both joints"]
-    of = made.problem(NOISE)
-    start = theta_with_fresh_networks(of, 0)
-    stage = Stage(window=made.window, solver=LevenbergMarquardt(max_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
-    sparse = fit(of.with_space(of.space.with_initial(start)), [stage]).theta
-    found: Discovery = discover(of, made.stage, seeds=[0], warm_up=made.warm_up, tell=said)
+    case = CASES["damping of both joints"]
+    problem = case.problem(NOISE)
+    initial = theta_with_fresh_networks(problem, 0)
+    stage = Stage(window=case.window, solver=LevenbergMarquardt(max_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
+    sparse = fit(problem.with_space(problem.space.with_initial(initial)), [stage]).theta
+    discovery: Discovery = discover(problem, case.stage, seeds=[0], warm_up=case.warm_up, log=log)
     panels = [
-        (title, of.space.put(of.setup, theta).sim.bound_blueprint())
-        for title, theta in (("first weights", start), ("after 15 steps with the paper's penalty", sparse))
+        (title, problem.space.put(problem.setup, theta).sim.bound_blueprint())
+        for title, theta in (("initial weights", initial), ("after 15 steps with the paper's penalty", sparse))
     ]
-    panels.append(("discovered", found.blueprint().bind(dict(of.setup.sim.axis_names))))
-    file.write_text(weights_picture(panels))
+    panels.append(("discovered", discovery.blueprint().bind(dict(problem.setup.sim.axis_names))))
+    file.write_text(weights_diagram(panels))
     console.print(f"written: {file}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", help="what is missing; all by default: " + "; ".join(CASES))
+    parser.add_argument("cases", nargs="*", help="cases; by default all: " + "; ".join(CASES))
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--json", type=Path, help="file for the results")
-    parser.add_argument("--figure", type=Path, help="draw weights into this file, and measure nothing")
+    parser.add_argument("--json", type=Path, help="output file of the results")
+    parser.add_argument("--figure", type=Path, help="only draw weights into this file")
     options = parser.parse_args()
     for name in options.cases:
         if name not in CASES:
@@ -90,11 +90,11 @@ def main() -> None:
         for noise in (0.0, NOISE):
             if any((row["case"], row["noise"], row["seeds"]) == (case, noise, options.seeds) for row in rows):
                 continue
-            rows.append(measured(case, noise, options.seeds))
+            rows.append(measure(case, noise, options.seeds))
             if options.json:
                 options.json.parent.mkdir(parents=True, exist_ok=True)
                 options.json.write_text(json.dumps(rows, indent=1) + "\n")
-    console.print("case | noise | candidates | exact | error without, with all, with what is left | s per seed")
+    console.print("case | noise | candidates | exact | error without networks, dense, selected | s per seed")
     for row in rows:
         errors = ", ".join(f"{row[key]:.3g}" for key in ("error_without_networks", "error_with_all", "error"))
         console.print(

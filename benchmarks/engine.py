@@ -1,9 +1,9 @@
-"""Engine benchmark: loading a model, compiling with XLA, and running, beside MuJoCo and Pinocchio in the same run.
+"""Engine benchmark: loading a model, compiling with XLA, and running, compared with MuJoCo and Pinocchio.
 
     python -m benchmarks.engine            a table
-    python -m benchmarks.engine --json     the same for other programs
+    python -m benchmarks.engine --json     the results as JSON
 
-Times are the best of several repetitions on one thread. The machine is part of the result: compare the ratios.
+Times are the best of several repetitions on one thread. They depend on the machine: compare ratios.
 """
 
 import argparse
@@ -42,8 +42,8 @@ def best(function: Callable, repetitions: int = 5) -> float:
     return min(times)
 
 
-def loading() -> dict:
-    """Reading the A1 quadruped's URDF from pybullet_data [s], where that package is installed."""
+def loading_times() -> dict:
+    """Time to load the A1 quadruped's URDF from pybullet_data, if installed [s]."""
     try:
         import pybullet_data
     except ModuleNotFoundError:
@@ -57,8 +57,8 @@ def loading() -> dict:
         return {"a1.urdf, first": first, "a1.urdf, again": best(lambda: load_model(path, base="free"))}
 
 
-def staged(function: Callable, *arguments) -> tuple[dict, Callable]:
-    """Time of each stage of compilation [s], and the compiled function."""
+def compile_staged(function: Callable, *arguments) -> tuple[dict, Callable]:
+    """Times of the stages of compilation [s], and the compiled function."""
     jax.clear_caches()
     start = time.perf_counter()
     traced = jax.jit(function).trace(*arguments)
@@ -87,8 +87,9 @@ def _equations(jaxpr) -> int:
     return total
 
 
-def compiling(model: Model) -> dict:
-    """Compilation of forward dynamics, of a rollout and of its gradient with respect to the whole simulator."""
+def compile_times(model: Model) -> dict:
+    """Compile and run times of forward dynamics, of a rollout, and of its gradient with respect to the whole
+    simulator."""
     sim = Simulator(model)
     state = sim.initial_state()
     tau = np.zeros(model.nv)
@@ -97,17 +98,17 @@ def compiling(model: Model) -> dict:
         return jnp.sum(rollout(sim, state, steps=STEPS).q ** 2)
 
     report = {}
-    stages, compiled = staged(forward_dynamics, model, state.q, state.qd, tau)
+    stages, compiled = compile_staged(forward_dynamics, model, state.q, state.qd, tau)
     stages["run_per_call"] = best(lambda: jax.block_until_ready(compiled(model, state.q, state.qd, tau)), 200)
     report["forward dynamics"] = stages
     for name, function in (("rollout", loss), ("gradient", jax.grad(loss, argnums=(0, 1)))):
-        stages, run = staged(function, sim, state)
+        stages, run = compile_staged(function, sim, state)
         stages["run_per_step"] = best(lambda run=run: jax.block_until_ready(run(sim, state)), 10) / STEPS
         report[f"{STEPS}-step {name}"] = stages
     return report
 
 
-def peers(model: Model, folder) -> dict:
+def peer_times(model: Model, folder) -> dict:
     """Forward dynamics of the same robot in MuJoCo and Pinocchio, one call [s]."""
     convert(model, folder / "robot.xml")
     convert(model, folder / "robot.urdf")
@@ -140,9 +141,9 @@ def main() -> None:
         report = {
             "versions": {name: version(name) for name in ("jax", "mujoco", "pin")}
             | {"python": platform.python_version()},
-            "loading [s]": loading(),
-            "compiling the quadruped [s]": compiling(model),
-            "peers, forward dynamics [s]": peers(model, Path(folder)),
+            "loading [s]": loading_times(),
+            "compiling the quadruped [s]": compile_times(model),
+            "peers, forward dynamics [s]": peer_times(model, Path(folder)),
         }
     if arguments.json:
         print(json.dumps(report, indent=2))

@@ -1,4 +1,4 @@
-"""The figure of the gradient benchmark: three workloads as bars, three scalings as lines."""
+"""Figure of the gradient benchmark: three workloads as bars, three scalings as lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,12 +36,12 @@ NAMES = {
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw what the rows hold; panels without rows stay empty."""
+    """Draw all rows; panels without rows are empty."""
     figure = Figure(figsize=(13.5, 8.2), layout="constrained")
     axes = figure.subplots(2, 3, gridspec_kw={"height_ratios": (1.35, 1.0)})
     _bars(axes[0, 0], "a  Network of 175 parameters", _gradients(rows, "5a", "value and gradient"), 1)
     _bars(axes[0, 1], "b  Double pendulum, 500 steps", _gradients(rows, "W1", "gradient"), W1.steps)
-    # the implicit gradient is not exact with few sweeps
+    # the implicit gradient is inexact with few sweeps
     on_ground = [r for r in _gradients(rows, FIVE_LINKS.name, "gradient") if not r.method.startswith("implicit")]
     _bars(axes[0, 2], "c  Five links, contact, 5000 steps", on_ground, FIVE_LINKS.steps)
     _links(axes[1, 0], rows)
@@ -51,7 +51,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5)
     figure.get_layout_engine().set(h_pad=0.1, w_pad=0.08)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # fixed identifiers and no date: the same numbers give the same file
+    # fixed identifiers and no date, so that the file is reproducible
     with rc_context({"svg.hashsalt": "gradients"}):
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
 
@@ -63,9 +63,9 @@ def _colour(peer: str) -> str:
 
 
 def _gradients(rows: Sequence[Row], workload: str, what: str) -> list[Row]:
-    """Of one trajectory, fastest first."""
-    found = [r for r in rows if (r.workload, r.what, r.batch, r.threads) == (workload, what, 1, 1)]
-    return sorted(found, key=lambda r: r.per_step_ns)
+    """Rows of one trajectory, fastest first."""
+    selected = [r for r in rows if (r.workload, r.what, r.batch, r.threads) == (workload, what, 1, 1)]
+    return sorted(selected, key=lambda r: r.per_step_ns)
 
 
 def _bars(axes: Axes, title: str, rows: list[Row], steps: int) -> None:
@@ -117,8 +117,10 @@ def _links(axes: Axes, rows: Sequence[Row]) -> None:
         "Pinocchio": ("Pinocchio, Jacobians", "Jacobians"),
     }
     for peer, (name, what) in curves.items():
-        found = {int(r.workload[3:]): r for r in rows if r.peer == peer and r.what == what and r.workload[:3] == "W4-"}
-        _line(axes, peer, name, {n: r.per_step_ns for n, r in found.items()})
+        by_length = {
+            int(r.workload[3:]): r for r in rows if r.peer == peer and r.what == what and r.workload[:3] == "W4-"
+        }
+        _line(axes, peer, name, {n: r.per_step_ns for n, r in by_length.items()})
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(bottom=5)  # room for the legend
@@ -151,10 +153,10 @@ def _batches(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _threads(axes: Axes, rows: Sequence[Row]) -> None:
     for workload, name, style in (("W2", "five links ×1024", "--"), ("W1", "double pendulum ×4096", "-")):
-        found = {r.threads: r for r in rows if r.workload == f"{workload} threads" and r.what == "gradient"}
-        if found:
-            x = sorted(found)
-            times = [found[k].per_step_ns for k in x]
+        by_threads = {r.threads: r for r in rows if r.workload == f"{workload} threads" and r.what == "gradient"}
+        if by_threads:
+            x = sorted(by_threads)
+            times = [by_threads[k].per_step_ns for k in x]
             axes.plot(x, times, style, marker="o", color=OURS, label=name, linewidth=1.8, markersize=5)
             axes.set_xticks(x)
             for k, time in zip(x, times, strict=True):

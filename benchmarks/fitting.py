@@ -1,16 +1,16 @@
-"""Fitting benchmark: a real double pendulum, fitted by hybridsim, MuJoCo's toolbox and scipy on MuJoCo rollouts.
+"""Fitting benchmark: a real double pendulum, fitted by hybridsim, MuJoCo's sysid toolbox, and scipy with MuJoCo.
 
     python -m benchmarks.fitting                    everything, in three rounds: about ten minutes
-    python -m benchmarks.fitting --quick            one round of the fit that the targets are about: some minutes
+    python -m benchmarks.fitting --quick            one round of the first task, which has the targets: some minutes
     python -m benchmarks.fitting --only hybridsim scipy --tasks held free
     HYBRIDSIM_DATA=~/data python -m benchmarks.fitting --json runs/mine.json
 
-Everybody fits the same parameters from the same start to the same windows, with the same residuals, time step and
-integrator, on all processors. The time is that until the cost is within 1e-6 of the least that anybody found. Every
-contestant is a program of its own (`python -m benchmarks.peers.scipy_fit --help`) and is skipped where its package is
-not installed: pip install 'hybridsim[peers]'. The recordings are not in the repository: HYBRIDSIM_DATA names the folder
-with lab_double_pendulum/segments.npz. Results are in the JSON file as soon as they are measured. docs/benchmarks.md
-tells more.
+All contestants fit the same parameters with the same initial values to the same windows, with the same residuals, time
+step and integrator, on all processors. The measured time is that until the cost is within 1e-6 of the lowest cost of
+all contestants. Every contestant is a separate program (`python -m benchmarks.peers.scipy_fit --help`) and is skipped
+if its package is not installed: pip install 'hybridsim[peers]'. The recordings are not in the repository:
+HYBRIDSIM_DATA names the folder with lab_double_pendulum/segments.npz. Results are written to the JSON file as soon as
+they are measured; see docs/benchmarks.md.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from benchmarks.fitting_attempts import COLD, Attempt
 from benchmarks.fitting_problem import TASKS, load
 from benchmarks.measure import MISSING_PACKAGE, check
 from benchmarks.report import console, show_targets
-from benchmarks.running import processor, reason, source
+from benchmarks.running import processor, reason, source_hash
 from benchmarks.toss_data import MissingData
 
 CONTESTANTS = {
@@ -41,13 +41,13 @@ CONTESTANTS = {
     "mujoco.sysid": "benchmarks.peers.mujoco_sysid",
     "scipy": "benchmarks.peers.scipy_fit",
 }
-"""Who takes part, in the order of measuring."""
-SAME = 1e-8
-"""Largest difference of both simulators' residuals at the start, relative to the largest residual."""
+"""All contestants, in the order of measurement."""
+RESIDUAL_TOLERANCE = 1e-8
+"""Largest difference between the initial residuals of both simulators, relative to the largest residual."""
 
 
 class Record:
-    """Attempts so far, in a file that is complete after each."""
+    """Attempts so far, saved to a file after each."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -55,13 +55,13 @@ class Record:
         self.attempts: list[Attempt] = []
         self.failed: dict[str, str] = {}
         self.agreement: dict[str, float] = {}
-        """Of the simulators at the start, by the task."""
+        """Relative difference of the initial residuals of both simulators, by task."""
         self.targets: list[dict] = []
 
     def write(self) -> None:
         content = {
             "machine": self.machine,
-            "source": source(),
+            "source": source_hash(),
             "agreement": self.agreement,
             "targets": self.targets,
             "failed": self.failed,
@@ -74,24 +74,24 @@ class Record:
 
 
 def agreement(task: str) -> float:
-    """How far the residuals of hybridsim and MuJoCo are apart at the start, relative to the largest.
+    """Relative difference between the initial residuals of hybridsim and MuJoCo.
 
     Raises:
-        ValueError: if they are not the same: then the fits are of different problems.
+        ValueError: the residuals differ, so the fits are of different problems.
     """
     from benchmarks import ours_fitting
     from benchmarks.peers.mujoco_pendulum import Simulations
 
-    given = load(task)
-    theirs = Simulations(given).residuals([np.array([f.start for f in given.published.free()])])[0]
-    return check(f"{task}: residuals at the start", ours_fitting.residuals(given), theirs, SAME)
+    data = load(task)
+    theirs = Simulations(data).residuals([np.array([f.start for f in data.published.free()])])[0]
+    return check(f"{task}: initial residuals", ours_fitting.residuals(data), theirs, RESIDUAL_TOLERANCE)
 
 
-def attempted(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
-    """Attempts of a contestant in a process of its own.
+def run_contestant(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
+    """Run a contestant in a separate process and yield its attempts.
 
     Raises:
-        RuntimeError: with the contestant's message, if it is not installed or fails.
+        RuntimeError: the contestant is not installed or fails; has its message.
     """
     command = [sys.executable, "-m", module, task, "--json"]
     if new:
@@ -114,12 +114,12 @@ def attempted(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
 
 
 def measure(record: Record, who: str, task: str) -> None:
-    """Everything of a contestant in one round; where it fails, its message is what is recorded."""
-    # hybridsim starts its own new processes, because they differ in the kernels that they find
+    """Measure a contestant in one round, or record its error message if it fails."""
+    # hybridsim starts its own new processes, as they differ in the kernels on disk
     for new in (False,) if who == "hybridsim" else (True, False):
         try:
             with console.status(f"{who}: {TASKS[task].what}"):
-                for attempt in attempted(CONTESTANTS[who], task, new=new):
+                for attempt in run_contestant(CONTESTANTS[who], task, new=new):
                     record.attempts.append(attempt)
                     record.write()
         except RuntimeError as error:
@@ -130,24 +130,24 @@ def measure(record: Record, who: str, task: str) -> None:
 
 
 def show(record: Record) -> None:
-    """Print what was found."""
-    table = Table(title="time until the cost is within 1e-6 of the least that anybody found: median (least – most)")
-    for column in ("fit", "who and how", "process", "time", "solver stops", "cost above the least", "simulations"):
-        table.add_column(column, justify="left" if column in ("fit", "who and how", "process") else "right")
-    last = ""
+    """Print all results."""
+    table = Table(title="time until the cost is within 1e-6 of the lowest cost: median (minimum – maximum)")
+    for column in ("fit", "contestant, method", "process", "time", "solver stops", "excess cost", "simulations"):
+        table.add_column(column, justify="left" if column in ("fit", "contestant, method", "process") else "right")
+    previous = ""
     for s in fitting_targets.standings(record.attempts):
-        if last and s.task != last:
+        if previous and s.task != previous:
             table.add_section()
         span = f"{s.time:.3g} s ({min(s.times):.3g} – {max(s.times):.3g})" if np.isfinite(s.time) else "never"
         process = "new" if s.begun == COLD and s.who != "hybridsim" else s.begun
-        counted = f"{s.simulations}" + (f" ({s.with_derivatives} with derivatives)" if s.with_derivatives else "")
-        what = "" if s.task == last else TASKS[s.task].what
-        cells = (what, f"{s.who}, {s.method}", process, span, f"{s.seconds:.3g} s", f"{s.excess:.1e}", counted)
+        simulations = f"{s.simulations}" + (f" ({s.with_derivatives} with derivatives)" if s.with_derivatives else "")
+        what = "" if s.task == previous else TASKS[s.task].what
+        cells = (what, f"{s.who}, {s.method}", process, span, f"{s.seconds:.3g} s", f"{s.excess:.1e}", simulations)
         table.add_row(*cells, style="bold" if s.who == "hybridsim" else None)
-        last = s.task
+        previous = s.task
     console.print(table)
     for task, error in record.agreement.items():
-        console.print(f"{TASKS[task].what}: simulators differ by {error:.1e} of the largest residual at the start")
+        console.print(f"{TASKS[task].what}: initial residuals of the simulators differ by {error:.1e} of the largest")
     show_targets(record.targets)
     for who, message in record.failed.items():
         console.print(f"{who}: {message}", style="yellow", markup=False)
@@ -159,7 +159,9 @@ def main() -> None:
     names = ", ".join(CONTESTANTS)
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), metavar="WHO", help=f"of: {names}")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), metavar="TASK", help=f"of: {', '.join(TASKS)}")
-    parser.add_argument("--rounds", type=int, default=3, help="by turns, of which medians are taken (%(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="number of rounds, over which medians are taken (%(default)s)"
+    )
     parser.add_argument("--json", type=Path, default=Path("runs/fitting.json"), metavar="FILE", help="%(default)s")
     arguments = parser.parse_args()
     record = Record(arguments.json)
@@ -175,11 +177,11 @@ def main() -> None:
     except MissingData as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:
-        raise SystemExit(f"stopped; what was measured is in {record.path}") from None
-    record.targets = fitting_targets.evaluated(record.attempts)
+        raise SystemExit(f"stopped; results so far are in {record.path}") from None
+    record.targets = fitting_targets.evaluate(record.attempts)
     record.write()
     show(record)
-    console.print(f"all numbers: {record.path}")
+    console.print(f"all results: {record.path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One attempt at the fit: its cost over time, and how contestants are called."""
+"""An attempt at a fit: its cost over time; and the command line of contestants."""
 
 import argparse
 import contextlib
@@ -12,55 +12,55 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from benchmarks.fitting_problem import TASKS
-from benchmarks.measure import leave
+from benchmarks.measure import exit_missing
 from benchmarks.toss_data import MissingData
 
 RUNNING, DISK, COLD = "running", "kernels on disk", "cold"
-"""In a process that has imported and compiled all it needs; in a new one that finds kernels; in a new one without."""
+"""In a running process with everything imported and compiled; in a new process with kernels on disk; in one without."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A fit, from its beginning to its end."""
+    """One fit and its cost over time."""
 
     who: str
     version: str
     task: str
     method: str
     begun: str
-    """One of the three above; a new process is counted from its very start, imports included."""
+    """One of the three constants above; the time of a new process includes its imports."""
     trace: list[tuple[float, float]]
-    """Seconds, and the least cost so far."""
+    """Time [s] and lowest cost so far."""
     seconds: float
-    """Until the solver had stopped."""
+    """Time until the solver stopped [s]."""
     simulations: int
-    """Of all windows; of differences every column counts."""
+    """Number of simulations of all windows; every column of finite differences counts."""
     with_derivatives: int
-    """How many of these had derivatives by all parameters with them."""
+    """How many of these included derivatives with respect to all parameters."""
     parameters: list[float]
 
     @property
     def cost(self) -> float:
-        """The least that was found: half the sum of squared residuals."""
+        """Lowest cost: half the sum of squared residuals."""
         return min((cost for _, cost in self.trace), default=np.inf)
 
 
 @dataclass
-class Watch:
-    """Keeps what happens during a fit."""
+class FitLog:
+    """Log of the cost during a fit."""
 
     since: float = field(default_factory=time.time)
     trace: list[tuple[float, float]] = field(default_factory=list)
     simulations: int = 0
     with_derivatives: int = 0
 
-    def saw(self, cost: float) -> None:
-        """A cost was found; kept where it is the least so far."""
+    def record(self, cost: float) -> None:
+        """Record a cost if it is the lowest so far."""
         if not self.trace or cost < self.trace[-1][1]:
             self.trace.append((time.time() - self.since, float(cost)))
 
-    def ended(self, who: str, version: str, task: str, method: str, begun: str, parameters) -> Attempt:
-        """The attempt, when it is over."""
+    def finish(self, who: str, version: str, task: str, method: str, begun: str, parameters) -> Attempt:
+        """The attempt, after the end of the fit."""
         return Attempt(
             who,
             version,
@@ -76,21 +76,21 @@ class Watch:
 
 
 def threads() -> int:
-    """As many as there are processors to use."""
+    """Number of available processors."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Measured = Callable[[str, float | None], Iterator[Attempt]]
-"""Attempts at a task by its name, given the time at which the process was started, if it is new."""
+AttemptsFunction = Callable[[str, float | None], Iterator[Attempt]]
+"""(task, start time of the process if it is new) → attempts."""
 
 
-def command_line(doc: str, module: str, attempts: Measured) -> None:
-    """Make attempts and print them: for people, or one line of JSON each.
+def command_line(doc: str, module: str, attempts: AttemptsFunction) -> None:
+    """Run attempts and print them: as text, or one line of JSON each.
 
     Args:
         doc: description of the contestant.
-        module: for the example in `--help`.
-        attempts: makes them.
+        module: module name for the example in `--help`.
+        attempts: runs the attempts.
     """
     parser = argparse.ArgumentParser(
         description=doc,
@@ -99,22 +99,22 @@ def command_line(doc: str, module: str, attempts: Measured) -> None:
     )
     parser.add_argument("task", choices=list(TASKS), help=f"of: {', '.join(TASKS)}")
     parser.add_argument("--json", action="store_true", help="print one line of JSON per attempt")
-    parser.add_argument("--new", type=float, metavar="TIME", help="one attempt, counted from this time of the clock")
+    parser.add_argument("--new", type=float, metavar="TIME", help="one attempt, timed from this clock time")
     arguments = parser.parse_args()
-    found = attempts(arguments.task, arguments.new)
+    results = attempts(arguments.task, arguments.new)
     while True:
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # optimisers print
-                attempt = next(found, None)
+            with contextlib.redirect_stdout(sys.stderr):  # optimisers print to stdout
+                attempt = next(results, None)
         except MissingData as error:
-            leave(str(error))
+            exit_missing(str(error))
         if attempt is None:
             return
         print(json.dumps(asdict(attempt)) if arguments.json else line(attempt), flush=True)
 
 
 def line(a: Attempt) -> str:
-    """An attempt as text for people."""
+    """An attempt as readable text."""
     counted = f"{a.simulations} simulations" + (
         f", {a.with_derivatives} with derivatives" if a.with_derivatives else ""
     )

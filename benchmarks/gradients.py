@@ -1,12 +1,12 @@
 """Gradient benchmark: hybridsim and its peers on the same workloads, in the same run.
 
     python -m benchmarks.gradients              everything: about half an hour
-    python -m benchmarks.gradients --quick      the double pendulum alone, without peers that compile for minutes
-    python -m benchmarks.gradients --resume     go on where an earlier run was stopped
+    python -m benchmarks.gradients --quick      only the double pendulum, without peers that compile for minutes
+    python -m benchmarks.gradients --resume     resume an interrupted run
 
-Every peer is a program of its own (`python -m benchmarks.peers.mjx_peer --help`) and is skipped where its package is
-not installed: pip install 'hybridsim[peers]'. Results are in the JSON file as soon as they are measured. Times are CPU
-times on one thread, best of several calls; see docs/benchmarks.md.
+Every peer is a separate program (`python -m benchmarks.peers.mjx_peer --help`) and is skipped if its package is not
+installed: pip install 'hybridsim[peers]'. Results are written to the JSON file as soon as they are measured. Times are
+CPU times on one thread, best of several calls; see docs/benchmarks.md.
 """
 
 from pathlib import Path
@@ -34,37 +34,39 @@ PEERS = {
     "mjx-contact": "benchmarks.peers.mjx_contact",
     "brax-contact": "benchmarks.peers.brax_contact",
 }
-"""Who takes part, in the order of measuring."""
+"""All peers, in the order of measurement."""
 OURS = ("native", "first-call", "scaling", "layers", "xla", "native-contact")
 ROUNDS = ("native", "casadi", "casadi-by-hand", "scaling")
-"""Who is measured in several processes, by turns, because what else the machine does shows in close comparisons."""
+"""Peers measured alternately in several processes, as close comparisons are sensitive to other load on the machine."""
 ROUND_PARTS = ("W1", "W2", "W3", "W4-32", "threads")
 CONTACT_PART = FIVE_LINKS.name
-"""What is measured here of the contact benchmark's workloads."""
+"""The workload of the contact benchmark that is included here."""
 QUICK = ("native", "first-call", "casadi", "casadi-by-hand", "mujoco")
 
 
 def main() -> None:
     parser = options(__doc__, "gradients", list(PEERS), quick="only the double pendulum, in two minutes", rounds=3)
-    parser.add_argument("--parts", nargs="+", metavar="PART", help="of each peer, such as W1 or 5a; all by default")
+    parser.add_argument(
+        "--parts", nargs="+", metavar="PART", help="parts of each peer, such as W1 or 5a; by default all"
+    )
     arguments = parser.parse_args()
     seconds = 0.3 if arguments.quick else 1.0
     parts = ["W1"] if arguments.quick else arguments.parts
     record = Record(arguments.json, OURS, arguments.resume)
     with resumable(record):
         for peer in arguments.only or (QUICK if arguments.quick else PEERS):
-            known = record.measured.get(peer, {})
-            offered = [CONTACT_PART] if peer.endswith("-contact") else parts_of(PEERS[peer])
-            wanted = [p for p in offered if p not in known and (not parts or p in parts)]
-            if wanted:
-                measure(record, peer, PEERS[peer], wanted, seconds)
+            done = record.measured.get(peer, {})
+            available = [CONTACT_PART] if peer.endswith("-contact") else parts_of(PEERS[peer])
+            missing = [p for p in available if p not in done and (not parts or p in parts)]
+            if missing:
+                measure(record, peer, PEERS[peer], missing, seconds)
         for _ in range(1, 1 if arguments.quick else arguments.rounds):
             for peer in ROUNDS:
-                wanted = [p for p in record.measured.get(peer, {}) if p in ROUND_PARTS and (not parts or p in parts)]
-                if wanted and peer in (arguments.only or PEERS):
-                    measure(record, peer, PEERS[peer], wanted, seconds)
+                repeated = [p for p in record.measured.get(peer, {}) if p in ROUND_PARTS and (not parts or p in parts)]
+                if repeated and peer in (arguments.only or PEERS):
+                    measure(record, peer, PEERS[peer], repeated, seconds)
     figure = arguments.figure or (None if arguments.quick else Path("docs/images/gradients.svg"))
-    finish(record, targets.evaluated, drawing.draw, figure)
+    finish(record, targets.evaluate, drawing.draw, figure)
 
 
 if __name__ == "__main__":

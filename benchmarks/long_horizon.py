@@ -1,12 +1,13 @@
-"""Networks with a structure against perceptrons, over ten times the time that they were trained on.
+"""Structured networks compared with perceptrons, over ten times the length of the training runs.
 
     python -m benchmarks.long_horizon                                        about two minutes
     python -m benchmarks.long_horizon --seeds 3 --json runs/long_horizon.json
     python -m benchmarks.long_horizon --figure docs/images/long_horizon.svg
 
-Mechanisms miss something; networks learn it from angles of eight runs of one second, with 1 mrad of noise. What is
-compared is the angles of motions of ten seconds from starts that no fit has seen. All networks have one hidden layer of
-eight units and are given the same stages. Where forces depend on angles alone, there is a perceptron that knows.
+Each model lacks one effect, which networks learn from the angles of eight runs of one second with 1 mrad of noise. The
+angles of rollouts of ten seconds from held-out initial states are compared. All networks have one hidden layer of eight
+units and are trained in the same stages. If the force depends on angles alone, one perceptron has only angles as
+inputs.
 """
 
 import argparse
@@ -39,42 +40,45 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
-DT, TRAINED, TIMES, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
-"""Time step [s], steps of a run, how often that is predicted, noise [rad], runs, and starts to predict from."""
+DT, TRAINING_STEPS, TIMES, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
+"""Time step [s], steps of a training run, length of predictions in training runs, noise [rad], training runs, test
+runs."""
 FAST = LevenbergMarquardt(max_steps=60)
 STAGES = (Stage(window=0.25, solver=FAST), Stage(window=1.0, solver=FAST))
 STATE = ["joint.q", "joint.qd"]
 
 
 class Damping(eqx.Module):
-    """That depends on the angles."""
+    """Angle-dependent damping."""
 
     def __call__(self, x):
         return -jnp.stack([0.05 + 0.04 * jnp.cos(x[0]), 0.04 + 0.03 * jnp.sin(x[1])]) * x[2:]
 
 
 class Springs(eqx.Module):
-    """One that hardens, and one that does not."""
+    """A hardening and a linear spring."""
 
     def __call__(self, q):
         return -jnp.stack([2.0 * jnp.sin(q[0]) + 3.0 * q[0] ** 3, 1.5 * q[1]])
 
 
 class System(NamedTuple):
-    """A mechanism, what it misses, and networks by their seeds: perceptrons, then one with a structure."""
+    """A mechanism, the missing effect, and networks by seed: perceptrons, then a structured one."""
 
     model: Model
     missing: Graft
     networks: dict[str, Callable[[int], Graft]]
-    reach: float
-    """Largest angle at a start [rad]."""
+    max_angle: float
+    """Largest initial angle [rad]."""
 
 
-def perceptron(size: int, output_scale: float, *, moving: bool = True) -> Callable[[int], Graft]:
-    """One that reads angles and velocities, or angles alone."""
-    scale = [1.0] * size + [3.0] * size * moving
-    made = {"hidden": (8,), "input_scale": scale, "output_scale": output_scale}
-    return lambda seed: Graft("joint.tau", STATE if moving else "joint.q", MLP(len(scale), size, seed=seed, **made))
+def perceptron(size: int, output_scale: float, *, velocities: bool = True) -> Callable[[int], Graft]:
+    """A perceptron of angles and velocities, or of angles alone."""
+    scale = [1.0] * size + [3.0] * size * velocities
+    options = {"hidden": (8,), "input_scale": scale, "output_scale": output_scale}
+    return lambda seed: Graft(
+        "joint.tau", STATE if velocities else "joint.q", MLP(len(scale), size, seed=seed, **options)
+    )
 
 
 SYSTEMS = {
@@ -92,7 +96,7 @@ SYSTEMS = {
         Graft("joint.tau", "joint.q", Springs()),
         {
             "MLP": perceptron(2, 3.0),
-            "MLP of angles": perceptron(2, 3.0, moving=False),
+            "MLP of angles": perceptron(2, 3.0, velocities=False),
             "Conservative": lambda seed: Graft(
                 "joint.tau", "joint.q", Conservative(2, hidden=(8,), seed=seed, potential_scale=3.0)
             ),
@@ -104,7 +108,7 @@ SYSTEMS = {
         between(0, 2, Spring),
         {
             "MLP": perceptron(3, 3.0),
-            "MLP of angles": perceptron(3, 3.0, moving=False),
+            "MLP of angles": perceptron(3, 3.0, velocities=False),
             "InternalForce": lambda seed: between(0, 2, hidden=(8,), seed=seed, force_scale=10.0, distance_scale=0.5),
         },
         0.6,
@@ -112,23 +116,26 @@ SYSTEMS = {
 }
 
 
-def measured(name: str, seeds: int) -> dict:
-    """Errors of the angles over time of all networks, seeds and starts [rad]."""
+def measure(name: str, seeds: int) -> dict:
+    """Errors of the angles over time, for all networks, seeds and initial states [rad]."""
     system, rng = SYSTEMS[name](), np.random.default_rng(0)
     model = system.model
     true = Simulator(model, dt=DT, blueprint=Blueprint(system.missing))
     draws = [
-        (rng.uniform(-system.reach, system.reach, model.nq), rng.normal(size=model.nv)) for _ in range(RUNS + TESTS)
+        (rng.uniform(-system.max_angle, system.max_angle, model.nq), rng.normal(size=model.nv))
+        for _ in range(RUNS + TESTS)
     ]
     channels = {f"q{k}": f"joint.q[{joint}]" for k, joint in enumerate(model.topology.coordinate_names)}
     runs = []
     for k, (q, qd) in enumerate(draws[:RUNS]):
-        motion = simulate(true, true.initial_state(q, qd), steps=TRAINED)
-        seen = motion.q + NOISE * rng.standard_normal(motion.q.shape)
-        runs.append(Recording.from_arrays(f"run{k}", np.asarray(motion.t), dict(zip(channels, seen.T, strict=True))))
+        motion = simulate(true, true.initial_state(q, qd), steps=TRAINING_STEPS)
+        measured = motion.q + NOISE * rng.standard_normal(motion.q.shape)
+        runs.append(
+            Recording.from_arrays(f"run{k}", np.asarray(motion.t), dict(zip(channels, measured.T, strict=True)))
+        )
     truth = motions(true, draws[RUNS:])
 
-    def fitted(graft: Graft) -> Simulator:
+    def trained(graft: Graft) -> Simulator:
         sim = Simulator(model, dt=DT, blueprint=Blueprint(graft))
         setup = Setup(sim, Sensors.of(sim, channels))
         space = ParameterSpace(setup, [Free("graft[*]")])
@@ -136,48 +143,50 @@ def measured(name: str, seeds: int) -> dict:
         return space.put(setup, fit(problem, STAGES).theta).sim
 
     errors = {"without a network": [motions(Simulator(model, dt=DT), draws[RUNS:]) - truth]}
-    for kind, made in system.networks.items():
+    for kind, network in system.networks.items():
         errors[kind] = [
-            motions(fitted(made(seed)), draws[RUNS:]) - truth for seed in track(range(seeds), f"{name}, {kind}")
+            motions(trained(network(seed)), draws[RUNS:]) - truth for seed in track(range(seeds), f"{name}, {kind}")
         ]
-    return {kind: np.sqrt(np.mean(np.square(found), axis=-1)) for kind, found in errors.items()}
+    return {kind: np.sqrt(np.mean(np.square(samples), axis=-1)) for kind, samples in errors.items()}
 
 
 def motions(sim: Simulator, starts: list) -> np.ndarray:
-    """Angles of (start, step, joint)."""
-    return np.stack([simulate(sim, sim.initial_state(q, qd), steps=TIMES * TRAINED).q for q, qd in starts])
+    """Angles (run, step, joint)."""
+    return np.stack([simulate(sim, sim.initial_state(q, qd), steps=TIMES * TRAINING_STEPS).q for q, qd in starts])
 
 
 def summary(errors: np.ndarray) -> dict[str, float]:
-    """Median over starts and seeds of the root mean square over time: as long as trained, and ten times that [rad]."""
+    """Median over runs and seeds of the RMS error, over the training length and ten times that [rad]."""
     with np.errstate(invalid="ignore"):
         return {
-            str(times): float(np.median(np.sqrt(np.mean(np.square(errors[..., : times * TRAINED + 1]), axis=-1))))
+            str(times): float(
+                np.median(np.sqrt(np.mean(np.square(errors[..., : times * TRAINING_STEPS + 1]), axis=-1)))
+            )
             for times in (1, TIMES)
         }
 
 
-def draw(file: Path, found: dict[str, dict]) -> None:
-    """Errors over time, medians over starts and seeds."""
+def draw(file: Path, results: dict[str, dict]) -> None:
+    """Draw errors over time, medians over runs and seeds."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
     colours = {"without a network": "#9aa5b1", "MLP": "#c9631f", "MLP of angles": "#e0a458"}
-    figure, axes = plt.subplots(1, len(found), figsize=(4.2 * len(found), 3.4), sharey=True, layout="constrained")
-    for axis, (name, by_kind) in zip(axes, found.items(), strict=True):
+    figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 3.4), sharey=True, layout="constrained")
+    for axis, (name, by_kind) in zip(axes, results.items(), strict=True):
         for kind, errors in by_kind.items():
             middle = 1e3 * np.median(errors, axis=(0, 1))
             t = DT * np.arange(len(middle))
-            # half a second each, because errors of swings go through zero
+            # averaged over half a second, as errors of oscillations cross zero
             smooth = np.sqrt(np.convolve(np.square(middle), np.ones(100) / 100, mode="valid"))
             axis.plot(t[99::10], smooth[::10], label=kind, color=colours.get(kind, "#2f6f9f"), lw=1.8)
-        axis.axvspan(0.0, DT * TRAINED, color="#e8f0f6", zorder=0)
+        axis.axvspan(0.0, DT * TRAINING_STEPS, color="#e8f0f6", zorder=0)
         axis.set(title=name, xlabel="time [s]", yscale="log", xlim=(0.0, t[-1]), ylim=(0.008, 1e3))
         axis.legend(frameon=False, fontsize=9, loc="lower right")
     axes[0].set_ylabel("error of the angles [mrad]")
-    axes[0].text(0.5 * DT * TRAINED, 0.011, "trained", rotation=90, ha="center", va="bottom", color="#52606d")
+    axes[0].text(0.5 * DT * TRAINING_STEPS, 0.011, "training", rotation=90, ha="center", va="bottom", color="#52606d")
     figure.savefig(file, metadata={"Date": None})
     console.print(f"written: {file}")
 
@@ -185,20 +194,20 @@ def draw(file: Path, found: dict[str, dict]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="file for the results")
-    parser.add_argument("--figure", type=Path, help="file for a picture of errors over time")
+    parser.add_argument("--json", type=Path, help="output file of the results")
+    parser.add_argument("--figure", type=Path, help="output file of the figure of errors over time")
     options = parser.parse_args()
-    found = {name: measured(name, options.seeds) for name in SYSTEMS}
-    console.print("error of angles in mrad, median: as long as trained | ten times that")
-    told = {name: {kind: summary(errors) for kind, errors in by_kind.items()} for name, by_kind in found.items()}
-    for name, by_kind in told.items():
+    results = {name: measure(name, options.seeds) for name in SYSTEMS}
+    console.print("median error of angles in mrad: over the training length | ten times that")
+    summaries = {name: {kind: summary(errors) for kind, errors in by_kind.items()} for name, by_kind in results.items()}
+    for name, by_kind in summaries.items():
         for kind, errors in by_kind.items():
             console.print(f"{name} | {kind} | {1e3 * errors['1']:.3g} | {1e3 * errors[str(TIMES)]:.3g}")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(told, indent=1) + "\n")
+        options.json.write_text(json.dumps(summaries, indent=1) + "\n")
     if options.figure:
-        draw(options.figure, found)
+        draw(options.figure, results)
 
 
 if __name__ == "__main__":

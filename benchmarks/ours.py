@@ -1,8 +1,8 @@
-"""hybridsim's native code on the workloads of the gradient benchmark, one thread, arrays ready.
+"""hybridsim's native code on the workloads of the gradient benchmark, one thread, arrays prepared.
 
-Reverse sweeps give the gradient with respect to the workload's parameters, the starting state and the torque at every
-step; sensitivities and differences give that of the parameters alone. Compile times run from the traced step to loaded
-machine code, with nothing in the caches of JAX and hybridsim.
+Reverse sweeps give the gradient with respect to the workload's parameters, the initial state and the torque at every
+step; sensitivities and differences that with respect to the parameters alone. Compile times are from the traced step to
+loaded machine code, with the caches of JAX and hybridsim empty.
 """
 
 import os
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import Row, Timing, best, check, check_motion, command_line, needs, one_thread, row
-from benchmarks.peers.mujoco_reference import accelerations, check_slopes
+from benchmarks.measure import Row, Timing, best, check, check_motion, command_line, require, row, use_one_thread
+from benchmarks.peers.mujoco_reference import accelerations, check_gradient
 from benchmarks.workloads import (
     BATCH,
     BATCH_STEPS,
@@ -31,19 +31,19 @@ from benchmarks.workloads import (
 
 PEER = "hybridsim native"
 EPSILON = 1e-6
-"""Step of a difference, relative to the parameter."""
+"""Step of finite differences, relative to the parameter."""
 METHODS = ("", "reverse", "sensitivities", "differences")
-"""The first is the motion without a gradient."""
+"""The first is the rollout without a gradient."""
 STATES = 64
-"""Different states that repeated single calls go through."""
+"""Number of different states in repeated single calls."""
 
 
-def prepared(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
-    """A call that is ready, and CPU times of compiling it and of finding it on disk [s].
+def prepare(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
+    """Prepare a call; returns it with the CPU times of compiling it and of loading it from disk [s].
 
     Args:
         make: returns a new rollout.
-        bind: makes the call of a rollout.
+        bind: binds a rollout to its arguments.
     """
     import jax
 
@@ -68,42 +68,42 @@ def prepared(make: Callable, bind: Callable) -> tuple[Callable, float, float]:
 
 
 class Motion:
-    """Motions of a batch of a workload, ready to be bound to a rollout."""
+    """Arguments of a batch of rollouts of a workload."""
 
     def __init__(self, w: Workload, batch: int, steps: int, **options):
         from benchmarks.ours_models import step_of
 
         self.w, self.steps, self.options = w, steps, options
         self.step, self.examples = step_of(w, **options)
-        forms = self.rollout().forms
-        # velocities, and whatever a step remembers, begin with zero
-        state = np.hstack([starts(w, batch), np.zeros((batch, forms.carry.size - w.nq))])
-        self.parameters, self.torques = forms.free.pack(self.examples[1]), np.zeros((1, steps, forms.inputs.size))
-        self.fixed, self.start = forms.fixed.pack(self.examples[0]), state
-        self.ct_end, self.ct_loss = np.zeros((1, forms.carry.size)), np.ones((1, 1, 1))
+        layouts = self.rollout().layouts
+        # velocities and internal states are initially zero
+        state = np.hstack([starts(w, batch), np.zeros((batch, layouts.carry.size - w.nq))])
+        self.parameters, self.torques = layouts.free.pack(self.examples[1]), np.zeros((1, steps, layouts.inputs.size))
+        self.fixed, self.start = layouts.fixed.pack(self.examples[0]), state
+        self.ct_end, self.ct_loss = np.zeros((1, layouts.carry.size)), np.ones((1, 1, 1))
 
     def rollout(self):
         from hybridsim.native.runtime.rollout import Rollout
 
         return Rollout(self.step, *self.examples, outputs=np.zeros(()), key=f"{self.w.title} {self.options}")
 
-    def given(self) -> tuple:
+    def arguments(self) -> tuple:
         return self.fixed, self.parameters, self.start, self.torques
 
     def forward(self, rollout, threads: int = 1) -> Callable:
-        return rollout.bind_forward(*self.given(), threads=threads)
+        return rollout.bind_forward(*self.arguments(), threads=threads)
 
     def reverse(self, rollout, threads: int = 1) -> Callable:
-        return rollout.bind_gradient(*self.given(), self.ct_end, self.ct_loss, threads=threads)
+        return rollout.bind_gradient(*self.arguments(), self.ct_end, self.ct_loss, threads=threads)
 
     def sensitivities(self, rollout) -> Callable:
-        """The gradient of the parameters from the derivatives of all steps."""
+        """Gradient with respect to the parameters from forward sensitivities."""
         n = len(self.parameters)
-        call = rollout.bind_tangents(*self.given(), np.eye(n)[None], np.zeros((1, n, self.start.shape[1])))
+        call = rollout.bind_tangents(*self.arguments(), np.eye(n)[None], np.zeros((1, n, self.start.shape[1])))
         return lambda: call().output_tangents.sum(axis=(-2, -1))
 
     def differences(self, rollout) -> Callable:
-        """Central differences of the first trajectory: two motions per parameter, side by side in one call."""
+        """Central differences of the first trajectory: two rollouts per parameter, as lanes of one call."""
         h = EPSILON * np.abs(self.parameters)
         shifted = np.concatenate([self.parameters + np.diag(h), self.parameters - np.diag(h)])
         start = np.repeat(self.start[:1], len(shifted), axis=0)
@@ -117,10 +117,10 @@ class Motion:
 
 
 def measure_rollouts(
-    w: Workload, batches: tuple[int, ...] = (1, BATCH), wanted: tuple[str, ...] = METHODS
+    w: Workload, batches: tuple[int, ...] = (1, BATCH), selected: tuple[str, ...] = METHODS
 ) -> list[Row]:
-    """Forward, and gradients by the wanted methods, of one trajectory and of a batch."""
-    version = needs("hybridsim", "jax", "llvmlite")
+    """Forward, and gradients by the selected methods, of one trajectory and of a batch."""
+    version = require("hybridsim", "jax", "llvmlite")
     rows = []
     for batch in batches:
         motion = Motion(w, batch, w.steps if batch == 1 else min(w.steps, BATCH_STEPS))
@@ -128,18 +128,18 @@ def measure_rollouts(
         if batch == 1:
             methods["differences"] = motion.differences
         for method, bind in methods.items():
-            if method not in wanted:
+            if method not in selected:
                 continue
-            call, compile_s, cached_s = prepared(motion.rollout, bind)
-            note = checked(w, motion.steps, method, call())
+            call, compile_s, cached_s = prepare(motion.rollout, bind)
+            note = check_result(w, motion.steps, method, call())
             about = {"batch": batch, "steps": motion.steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}
             what = "gradient" if method else "forward"
             rows.append(row(PEER, version, w.name, what, best(call), method=method, **about))
     return rows
 
 
-def checked(w: Workload, steps: int, method: str, result) -> str:
-    """Compare the first trajectory's answers with the references; returns what was found."""
+def check_result(w: Workload, steps: int, method: str, result) -> str:
+    """Compare the results of the first trajectory with the references; returns a summary."""
     if method == "differences":
         return check_motion(w, steps, parameters=result, tolerance=1e-5)
     if method == "sensitivities":
@@ -147,18 +147,18 @@ def checked(w: Workload, steps: int, method: str, result) -> str:
     loss = result.outputs[0].sum()
     if not method:
         return check_motion(w, steps, loss=loss)
-    q0, qd0 = np.split(result.initial[0], [w.nq])  # without contact a step remembers nothing else
+    q0, qd0 = np.split(result.initial[0], [w.nq])  # without contact there is no internal state
     if w.is_free:  # angular velocity first
         qd0 = np.concatenate([qd0[3:6], qd0[:3], qd0[6:]])
     return check_motion(w, steps, loss=loss, parameters=result.free[0], q0=q0, qd0=qd0)
 
 
 def measure_dynamics(w: Workload) -> list[Row]:
-    """Forward dynamics alone and its transposed derivative, one state after the other."""
+    """Forward dynamics and its vector–Jacobian product, one state after the other."""
     from benchmarks.ours_models import dynamics_of
     from hybridsim.native.runtime.rollout import Rollout
 
-    version = needs("hybridsim", "jax", "llvmlite")
+    version = require("hybridsim", "jax", "llvmlite")
     functions, examples = dynamics_of(w)
     q, qd, tau = random_states(w, STATES)
     inputs = (q, qd, tau, np.random.default_rng(1).normal(size=tau.shape))
@@ -174,18 +174,18 @@ def measure_dynamics(w: Workload) -> list[Row]:
             one = tuple(x[0] for x in inputs)
             return Rollout(step, *examples, None, one, outputs=streamed[what], key=f"{w.title} {what}")
 
-        forms = make().forms
-        cells = np.tile(forms.inputs.pack(inputs, (STATES,)), (repeats // STATES, 1))[None]
-        given = (forms.fixed.pack(examples[0]), forms.free.pack(examples[1]), np.zeros((1, 0)), cells)
-        call, compile_s, cached_s = prepared(make, lambda r, given=given: r.bind_forward(*given))
+        layouts = make().layouts
+        cells = np.tile(layouts.inputs.pack(inputs, (STATES,)), (repeats // STATES, 1))[None]
+        arguments = (layouts.fixed.pack(examples[0]), layouts.free.pack(examples[1]), np.zeros((1, 0)), cells)
+        call, compile_s, cached_s = prepare(make, lambda r, arguments=arguments: r.bind_forward(*arguments))
         note = f"mean of {repeats} calls"
-        if not w.is_free:  # MuJoCo has other velocities of a free body; the motion of W3 is checked instead
-            found = call().outputs[0, :STATES]
+        if not w.is_free:  # MuJoCo defines velocities of a free body differently; the rollout of W3 is checked instead
+            outputs = call().outputs[0, :STATES]
             if what == "value":
-                note += f"; as MuJoCo's to {check('qdd', found, accelerations(w, q, qd, tau), 1e-9):.0e}"
+                note += f"; equal to MuJoCo's to {check('qdd', outputs, accelerations(w, q, qd, tau), 1e-9):.0e}"
             else:
-                of_parameters, *others = np.split(found, np.cumsum([len(w.parameters), w.nq, w.nv]), axis=1)
-                check_slopes(w, (q, qd, tau), inputs[3], [*others, of_parameters])
+                wrt_parameters, *wrt_state = np.split(outputs, np.cumsum([len(w.parameters), w.nq, w.nv]), axis=1)
+                check_gradient(w, (q, qd, tau), inputs[3], [*wrt_state, wrt_parameters])
         about = {"steps": repeats, "compile_s": compile_s, "cached_s": cached_s, "note": note}
         rows.append(row(PEER, version, w.name, what, best(call), **about))
     return rows
@@ -198,10 +198,10 @@ def measure_network() -> list[Row]:
     from benchmarks.ours_models import network_loss
     from hybridsim.native.runtime.rollout import Rollout
 
-    version = needs("hybridsim", "jax", "llvmlite")
+    version = require("hybridsim", "jax", "llvmlite")
     p, x = network_parameters()
     inputs = x + np.linspace(-0.5, 0.5, STATES)[:, None]
-    nothing, n = np.zeros((1, 0)), len(p)
+    no_state, n = np.zeros((1, 0)), len(p)
     h = EPSILON * np.maximum(np.abs(p), 0.1)
     shifted = np.concatenate([p + np.diag(h), p - np.diag(h)])
 
@@ -221,11 +221,11 @@ def measure_network() -> list[Row]:
         return gradients
 
     def sensitivities(rollout):
-        call = rollout.bind_tangents(np.zeros(0), p, nothing, inputs[None], np.eye(n)[None], np.zeros((1, n, 0)))
+        call = rollout.bind_tangents(np.zeros(0), p, no_state, inputs[None], np.eye(n)[None], np.zeros((1, n, 0)))
         return lambda: call().output_tangents[0, :, :, 0].T
 
     def reverse(rollout):
-        call = rollout.bind_forward(np.zeros(0), p, nothing, inputs[None])
+        call = rollout.bind_forward(np.zeros(0), p, no_state, inputs[None])
         return lambda: call().outputs[0, :, 1:]
 
     methods = {"reverse": (loss_and_gradient, reverse), "sensitivities": (loss, sensitivities)}
@@ -236,13 +236,13 @@ def measure_network() -> list[Row]:
         def make(step=step, method=method):
             return Rollout(step, None, p, None, x, key=f"network {method}")
 
-        call, compile_s, cached_s = prepared(make, bind)
+        call, compile_s, cached_s = prepare(make, bind)
         expected = np.array(call()) if expected is None else expected
         error = check("gradients", call(), expected, 1e-6)
         total = best(call)
         timing = Timing(total.cpu / STATES, total.wall / STATES)
         about = {"method": method, "compile_s": compile_s, "cached_s": cached_s}
-        note = f"mean of {STATES} inputs; as by the reverse sweep to {error:.0e}"
+        note = f"mean of {STATES} inputs; equal to the reverse sweep's to {error:.0e}"
         rows.append(row(PEER, version, "5a", "value and gradient", timing, **about, note=note))
     losses = [np.sum(np.square(network(p, x, np.tanh))) for x in inputs]
     check("losses", [network_loss(p, x) for x in inputs], losses, 1e-12)
@@ -252,11 +252,11 @@ def measure_network() -> list[Row]:
 PARTS = {
     "W1": lambda: measure_rollouts(W1),
     "W2": lambda: measure_rollouts(W2),
-    "W3": lambda: [*measure_rollouts(W3, wanted=("", "reverse")), *measure_dynamics(W3)],
+    "W3": lambda: [*measure_rollouts(W3, selected=("", "reverse")), *measure_dynamics(W3)],
     "5a": measure_network,
     **{f"W4-{n}": lambda n=n: measure_dynamics(chain(n)) for n in CHAIN_LENGTHS},
 }
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.ours", PARTS)

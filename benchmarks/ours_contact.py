@@ -1,25 +1,25 @@
-"""hybridsim's native code on mechanisms that touch the ground, one thread, arrays ready.
+"""hybridsim's native code on mechanisms in contact with the ground, one thread, arrays prepared.
 
-A reverse sweep gives the gradient with respect to the workload's parameters, the starting state and the torque at every
-step. Impulse contact with its default number of sweeps, with those that the tests of stacks and of standing pass with,
-and with one; compliant contact beside it.
+A reverse sweep gives the gradient with respect to the workload's parameters, the initial state and the torque at every
+step. Impulse contact with its default number of sweeps, with the number with which the tests of stacks and of standing
+pass, and with one; and compliant contact.
 """
 
 import numpy as np
 
-from benchmarks.contact_workloads import BATCHES, TESTED_SWEEPS, WORKLOADS, check_end, steps_of, wanted
-from benchmarks.measure import Row, best, command_line, needs, one_thread, row
-from benchmarks.ours import PEER, Motion, prepared
+from benchmarks.contact_workloads import BATCHES, TESTED_SWEEPS, WORKLOADS, check_end, gradient_variables, steps_of
+from benchmarks.measure import Row, best, command_line, require, row, use_one_thread
+from benchmarks.ours import PEER, Motion, prepare
 from benchmarks.workloads import Workload
 
 CHECKED_STEPS = {"five links": 500, "cube": 200}
-"""Steps after which gradients are compared with differences, so that all have been in contact; else all of them."""
-SMALL = 1e-7
-"""Of differences, by velocities [m/s, rad/s]."""
+"""Steps after which gradients are compared with differences, such that contacts have occurred; by default all."""
+EPSILON = 1e-7
+"""Step of finite differences of velocities [m/s, rad/s]."""
 
 
 def models() -> dict[str, dict]:
-    """Contact models for motions and for gradients, by their names in the table."""
+    """Contact models for rollouts and for gradients, by name in the table."""
     from hybridsim import CompliantContact, ImpulseContact
 
     names = {TESTED_SWEEPS: f"{TESTED_SWEEPS} sweeps", ImpulseContact().sweeps: "default sweeps", 1: "1 sweep"}
@@ -32,36 +32,36 @@ def models() -> dict[str, dict]:
 
 
 def error(w: Workload, contact) -> float:
-    """Of the gradient with respect to the starting velocities, by central differences, relative to the largest entry.
+    """Error of the gradient with respect to initial velocities, relative to its largest entry, by central differences.
 
-    The mechanism starts in motion, so that contacts slip.
+    Initial velocities are nonzero, so that contacts slip.
     """
     motion = Motion(w, 1, CHECKED_STEPS.get(w.name, w.steps), contact=contact)
     velocities = slice(w.nq, w.nq + w.nv)
     motion.start[:, velocities] = np.random.default_rng(0).normal(0.0, 0.3, w.nv)
     rollout = motion.rollout()
-    found = motion.reverse(rollout)().initial[0, velocities]
+    gradient = motion.reverse(rollout)().initial[0, velocities]
     motion.start = np.repeat(motion.start, 2 * w.nv, axis=0)
-    motion.start[:, velocities] += SMALL * np.concatenate([np.eye(w.nv), -np.eye(w.nv)])
+    motion.start[:, velocities] += EPSILON * np.concatenate([np.eye(w.nv), -np.eye(w.nv)])
     plus, minus = np.split(motion.forward(rollout)().outputs.sum(axis=(1, 2)), 2)
-    expected = (plus - minus) / (2.0 * SMALL)
-    return float(np.max(np.abs(found - expected)) / np.max(np.abs(expected)))
+    expected = (plus - minus) / (2.0 * EPSILON)
+    return float(np.max(np.abs(gradient - expected)) / np.max(np.abs(expected)))
 
 
 def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
-    """Motions and gradients of one trajectory and of batches."""
-    version = needs("hybridsim", "jax", "llvmlite")
+    """Rollouts and gradients of one trajectory and of batches."""
+    version = require("hybridsim", "jax", "llvmlite")
     rows = []
     for what, contacts in models().items():
         for method, contact in contacts.items():
-            off = f"; off by {error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
+            summary = f"; error {error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
             for batch in batches:
                 steps = steps_of(w, batch)
                 motion = Motion(w, batch, steps, contact=contact)
                 bind = motion.reverse if what == "gradient" else motion.forward
-                call, compile_s, cached_s = prepared(motion.rollout, bind)
+                call, compile_s, cached_s = prepare(motion.rollout, bind)
                 result = call()
-                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else wanted(w) + off
+                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else gradient_variables(w) + summary
                 if what == "gradient" and not all(np.isfinite(x).all() for x in (result.initial, result.inputs)):
                     raise ValueError(f"{w.title}, {method}: the gradient is not finite")
                 about = {"batch": batch, "steps": steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}
@@ -72,5 +72,5 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
 PARTS = {w.name: lambda w=w: measure(w) for w in WORKLOADS.values()}
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.ours_contact", PARTS)

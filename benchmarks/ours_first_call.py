@@ -1,8 +1,8 @@
-"""The double pendulum as a user writes it: `jax.jit(jax.grad(loss))` of a rollout, in a new process.
+"""The double pendulum in user code: `jax.jit(jax.grad(loss))` of a rollout, in a new process.
 
-Unlike the numbers of ours.py these include what JAX itself does around the native code, and the loss is outside of it:
-the motion is computed once for the loss and once more for its gradient. The first call is timed with nothing on disk
-and with the code on disk; imports and building the simulator are not counted.
+Unlike in ours.py, times include JAX's overhead around the native code, and the loss is computed outside of it: the
+rollout is computed once for the loss and once more for its gradient. The first call is timed with an empty cache and
+with the code on disk; imports and building the simulator are excluded.
 """
 
 import json
@@ -12,13 +12,13 @@ import sys
 import tempfile
 import time
 
-from benchmarks.measure import Row, Timing, best, check_motion, command_line, needs, one_thread, row
+from benchmarks.measure import Row, Timing, best, check_motion, command_line, require, row, use_one_thread
 from benchmarks.ours import PEER
 from benchmarks.workloads import W1
 
 
 def once() -> None:
-    """Print CPU and wall time of the first gradient of this process, the same of later ones, and the gradient."""
+    """Print times of the first and of later gradients of this process, and the gradient."""
     import jax
     import jax.numpy as jnp
 
@@ -41,27 +41,27 @@ def once() -> None:
 
 def measure() -> list[Row]:
     """First and later gradients; best of three processes."""
-    version = needs("hybridsim", "jax", "llvmlite")
+    version = require("hybridsim", "jax", "llvmlite")
     command = [sys.executable, "-c", "from benchmarks.ours_first_call import once; once()"]
     times: dict[str, list[Timing]] = {"nothing on disk": [], "code on disk": [], "jit(grad)": []}
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
             for method in ("nothing on disk", "code on disk"):
                 environment = os.environ | {"HYBRIDSIM_CACHE": folder}
-                ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-                first, later, gradient = json.loads(ended.stdout)
+                completed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+                first, later, gradient = json.loads(completed.stdout)
                 note = check_motion(W1, W1.steps, parameters=gradient)
                 times[method].append(Timing(*first))
                 times["jit(grad)"].append(Timing(*later))
     rows = []
-    for method, found in times.items():
+    for method, timings in times.items():
         what, steps = ("gradient", W1.steps) if method == "jit(grad)" else ("first gradient", 1)
-        rows.append(row(PEER, version, "W1", what, min(found), method=method, steps=steps, note=note))
+        rows.append(row(PEER, version, "W1", what, min(timings), method=method, steps=steps, note=note))
     return rows
 
 
 PARTS = {"W1": measure}
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.ours_first_call", PARTS)

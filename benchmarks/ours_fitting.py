@@ -1,4 +1,4 @@
-"""hybridsim fits the lab's double pendulum: Levenberg–Marquardt with forward sensitivities."""
+"""hybridsim on the laboratory double pendulum: Levenberg–Marquardt with forward sensitivities."""
 
 import json
 import os
@@ -8,19 +8,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, Watch, command_line
+from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, FitLog, command_line
 from benchmarks.fitting_problem import INTEGRATOR, NOISE, FitProblem, load
-from benchmarks.measure import needs
+from benchmarks.measure import require
 
 WHO = "hybridsim"
 METHOD = "Levenberg–Marquardt"
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 TIMES = 3
-"""Fits in a process that runs, after one that is not counted."""
+"""Fits in a running process, after one warm-up."""
 
 
-def problem(given: FitProblem):
-    """The fit as hybridsim has it: a problem and its only stage."""
+def problem(data: FitProblem):
+    """The fit in hybridsim: a problem and its only stage."""
     import numpy as np
 
     from hybridsim.data.recording import Recording
@@ -34,8 +34,8 @@ def problem(given: FitProblem):
     from hybridsim.sim.sensors import Sensors
     from hybridsim.sim.simulator import Simulator
 
-    known = given.published
-    chain = ModelBuilder("lab", timestep=given.task.dt, gravity=(0.0, 0.0, -known.gravity))
+    known = data.published
+    chain = ModelBuilder("lab", timestep=data.task.dt, gravity=(0.0, 0.0, -known.gravity))
     for k in range(2):
         chain.add_body(
             f"link{k}",
@@ -48,79 +48,79 @@ def problem(given: FitProblem):
             inertia=(known.inertia[k],) * 3,
             damping=known.damping[k],
         )
-    sim = Simulator(chain.build(), dt=given.task.dt, integrator=INTEGRATOR.lower())
+    sim = Simulator(chain.build(), dt=data.task.dt, integrator=INTEGRATOR.lower())
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     frees = [Free(f.name, bounds=(f.lower, f.upper), scale=f.scale) for f in known.free()]
-    times = given.task.dt * np.arange(given.angles.shape[1])
+    times = data.task.dt * np.arange(data.angles.shape[1])
     runs = tuple(
         Recording.from_arrays(f"segment {k}", times, dict(zip(CHANNELS, segment.T, strict=True)))
-        for k, segment in enumerate(given.angles)
+        for k, segment in enumerate(data.angles)
     )
-    measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
+    measurements = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
     stage = Stage(
-        window=given.length,
-        starts="free" if given.task.free_starts else "measured",
+        window=data.length,
+        initial_states="free" if data.task.free_starts else "measured",
         solver=LevenbergMarquardt(),
     )
-    return FitProblem(setup, ParameterSpace(setup, frees), measured, runs), stage
+    return FitProblem(setup, ParameterSpace(setup, frees), measurements, runs), stage
 
 
-def residuals(given: FitProblem):
+def residuals(data: FitProblem):
     """Residuals at the published parameters, in the order of `FitProblem.residuals`."""
-    ours, stage = problem(given)
+    ours, stage = problem(data)
     objective, _ = ours.objective(stage)
     samples, _ = objective.samples(objective.point(ours.space.initial))
     w = objective.windows
     return ((samples[0] - w.value) * w.weight).ravel()
 
 
-def fitted(task: str, ours, stage, begun: str, since: float | None = None) -> Attempt:
-    """Fit, and keep how it went."""
+def run_fit(task: str, ours, stage, begun: str, since: float | None = None) -> Attempt:
+    """Fit, and log the cost."""
     from hybridsim.identify.fit import fit
 
-    watch = Watch() if since is None else Watch(since)
-    simulated = ours.simulated()
-    plain, slopes = simulated.readings, simulated.derivatives
+    log = FitLog() if since is None else FitLog(since)
+    simulator = ours.window_simulator()
+    plain_readings, plain_derivatives = simulator.readings, simulator.derivatives
 
     def readings(*arguments):
-        watch.simulations += 1
-        return plain(*arguments)
+        log.simulations += 1
+        return plain_readings(*arguments)
 
     def derivatives(*arguments):
-        watch.simulations += 1
-        watch.with_derivatives += 1
-        return slopes(*arguments)
+        log.simulations += 1
+        log.with_derivatives += 1
+        return plain_derivatives(*arguments)
 
-    simulated.readings, simulated.derivatives = readings, derivatives
+    simulator.readings, simulator.derivatives = readings, derivatives
     try:
-        found = fit(ours, [stage], watch=lambda progress: watch.saw(progress.cost))
+        result = fit(ours, [stage], callback=lambda progress: log.record(progress.cost))
     finally:
-        del simulated.readings, simulated.derivatives
-    version = needs("hybridsim", "jax", "llvmlite")
-    return watch.ended(WHO, version, task, METHOD, begun, ours.space.values(found.theta).values())
+        del simulator.readings, simulator.derivatives
+    version = require("hybridsim", "jax", "llvmlite")
+    return log.finish(WHO, version, task, METHOD, begun, ours.space.values(result.theta).values())
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
-    """One in this process if it is new; otherwise several here, and others in new processes."""
-    given = load(task)
+    """One attempt in this process if it is new; otherwise several in this process and others in new ones."""
+    data = load(task)
     if new is not None:
-        yield fitted(task, *problem(given), begun=COLD, since=new)
+        yield run_fit(task, *problem(data), begun=COLD, since=new)
         return
     with tempfile.TemporaryDirectory() as kernels:
         for begun in (COLD, DISK):
             yield _in_new_process(task, begun, kernels)
-    ours, stage = problem(given)
-    fitted(task, ours, stage, RUNNING)
+    ours, stage = problem(data)
+    run_fit(task, ours, stage, RUNNING)
     for _ in range(TIMES):
-        yield fitted(task, ours, stage, RUNNING)
+        yield run_fit(task, ours, stage, RUNNING)
 
 
 def _in_new_process(task: str, begun: str, kernels: str) -> Attempt:
-    """An attempt of a process that finds kernels, or leaves them, in a folder."""
+    """Attempt in a new process with this folder as kernel cache."""
     command = [sys.executable, "-m", "benchmarks.ours_fitting", task, "--json", "--new", str(time.time())]
     environment = os.environ | {"HYBRIDSIM_CACHE": kernels}
-    ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return Attempt(**json.loads(ended.stdout) | {"begun": begun})
+    completed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return Attempt(**json.loads(completed.stdout) | {"begun": begun})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def simulator(w: Workload, **options) -> tuple[Simulator, Callable]:
-    """The workload with a motor at every hinge, and how its parameters are put in."""
+    """Simulator of a workload with a motor at every hinge, and the function that sets its parameters."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         path.write_text(mjcf(w, motors=True))
@@ -34,32 +34,32 @@ def simulator(w: Workload, **options) -> tuple[Simulator, Callable]:
         def all_of(quantity):
             return jnp.stack([jnp.stack([jnp.asarray(x, float) for x in getattr(b, quantity)]) for b in bodies])
 
-        changed = (
+        values = (
             jnp.stack([jnp.asarray(b.mass) for b in bodies]),
             all_of("centre"),
             jnp.pad(all_of("inertia"), ((0, 0), (0, 3))),  # no products of inertia
             all_of("position"),
         )
-        where = lambda s: (s.model.body.mass, s.model.body.com, s.model.body.inertia, s.model.joint.placement.p)  # noqa: E731
-        sim = eqx.tree_at(where, sim, changed)
+        fields = lambda s: (s.model.body.mass, s.model.body.com, s.model.body.inertia, s.model.joint.placement.p)  # noqa: E731
+        sim = eqx.tree_at(fields, sim, values)
         if not shapes:
             return sim
-        places = [jnp.stack([jnp.asarray(x, float) for x in shape.position]) for b in bodies for shape in b.shapes]
-        moved = jnp.asarray(sim.model.geometry.placement.p).at[np.array(shapes)].set(jnp.stack(places))
-        return eqx.tree_at(lambda s: s.model.geometry.placement.p, sim, moved)
+        positions = [jnp.stack([jnp.asarray(x, float) for x in shape.position]) for b in bodies for shape in b.shapes]
+        placements = jnp.asarray(sim.model.geometry.placement.p).at[np.array(shapes)].set(jnp.stack(positions))
+        return eqx.tree_at(lambda s: s.model.geometry.placement.p, sim, placements)
 
     return sim, with_parameters
 
 
 def step_of(w: Workload, **options) -> tuple[Callable, tuple]:
-    """A step with its loss, and examples of its arguments: fixed, free, state, torques."""
+    """A step with its loss, and example arguments: fixed, free, state, torques."""
     sim, with_parameters = simulator(w, **options)
     start = sim.initial_state(w.q0)
     fixed, static = eqx.partition(sim, eqx.is_array_like)
 
     def step(fixed, free, carry, torques):
-        q, qd, memory = carry
-        state = State(q, qd, np.zeros(()), memory)
+        q, qd, aux = carry
+        state = State(q, qd, np.zeros(()), aux)
         new = next_state(with_parameters(eqx.combine(fixed, static), free), state, Inputs(torques))
         return (new.q, new.qd, new.aux), jnp.sum(new.q**2)
 
@@ -67,9 +67,9 @@ def step_of(w: Workload, **options) -> tuple[Callable, tuple]:
 
 
 def dynamics_of(w: Workload) -> tuple[dict[str, Callable], tuple]:
-    """Accelerations and their transposed derivative, and examples of fixed and free.
+    """Forward dynamics and its vector–Jacobian product, and example arguments fixed and free.
 
-    Both are functions of fixed, free, and (q, qd, τ, weights), in hybridsim's order of coordinates.
+    Both are functions of fixed, free, and (q, qd, τ, cotangent), in hybridsim's order of coordinates.
     """
     sim, with_parameters = simulator(w)
     fixed, static = eqx.partition(sim, eqx.is_array_like)
@@ -78,14 +78,14 @@ def dynamics_of(w: Workload) -> tuple[dict[str, Callable], tuple]:
         return forward_dynamics(with_parameters(eqx.combine(fixed, static), free).model, q, qd, tau)
 
     def vjp(fixed, free, inputs):
-        *state, weights = inputs
-        return jax.vjp(lambda *x: value(fixed, *x), free, *state)[1](weights)
+        *state, cotangent = inputs
+        return jax.vjp(lambda *x: value(fixed, *x), free, *state)[1](cotangent)
 
     return {"value": lambda fixed, free, inputs: value(fixed, free, *inputs[:3]), "vjp": vjp}, (fixed, w.parameters)
 
 
 def network_loss(parameters, x):
-    """Sum of squares of the outputs of the 175-parameter network, as arrays."""
+    """Loss of the 175-parameter network, computed with arrays."""
     n_in, n_hidden, n_out = NETWORK_LAYERS
     sizes = (n_hidden * n_in, n_out * n_hidden, n_in, n_hidden, n_out)
     first, second, *biases = jnp.split(parameters, np.cumsum(sizes)[:-1])

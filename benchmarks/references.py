@@ -1,7 +1,7 @@
-"""What the motions of the workloads must give, without torques: losses and their gradients.
+"""Reference losses and gradients of the workloads, without torques.
 
-W1: every engine that was tried agrees with these digits. W2 and W3: computed by the CasADi peer; MuJoCo's losses agree
-with them to 1e-12 and its central differences to better than 1e-5.
+W1: all engines tested agree to the digits given. W2 and W3: computed by the CasADi peer; MuJoCo's losses agree with
+them to 1e-12 and its central differences to better than 1e-5.
 """
 
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Reference:
-    """Loss and gradients of one motion."""
+    """Loss and gradients of one rollout."""
 
     loss: float
     tolerance: float
-    """Largest error of an answer, relative to the largest entry."""
+    """Largest allowed error, relative to the largest entry."""
     parameters: np.ndarray | None = None
     """Gradient of the loss with respect to the parameters."""
     q0: np.ndarray | None = None
-    """The same for the starting coordinates."""
+    """Gradient with respect to the initial coordinates."""
     qd0: np.ndarray | None = None
-    """The same for the starting velocities."""
+    """Gradient with respect to the initial velocities."""
 
 
 REFERENCES = {
     ("W1", 500): Reference(
         352.63102,
-        tolerance=2e-6,  # the printed digits
+        tolerance=2e-6,  # the digits given
         parameters=np.array([-269.389, 334.600, -1.981, -102.494, -872.53, -5648.55]),
         q0=np.array([608.766, 281.494]),
     ),
@@ -53,7 +53,7 @@ REFERENCES = {
         ),
         q0=np.array([1002.770506514, 335.340169036, 92.945317049, 31.851360460, 18.726284954]),
     ),
-    # chaotic: the last bit of a step shows in the tenth digit of these gradients
+    # chaotic: rounding errors of a step change the tenth digit of these gradients
     ("W2", 5000): Reference(
         37393.4501723,
         tolerance=1e-7,
@@ -80,4 +80,4 @@ REFERENCES = {
         ),
     ),
 }
-"""By the name of the workload and the number of steps."""
+"""By workload and number of steps."""

@@ -1,4 +1,4 @@
-"""The benchmark on the terminal: progress, a table of ratios, and the targets."""
+"""Terminal output of the benchmarks: progress, a table of ratios, and the targets."""
 
 import contextlib
 import sys
@@ -14,8 +14,8 @@ from benchmarks.measure import Row
 from benchmarks.targets import NATIVE
 
 console = Console(width=None if sys.stdout.isatty() else 120)
-MEASURE = ("", "reverse", f"impulse, {TESTED_SWEEPS} sweeps", f"unrolled, {TESTED_SWEEPS} sweeps")
-"""Methods of hybridsim that others are measured by."""
+REFERENCE_METHODS = ("", "reverse", f"impulse, {TESTED_SWEEPS} sweeps", f"unrolled, {TESTED_SWEEPS} sweeps")
+"""Methods of hybridsim that others are compared with."""
 TITLES = {
     "5a": "175-parameter network",
     "W1": "double pendulum",
@@ -30,22 +30,22 @@ TITLES = {
 
 @contextlib.contextmanager
 def progress(peer: str, parts: Sequence[str]) -> Iterator[Callable[[str], None]]:
-    """Say what is being measured; yields a function to be told of every finished part."""
+    """Show what is being measured; yields a function to call after each part."""
     start = time.perf_counter()
-    left = list(parts)
-    with console.status(f"{peer}: {left[0]}") as status:
+    remaining = list(parts)
+    with console.status(f"{peer}: {remaining[0]}") as status:
 
         def done(part: str) -> None:
-            left.remove(part)
+            remaining.remove(part)
             console.print(f"{peer}: {part} after {time.perf_counter() - start:.0f} s", style="dim")
-            if left:
-                status.update(f"{peer}: {left[0]}")
+            if remaining:
+                status.update(f"{peer}: {remaining[0]}")
 
         yield done
 
 
 def duration(ns: float) -> str:
-    """A time with three digits and a fitting unit."""
+    """A time with three digits and a suitable unit."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= factor:
             return f"{ns / factor:.3g} {unit}"
@@ -53,12 +53,12 @@ def duration(ns: float) -> str:
 
 
 def label(r: Row) -> str:
-    """Who and how."""
+    """Peer and method."""
     return f"{r.peer}, {r.method}" if r.method else r.peer
 
 
 def groups(rows: Sequence[Row]) -> Iterator[tuple[tuple, list[Row], Row | None]]:
-    """Rows that can be compared, fastest first, with the one of ours that the others are measured by."""
+    """Comparable rows, fastest first, with the row of hybridsim that the others are compared with."""
 
     def key(r: Row):
         return r.workload, r.what, r.batch
@@ -66,12 +66,12 @@ def groups(rows: Sequence[Row]) -> Iterator[tuple[tuple, list[Row], Row | None]]
     for group, members in groupby(sorted(rows, key=key), key):
         ordered = sorted(members, key=lambda r: r.per_step_ns)
         ours = [r for r in ordered if r.peer == NATIVE and r.threads == 1]
-        default = (r for r in ours if r.method in MEASURE)
+        default = (r for r in ours if r.method in REFERENCE_METHODS)
         yield group, ordered, next(default, ours[0] if ours else None)
 
 
 def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -> None:
-    """Print everything that was found."""
+    """Print all results."""
     table = Table(title="time per step and trajectory, or per call; ratio to hybridsim's native code")
     for column in ("what", "who"):
         table.add_column(column)
@@ -95,9 +95,9 @@ def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -
 
 
 def show_targets(targets: Sequence[dict]) -> None:
-    """Print what was wanted and what was measured."""
+    """Print targets and measured values."""
     table = Table(title="targets")
-    for column in ("target", "wanted", "measured", "met?"):
+    for column in ("target", "required", "measured", "met"):
         table.add_column(column)
     for t in (t for t in targets if t["measured"] is not None):
         table.add_row(t["target"], t["wanted"], value(t), {True: "yes", False: "NO", None: ""}[t["met"]])
@@ -107,6 +107,6 @@ def show_targets(targets: Sequence[dict]) -> None:
 
 
 def value(target: dict) -> str:
-    """What was measured of a target, as text."""
+    """Measured value of a target, as text."""
     measured = target["measured"]
     return "" if measured is None else f"{measured:.3g} {target['unit']}".replace(" ×", "×").strip()

@@ -1,4 +1,4 @@
-"""Running the peers of a benchmark, each in a process of its own, and keeping what they measured."""
+"""Runs the peers of a benchmark in separate processes and records their measurements."""
 
 import hashlib
 import importlib
@@ -17,38 +17,38 @@ from benchmarks.measure import MISSING_PACKAGE, Row
 
 
 class Record:
-    """What has been measured so far, in a file that is complete after every part."""
+    """Measurements so far, saved to a file after every part."""
 
     def __init__(self, path: Path, ours: Sequence[str], resume: bool):
-        """Begin a record.
+        """Create or resume a record.
 
         Args:
-            path: of the file.
-            ours: peers that are hybridsim itself: what is known of them is forgotten when its code has changed.
-            resume: keep what the file has?
+            path: path of the file.
+            ours: peers that are hybridsim itself: their measurements are discarded when its code has changed.
+            resume: whether to keep the measurements in the file.
         """
         self.path, self.ours = path, ours
         self.machine = {"python": platform.python_version(), "processor": processor(), "cores": os.cpu_count()}
         self.measured: dict[str, dict[str, list[dict]]] = {}
         self.sources: dict[str, list[str]] = {}
-        """Versions of hybridsim's code that were measured, by the name of the peer."""
+        """Source hashes of hybridsim that were measured, by peer."""
         self.failed: dict[str, str] = {}
         self.targets: list[dict] = []
         if resume and path.exists():
-            found = json.loads(path.read_text())
-            if found["machine"] != self.machine:
-                raise SystemExit(f"{path} is of another machine or Python: measure anew, without --resume")
-            self.measured, self.sources = found["measured"], found["sources"]
+            saved = json.loads(path.read_text())
+            if saved["machine"] != self.machine:
+                raise SystemExit(f"{path} is from another machine or Python: measure again, without --resume")
+            self.measured, self.sources = saved["measured"], saved["sources"]
             for peer in ours:
-                if self.sources.get(peer) != [source()]:
+                if self.sources.get(peer) != [source_hash()]:
                     self.measured.pop(peer, None)
                     self.sources.pop(peer, None)
 
     def add(self, peer: str, part: str, rows: list[dict]) -> None:
         parts = self.measured.setdefault(peer, {})
-        parts[part] = merged(parts[part], rows) if part in parts else rows
+        parts[part] = merge(parts[part], rows) if part in parts else rows
         if peer in self.ours:
-            self.sources[peer] = sorted({*self.sources.get(peer, []), source()})
+            self.sources[peer] = sorted({*self.sources.get(peer, []), source_hash()})
         self.write()
 
     def fail(self, peer: str, message: str) -> None:
@@ -76,26 +76,26 @@ class Record:
         unfinished.replace(self.path)
 
 
-def merged(before: list[dict], now: list[dict]) -> list[dict]:
-    """The faster of two measurements of each row, with the slowest time that was seen."""
+def merge(before: list[dict], now: list[dict]) -> list[dict]:
+    """Merge two measurements of each row: the faster one, with the largest time of both."""
     identity = ("peer", "workload", "what", "method", "batch", "threads")
-    others = {tuple(r[k] for k in identity): r for r in before}
+    previous = {tuple(r[k] for k in identity): r for r in before}
     rows = []
     for r in now:
-        pair = [r, others.get(tuple(r[k] for k in identity), r)]
+        pair = [r, previous.get(tuple(r[k] for k in identity), r)]
         slowest = max(x["slowest_ns"] or x["per_step_ns"] for x in pair)
         rows.append(min(pair, key=lambda x: x["per_step_ns"]) | {"slowest_ns": slowest})
     return rows
 
 
-def source() -> str:
-    """What identifies the code of hybridsim that is measured."""
+def source_hash() -> str:
+    """Hash of hybridsim's source code."""
     folder = Path(importlib.util.find_spec("hybridsim").origin).parent
     return hashlib.sha256(b"".join(f.read_bytes() for f in sorted(folder.rglob("*.py")))).hexdigest()[:12]
 
 
 def processor() -> str:
-    """Name of the processor, as far as the system tells."""
+    """Name of the processor, if known."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -104,15 +104,15 @@ def processor() -> str:
 
 
 def parts_of(module: str) -> list[str]:
-    """Names of the parts that a peer measures."""
+    """Names of a peer's parts."""
     return list(importlib.import_module(module).PARTS)
 
 
 def results(module: str, parts: list[str], seconds: float) -> Iterator[tuple[str, list[dict]]]:
-    """Run a peer's module and yield each part's rows as it is finished.
+    """Run a peer's module and yield the rows of each part as it finishes.
 
     Raises:
-        RuntimeError: with the peer's message, if it is not installed or fails.
+        RuntimeError: the peer is not installed or fails; has its message.
     """
     command = [sys.executable, "-m", module, *parts, "--json", "--seconds", str(seconds)]
     with (
@@ -121,8 +121,8 @@ def results(module: str, parts: list[str], seconds: float) -> Iterator[tuple[str
     ):
         try:
             for line in process.stdout or ():
-                found = json.loads(line)
-                yield found["part"], found["rows"]
+                result = json.loads(line)
+                yield result["part"], result["rows"]
         except BaseException:
             process.terminate()
             raise
@@ -134,13 +134,13 @@ def results(module: str, parts: list[str], seconds: float) -> Iterator[tuple[str
 
 
 def reason(errors: str) -> str:
-    """The last line of a traceback that says something."""
+    """Last non-empty line of a traceback."""
     lines = [line.strip() for line in errors.partition("\n----------")[0].splitlines() if line.strip()]
-    return lines[-1] if lines else "ended without a message"
+    return lines[-1] if lines else "no error message"
 
 
 def measure(record: Record, peer: str, module: str, parts: list[str], seconds: float) -> None:
-    """Measure a peer; where it fails, its message is what is recorded."""
+    """Measure a peer, or record its error message if it fails."""
     with report.progress(peer, parts) as done:
         try:
             for part, rows in results(module, parts, seconds):

@@ -1,7 +1,7 @@
-"""Recorded tosses of a real cube, which of them to fit and which to test, and how far a simulated motion is off.
+"""Recorded tosses of a real cube, splits into training and test tosses, and errors of simulated motions.
 
 The recordings are those of ContactNets (Pfrommer, Halm & Posa 2020): an acrylic cube thrown onto a table, 148 frames a
-second. They are not in the repository; the environment variable HYBRIDSIM_DATA names the folder they are in.
+second. They are not in the repository; the environment variable HYBRIDSIM_DATA names their folder.
 """
 
 import os
@@ -18,31 +18,31 @@ TOSSES = 500
 
 @dataclass(frozen=True)
 class Round:
-    """Which tosses are fitted, and which others are tested."""
+    """A split into training and test tosses."""
 
     training: tuple[int, ...]
     test: tuple[int, ...]
 
 
 ROUNDS = tuple(Round(tuple(range(2 * k, TOSSES, 10)), tuple(range((2 * k + 3) % 5, TOSSES, 5))) for k in range(5))
-"""50 tosses to fit and 100 others to test, five times: every toss is tested once.
+"""Five splits into 50 training and 100 test tosses: every toss is tested once.
 
-Medians of 100 tosses vary by some percent with the choice of the tosses; those of all 500 do not as much.
+Medians over 100 tosses vary by some percent with the choice of tosses; those over all 500 vary less.
 """
 TABLE_HEIGHT = -0.0012
-"""Height of the table [m]: where the lying cube's recorded positions put it."""
+"""Height of the table [m], from recorded positions of the resting cube."""
 
 
 class MissingData(Exception):
-    """The recordings are not there."""
+    """The recordings do not exist."""
 
 
 @dataclass(frozen=True)
 class Tosses:
-    """The recordings and what is known of the cube."""
+    """The recordings and the properties of the cube."""
 
     states: Float[np.ndarray, "rows 13"]
-    """Position [m], quaternion wxyz, velocity [m/s] in the world, angular velocity [rad/s] in the cube's frame."""
+    """Position [m], quaternion wxyz, velocity [m/s] in the world, angular velocity [rad/s] in the cube frame."""
     first_rows: Float[np.ndarray, " n"]
     """First row of every toss, and the end of the last."""
     frame_time: float
@@ -59,40 +59,40 @@ class Tosses:
         return self.states[self.first_rows[number] : self.first_rows[number + 1]]
 
     def frames(self, numbers: Sequence[int]) -> list[int]:
-        """How many frames tosses have."""
+        """Numbers of frames of tosses."""
         return [int(self.first_rows[k + 1] - self.first_rows[k]) for k in numbers]
 
-    def starts(self, numbers: Sequence[int]) -> Float[np.ndarray, "n 13"]:
-        """First states of tosses."""
+    def initial_states(self, numbers: Sequence[int]) -> Float[np.ndarray, "n 13"]:
+        """Initial states of tosses."""
         return self.states[self.first_rows[list(numbers)]]
 
 
-def folder() -> Path:
-    """Where recordings are."""
+def data_folder() -> Path:
+    """Folder of the recordings."""
     return Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data"))
 
 
 def load() -> Tosses:
-    """Read the recordings.
+    """Load the recordings.
 
     Raises:
-        MissingData: with what to do about it.
+        MissingData: the recordings do not exist; says what to do.
     """
-    path = folder() / PATH
+    path = data_folder() / PATH
     if not path.exists():
-        raise MissingData(f"{path} is not here; set HYBRIDSIM_DATA to the folder that has {PATH}")
-    with np.load(path) as found:
-        numbers = [float(found[key]) for key in ("dt", "mass", "inertia", "half_width")]
-        return Tosses(found["states"], found["ptr"], *numbers)
+        raise MissingData(f"{path} does not exist; set HYBRIDSIM_DATA to the folder that contains {PATH}")
+    with np.load(path) as file:
+        properties = [float(file[key]) for key in ("dt", "mass", "inertia", "half_width")]
+        return Tosses(file["states"], file["ptr"], *properties)
 
 
 Motion = Float[np.ndarray, "frames 7"]
-"""Position [m] and quaternion of a cube at every frame."""
+"""Position [m] and quaternion of the cube at every frame."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far simulated tosses are off, each averaged over its frames."""
+    """Errors of simulated tosses, each averaged over its frames."""
 
     position: Float[np.ndarray, " n"]
     """[mm]"""
@@ -101,21 +101,21 @@ class Errors:
 
     @property
     def loss(self) -> float:
-        """What is minimised: the logarithm of the product of both errors' geometric means.
+        """Loss: logarithm of the product of the geometric means of both errors.
 
-        It needs no weight between millimetres and degrees, and a toss that comes to lie on another face, which chance
-        decides, counts little more than the others. Geometric means are close to medians, but change smoothly.
+        It needs no weight between millimetres and degrees, and is robust to tosses that come to rest on another face,
+        which is chaotic. Geometric means are close to medians, but smooth.
         """
         return float(np.mean(np.log(self.position)) + np.mean(np.log(self.rotation)))
 
     @staticmethod
     def of_all(parts: Sequence["Errors"]) -> "Errors":
-        """Of several sets of tosses together."""
+        """Errors of several sets of tosses."""
         return Errors(np.concatenate([p.position for p in parts]), np.concatenate([p.rotation for p in parts]))
 
 
 def errors(motions: Sequence[Motion], tosses: Tosses, numbers: Sequence[int]) -> Errors:
-    """Compare simulated motions with what was recorded."""
+    """Errors of simulated motions relative to the recordings."""
     pairs = [(motion, tosses.toss(k)) for motion, k in zip(motions, numbers, strict=True)]
     position = [np.mean(distances(motion, recorded)) for motion, recorded in pairs]
     rotation = [np.mean(angles(motion, recorded)) for motion, recorded in pairs]
@@ -123,14 +123,14 @@ def errors(motions: Sequence[Motion], tosses: Tosses, numbers: Sequence[int]) ->
 
 
 def distances(motion: Motion, recorded: Float[np.ndarray, "frames 13"]) -> Float[np.ndarray, " frames"]:
-    """Between simulated and recorded positions [mm]."""
+    """Distances between simulated and recorded positions [mm]."""
     return 1e3 * np.linalg.norm(motion[:, :3] - recorded[:, :3], axis=1)
 
 
 def angles(motion: Motion, recorded: Float[np.ndarray, "frames 13"]) -> Float[np.ndarray, " frames"]:
-    """Between simulated and recorded orientations [degrees]."""
+    """Angles between simulated and recorded orientations [degrees]."""
     p, q = (x[:, 3:7] / np.linalg.norm(x[:, 3:7], axis=1, keepdims=True) for x in (motion, recorded))
-    # by the sine and not the cosine where it is small: that of a small angle is lost in rounding
+    # from both sine and cosine, as the cosine of a small angle is lost in rounding
     sign = np.where(np.sum(p * q, axis=1, keepdims=True) < 0.0, -1.0, 1.0)
-    apart, together = np.linalg.norm(p - sign * q, axis=1), np.linalg.norm(p + sign * q, axis=1)
-    return np.degrees(4.0 * np.arctan2(apart, together))
+    difference, total = np.linalg.norm(p - sign * q, axis=1), np.linalg.norm(p + sign * q, axis=1)
+    return np.degrees(4.0 * np.arctan2(difference, total))

@@ -1,4 +1,4 @@
-"""The figure of the cube tosses: how errors are distributed over the test tosses, and one typical toss over time."""
+"""Figure of the cube tosses: distribution of the errors over the test tosses, and one typical toss over time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,64 +10,64 @@ from matplotlib.figure import Figure
 
 from benchmarks.toss_data import ROUNDS, Tosses, angles
 from benchmarks.toss_fit import Fit
-from benchmarks.toss_report import tested
+from benchmarks.toss_report import test_errors
 from benchmarks.toss_simulators import COMPLIANT, IMPULSE, MUJOCO, Form
 
 COLOURS = {IMPULSE: "#c8443c", COMPLIANT: "#e59a3c", MUJOCO: "#6f7b87"}
 STYLES = {IMPULSE: "-", COMPLIANT: "-", MUJOCO: "--"}
 RECORDED = "#1d2329"
-LARGEST = {"position": 40.0, "rotation": 100.0}
-"""Where the axes of errors end [mm, degrees]; few tosses are beyond."""
+AXIS_LIMITS = {"position": 40.0, "rotation": 100.0}
+"""Upper limits of the error axes [mm, degrees]; few tosses exceed them."""
 
 
 def draw(fits: dict[str, list[Fit]], forms: Sequence[Form], tosses: Tosses, path: Path) -> None:
-    """Draw the fits; the typical toss is simulated again."""
+    """Draw the fits, and simulate the typical toss."""
     figure = Figure(figsize=(12.5, 4.6), layout="constrained")
-    places = figure.subplot_mosaic([["position", "rotation", "height"], ["position", "rotation", "turn"]])
-    _shares(places["position"], fits, "position", "a  Position error, averaged over a toss", "mm")
-    _shares(places["rotation"], fits, "rotation", "b  Rotation error, averaged over a toss", "degrees")
-    places["rotation"].set_xscale("symlog", linthresh=20.0, linscale=1.5)
+    panels = figure.subplot_mosaic([["position", "rotation", "height"], ["position", "rotation", "turn"]])
+    _distribution(panels["position"], fits, "position", "a  Position error, averaged over a toss", "mm")
+    _distribution(panels["rotation"], fits, "rotation", "b  Rotation error, averaged over a toss", "degrees")
+    panels["rotation"].set_xscale("symlog", linthresh=20.0, linscale=1.5)
     ticks = (0, 5, 10, 15, 20, 50, 100)
-    places["rotation"].set_xticks(ticks, [str(t) for t in ticks])
-    places["rotation"].set_xticks([], minor=True)
-    places["position"].set_ylabel("share of the tosses tested")
-    places["position"].legend(frameon=False, loc="lower right", handlelength=1.6)
-    _typical(places["height"], places["turn"], fits, forms, tosses)
+    panels["rotation"].set_xticks(ticks, [str(t) for t in ticks])
+    panels["rotation"].set_xticks([], minor=True)
+    panels["position"].set_ylabel("fraction of test tosses")
+    panels["position"].legend(frameon=False, loc="lower right", handlelength=1.6)
+    _typical(panels["height"], panels["turn"], fits, forms, tosses)
     figure.get_layout_engine().set(h_pad=0.06, w_pad=0.1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # fixed identifiers and no date: the same numbers give the same file
+    # fixed identifiers and no date, so that the file is reproducible
     with rc_context({"svg.hashsalt": "cube tosses"}):
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _shares(axes: Axes, fits: dict[str, list[Fit]], what: str, title: str, unit: str) -> None:
-    """Share of tosses below every error, with the medians."""
+def _distribution(axes: Axes, fits: dict[str, list[Fit]], what: str, title: str, unit: str) -> None:
+    """Draw the cumulative distribution of an error, with the medians."""
     for name, rounds in fits.items():
-        values = getattr(tested(rounds), what)
+        values = getattr(test_errors(rounds), what)
         style = {"color": COLOURS[name], "linestyle": STYLES[name], "linewidth": 1.8}
         axes.ecdf(values, label=name, **style)
         axes.plot([np.median(values)] * 2, [0.0, 0.5], color=COLOURS[name], linewidth=0.9, linestyle=":")
         axes.plot(np.median(values), 0.5, "o", color=COLOURS[name], markersize=5)
-    axes.set_xlim(0.0, LARGEST[what])
+    axes.set_xlim(0.0, AXIS_LIMITS[what])
     axes.set_ylim(0.0, 1.0)
     axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     _finish(axes, title, unit)
 
 
-def typical(fits: dict[str, list[Fit]]) -> tuple[int, int]:
-    """The toss whose errors are nearest to everybody's medians: its round and its place in it."""
-    away = np.zeros(sum(len(r.test) for r in ROUNDS[: len(fits[MUJOCO])]))
+def typical_toss(fits: dict[str, list[Fit]]) -> tuple[int, int]:
+    """Round and index of the toss whose errors are closest to the medians of all simulators."""
+    distance = np.zeros(sum(len(r.test) for r in ROUNDS[: len(fits[MUJOCO])]))
     for rounds in fits.values():
-        found = tested(rounds)
-        for values in (found.position, found.rotation):
-            away += np.abs(np.log(values / np.median(values)))
-    place = int(np.argmin(away))
-    return divmod(place, len(ROUNDS[0].test))
+        errors = test_errors(rounds)
+        for values in (errors.position, errors.rotation):
+            distance += np.abs(np.log(values / np.median(values)))
+    index = int(np.argmin(distance))
+    return divmod(index, len(ROUNDS[0].test))
 
 
 def _typical(height: Axes, turn: Axes, fits: dict[str, list[Fit]], forms: Sequence[Form], tosses: Tosses) -> None:
-    k, place = typical(fits)
-    number = ROUNDS[k].test[place]
+    k, index = typical_toss(fits)
+    number = ROUNDS[k].test[index]
     recorded = tosses.toss(number)
     start = np.broadcast_to(recorded[0], recorded.shape)
     time = tosses.frame_time * np.arange(len(recorded))
@@ -75,16 +75,16 @@ def _typical(height: Axes, turn: Axes, fits: dict[str, list[Fit]], forms: Sequen
     height.plot(time[::2], 1e3 * recorded[::2, 2], **dots)
     turn.plot(time[::2], angles(recorded[:, :7], start)[::2], **dots)
     for name, rounds in fits.items():
-        found = rounds[k]
-        form = next(f for f in forms if (f.simulator, f.form) == (name, found.form))
-        (motion,) = form.ready(tosses)(np.array(list(found.parameters.values())), [number])
+        fit = rounds[k]
+        form = next(f for f in forms if (f.simulator, f.form) == (name, fit.form))
+        (motion,) = form.bind(tosses)(np.array(list(fit.parameters.values())), [number])
         style = {"color": COLOURS[name], "linestyle": STYLES[name], "linewidth": 1.5}
         height.plot(time, 1e3 * motion[:, 2], **style)
         turn.plot(time, angles(motion, start), **style)
     height.legend(frameon=False, loc="upper right", handletextpad=0.2)
     height.tick_params(labelbottom=False)
     height.set_ylabel("height (mm)")
-    turn.set_ylabel("turned by (degrees)")
+    turn.set_ylabel("rotation (degrees)")
     _finish(height, f"c  A typical toss (number {number})", "")
     _finish(turn, "", "time (s)")
 

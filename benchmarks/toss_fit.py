@@ -1,8 +1,8 @@
-"""Fitting a simulator to the training tosses: samples everywhere, then simplexes from the best of them.
+"""Fit of a simulator to the training tosses: quasi-random sampling, then Nelder–Mead searches from the best samples.
 
-Cubes that tumble are chaotic: the loss is rough and has many minima, so that no descent from one place can be trusted.
-Every form of a simulator is tried at the same number of parameters, spread evenly on logarithmic scales; from the best
-of all of them, as many Nelder–Mead searches as for any other simulator go on.
+Tumbling cubes are chaotic: the loss is rough and has many minima, so a single local search is unreliable. Every variant
+of a simulator is evaluated at the same number of samples, evenly spread on logarithmic scales; the best samples of all
+variants initialise the same number of Nelder–Mead searches for every simulator.
 """
 
 import time
@@ -16,22 +16,22 @@ from scipy.stats import qmc
 from benchmarks.toss_data import Errors, Round, Tosses, errors
 from benchmarks.toss_simulators import Form, Simulated
 
-STUCK = 1e3
-"""Loss of parameters with which the simulation diverges."""
+DIVERGED_LOSS = 1e3
+"""Loss of parameters for which the simulation diverges."""
 FIRST_STEP = 0.2
-"""Size of the first simplex, in logarithms of the parameters."""
+"""Size of the initial simplex, in logarithms of the parameters."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried."""
+    """Budget of a fit."""
 
     samples: int
-    """Of each form; a power of two."""
+    """Samples per variant; a power of two."""
     searches: int
-    """Simplexes of each simulator."""
+    """Searches per simulator."""
     evaluations: int
-    """Of each simplex."""
+    """Evaluations per search."""
 
 
 FULL = Effort(samples=32, searches=4, evaluations=50)
@@ -40,13 +40,13 @@ QUICK = Effort(samples=8, searches=1, evaluations=20)
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found for a simulator in a round."""
+    """Fit of a simulator in a round."""
 
     simulator: str
     form: str
     parameters: dict[str, float]
     loss: float
-    """On the training tosses."""
+    """Loss on the training tosses."""
     evaluations: int
     seconds: float
     training: Errors
@@ -54,80 +54,80 @@ class Fit:
 
 
 class Loss:
-    """A form's loss on the training tosses, as a function of its parameters' logarithms."""
+    """Loss of a variant on the training tosses, as a function of the logarithms of its parameters."""
 
-    def __init__(self, form: Form, tosses: Tosses, numbers: Sequence[int], told: Callable[[], None]):
-        self.form, self.tosses, self.numbers, self.told = form, tosses, numbers, told
-        self.simulated: Simulated = form.ready(tosses)
+    def __init__(self, form: Form, tosses: Tosses, numbers: Sequence[int], on_evaluation: Callable[[], None]):
+        self.form, self.tosses, self.numbers, self.on_evaluation = form, tosses, numbers, on_evaluation
+        self.simulate: Simulated = form.bind(tosses)
 
     def __call__(self, logarithms: np.ndarray) -> float:
-        found = self.errors(np.exp(logarithms), self.numbers).loss
-        self.told()
-        return found if np.isfinite(found) else STUCK
+        loss = self.errors(np.exp(logarithms), self.numbers).loss
+        self.on_evaluation()
+        return loss if np.isfinite(loss) else DIVERGED_LOSS
 
     def errors(self, parameters: np.ndarray, numbers: Sequence[int]) -> Errors:
-        return errors(self.simulated(parameters, numbers), self.tosses, numbers)
+        return errors(self.simulate(parameters, numbers), self.tosses, numbers)
 
     def samples(self, count: int) -> np.ndarray:
-        """Logarithms of parameters, spread evenly."""
+        """Evenly spread samples of the logarithms of the parameters."""
         low, high = np.log(np.array(list(self.form.ranges.values()))).T
         return low + (high - low) * qmc.Sobol(len(low), seed=0).random(count)
 
-    def descended(self, start: np.ndarray, evaluations: int) -> tuple[float, np.ndarray]:
-        """Lowest loss that a simplex finds, and where."""
-        simplex = np.vstack([start, start + FIRST_STEP * np.eye(len(start))])
+    def minimize(self, initial: np.ndarray, evaluations: int) -> tuple[float, np.ndarray]:
+        """Minimise by Nelder–Mead; returns the loss and its argument."""
+        simplex = np.vstack([initial, initial + FIRST_STEP * np.eye(len(initial))])
         options = {"maxfev": evaluations, "initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4}
-        found = minimize(self, start, method="Nelder-Mead", options=options)
-        return float(found.fun), found.x
+        solution = minimize(self, initial, method="Nelder-Mead", options=options)
+        return float(solution.fun), solution.x
 
 
 def fit(
     forms: Sequence[Form],
     tosses: Tosses,
-    chosen: Round,
+    split: Round,
     effort: Effort,
-    told: Callable[[], None] = lambda: None,
-    starts: Sequence[Sequence[float]] | None = None,
+    on_evaluation: Callable[[], None] = lambda: None,
+    initial_values: Sequence[Sequence[float]] | None = None,
 ) -> Fit:
     """Fit a simulator and test it.
 
     Args:
-        forms: the simulator's, of which the best is taken.
+        forms: variants of the simulator, of which the best is selected.
         tosses: the recordings.
-        chosen: which of them are fitted and tested.
-        effort: how much is tried.
-        told: called after every evaluation, to show progress.
-        starts: parameters of each form to begin with instead of samples.
+        split: training and test tosses.
+        effort: budget of the fit.
+        on_evaluation: called after every evaluation, to show progress.
+        initial_values: initial parameters of each variant, instead of samples.
     """
-    began, evaluations = time.perf_counter(), 0
+    start, evaluations = time.perf_counter(), 0
 
-    def counted() -> None:
+    def count_evaluation() -> None:
         nonlocal evaluations
         evaluations += 1
-        told()
+        on_evaluation()
 
-    losses = [Loss(form, tosses, chosen.training, counted) for form in forms]
-    tried = []
+    losses = [Loss(form, tosses, split.training, count_evaluation) for form in forms]
+    candidates = []
     for k, loss in enumerate(losses):
-        places = loss.samples(effort.samples) if starts is None else [np.log(starts[k])]
-        tried += [(loss(place), k, tuple(place)) for place in places]
-    found = []
-    for _, k, place in sorted(tried)[: effort.searches]:
-        found.append((*losses[k].descended(np.array(place), effort.evaluations), k))
-    value, place, k = min(found, key=lambda f: f[0])
-    parameters, best = np.exp(place), losses[k]
+        points = loss.samples(effort.samples) if initial_values is None else [np.log(initial_values[k])]
+        candidates += [(loss(point), k, tuple(point)) for point in points]
+    minima = []
+    for _, k, point in sorted(candidates)[: effort.searches]:
+        minima.append((*losses[k].minimize(np.array(point), effort.evaluations), k))
+    value, point, k = min(minima, key=lambda m: m[0])
+    parameters, best = np.exp(point), losses[k]
     return Fit(
         simulator=forms[k].simulator,
         form=forms[k].form,
         parameters=dict(zip(forms[k].ranges, map(float, parameters), strict=True)),
         loss=value,
         evaluations=evaluations,
-        seconds=time.perf_counter() - began,
-        training=best.errors(parameters, chosen.training),
-        test=best.errors(parameters, chosen.test),
+        seconds=time.perf_counter() - start,
+        training=best.errors(parameters, split.training),
+        test=best.errors(parameters, split.test),
     )
 
 
-def planned(forms: Sequence[Form], effort: Effort) -> int:
-    """Evaluations at most, without those of the test."""
+def max_evaluations(forms: Sequence[Form], effort: Effort) -> int:
+    """Maximum number of evaluations of a fit."""
     return len(forms) * effort.samples + effort.searches * effort.evaluations

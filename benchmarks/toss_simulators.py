@@ -1,8 +1,8 @@
-"""Who simulates the tosses: hybridsim's two contact models and MuJoCo, all with the same cube, table and time step.
+"""Simulators of the tosses: hybridsim's two contact models and MuJoCo, all with the same cube, table and time step.
 
-Each comes in the forms that it has to offer (shapes of the friction cone, integrators); every form is fitted, and the
-one that is best on the training tosses is the simulator's. What is fitted is friction and two numbers of how hard and
-bouncy the contact is, or one where the model has no more.
+Each has several variants (friction cones, integrators); all variants are fitted, and the best one on the training
+tosses is selected. Free parameters are friction and two parameters of contact stiffness and damping, or one if the
+model has only one.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ from hybridsim.sim.simulator import Simulator
 IMPULSE, COMPLIANT, MUJOCO = "hybridsim impulse", "hybridsim compliant", "MuJoCo"
 SIMULATORS = (IMPULSE, COMPLIANT, MUJOCO)
 STEPS_PER_FRAME = 8
-"""Steps of 0.84 ms: with 2, 4 or 16 of them per frame MuJoCo's own best fit is worse."""
+"""Steps of 0.84 ms: with 2, 4 or 16 per frame MuJoCo's best fit is worse."""
 CREEP = 0.02
-"""Velocity [m/s] over which the compliant model's friction rises: a fiftieth of the speed of a toss."""
+"""Transition velocity of friction in the compliant model [m/s]: a fiftieth of the speed of a toss."""
 Parameters = Float[np.ndarray, " k"]
 Simulated = Callable[[Parameters, Sequence[int]], list[Motion]]
 """Motions of tosses with these parameters."""
@@ -39,13 +39,14 @@ FRICTION = (0.1, 0.3)
 
 @dataclass(frozen=True)
 class Form:
-    """A simulator in one of its forms."""
+    """A variant of a simulator."""
 
     simulator: str
     form: str
     ranges: dict[str, tuple[float, float]]
-    """What is fitted, and between which numbers the search begins."""
-    ready: Callable[[Tosses], Simulated]
+    """Free parameters and the ranges of their initial samples."""
+    bind: Callable[[Tosses], Simulated]
+    """Returns the simulation function of a set of recordings."""
 
     @property
     def name(self) -> str:
@@ -62,17 +63,17 @@ def cube(tosses: Tosses, dt: float) -> Model:
 
 
 def by_hybridsim(
-    contact: AbstractContact, places: Callable, values: Callable[[Parameters], tuple[float, ...]] = tuple
+    contact: AbstractContact, locations: Callable, values: Callable[[Parameters], tuple[float, ...]] = tuple
 ) -> Callable[[Tosses], Simulated]:
     """Tosses with a contact model.
 
     Args:
         contact: the model.
-        places: where in it the fitted numbers go.
-        values: these numbers from the parameters.
+        locations: fields of the model that are fitted.
+        values: values of these fields from the parameters.
     """
 
-    def ready(tosses: Tosses) -> Simulated:
+    def bind(tosses: Tosses) -> Simulated:
         dt = tosses.frame_time / STEPS_PER_FRAME
         sim = Simulator(cube(tosses, dt), contact=contact, dt=dt)
 
@@ -84,31 +85,31 @@ def by_hybridsim(
 
             return jax.vmap(one)(q, qd)
 
-        def simulated(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
-            fitted = eqx.tree_at(lambda s: places(s.contact), sim, tuple(np.array([x]) for x in values(parameters)))
+        def simulate(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
+            fitted = eqx.tree_at(lambda s: locations(s.contact), sim, tuple(np.array([x]) for x in values(parameters)))
             frames = tosses.frames(numbers)
             with jax.enable_x64(True):
-                q, qd = (jnp.asarray(x) for x in in_cube_frame(tosses.starts(numbers)))
-                found = np.asarray(positions(fitted, q, qd, (max(frames) - 1) * STEPS_PER_FRAME))
-            return [q[: n * STEPS_PER_FRAME : STEPS_PER_FRAME] for q, n in zip(found, frames, strict=True)]
+                q, qd = (jnp.asarray(x) for x in in_cube_frame(tosses.initial_states(numbers)))
+                trajectories = np.asarray(positions(fitted, q, qd, (max(frames) - 1) * STEPS_PER_FRAME))
+            return [q[: n * STEPS_PER_FRAME : STEPS_PER_FRAME] for q, n in zip(trajectories, frames, strict=True)]
 
-        return simulated
+        return simulate
 
-    return ready
+    return bind
 
 
 def in_cube_frame(states: Float[np.ndarray, "n 13"]) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and velocities of a free joint from recorded states: `[ω; v]`, both in the cube's frame."""
+    """Coordinates and velocities of a free joint from recorded states: `[ω; v]`, both in the cube frame."""
     w, xyz, v = states[:, 3:4], states[:, 4:7], states[:, 7:10]
-    # v turned by the inverse of the quaternion
+    # v rotated by the inverse of the quaternion
     twice = 2.0 * np.cross(v, xyz)
     return states[:, :7], np.concatenate([states[:, 10:13], v + w * twice + np.cross(twice, xyz)], axis=1)
 
 
 def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
-    """Tosses in MuJoCo; parameters are the friction and the two numbers of `solref`."""
+    """Tosses in MuJoCo; parameters are friction and the two entries of `solref`."""
 
-    def ready(tosses: Tosses) -> Simulated:
+    def bind(tosses: Tosses) -> Simulated:
         import mujoco
         from mujoco import rollout as mujoco_rollout
 
@@ -127,11 +128,11 @@ def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
             </mujoco>""")
         data = mujoco.MjData(model)
 
-        def simulated(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
+        def simulate(parameters: Parameters, numbers: Sequence[int]) -> list[Motion]:
             model.geom_friction[:, 0] = parameters[0]
             model.geom_solref[:] = parameters[1:]
-            starts = tosses.starts(numbers)
-            # time, position, velocity: as recorded, linear velocities in the world and angular ones in the cube's frame
+            starts = tosses.initial_states(numbers)
+            # time, position, velocity: as recorded, linear velocities in the world, angular ones in the cube frame
             starts = np.concatenate([np.zeros((len(starts), 1)), starts], axis=1)
             motions = []
             for start, frames in zip(starts, tosses.frames(numbers), strict=True):
@@ -140,13 +141,13 @@ def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
                 motions.append(np.concatenate([start[None], after])[:, 1:8])
             return motions
 
-        return simulated
+        return simulate
 
-    return ready
+    return bind
 
 
 def forms() -> list[Form]:
-    """Everybody, in the order of fitting."""
+    """All variants, in the order of fitting."""
     impulse = {"friction": FRICTION, "restitution": (0.01, 0.5)}
     compliant = {"friction": FRICTION, "stiffness [N/m^1.5]": (1e4, 1e6), "damping / stiffness [s/m]": (0.3, 30.0)}
     solref = {"friction": FRICTION, "solref time [s]": (0.002, 0.05), "solref damping ratio": (0.3, 5.0)}

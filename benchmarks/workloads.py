@@ -1,4 +1,4 @@
-"""The workloads of the gradient benchmark as data: mechanisms, starting states and steps.
+"""The workloads of the gradient benchmark as data: mechanisms, initial states and steps.
 
 W1  double pendulum, 500 steps of 10 ms; parameters: 2 masses, 2 lengths, 2 inertias
 W2  five-link pendulum without contact, 5000 steps of 1 ms; parameters: 5 masses, 5 lengths
@@ -7,9 +7,9 @@ W3  quadruped without contact: a free trunk and 12 sprung hinges, 50 steps of 2 
 W4  forward dynamics of a chain of n hinges, n = 2, 8, 32, 128; parameters: n masses, n lengths, n inertias
 5a  network 5 → 10 → 10 with tanh after both layers and a bias on its input: 175 parameters
 
-Steps are semi-implicit Euler: qd += dt·qdd(q, qd, τ), then q += dt·qd with the new qd. The loss of a motion is Σ q²
-over all new states. A mechanism is a function from its parameters to bodies, so that a peer can hand in numbers of its
-own kind (floats, traced arrays, symbols) and differentiate through them.
+Steps are semi-implicit Euler: qd += dt·qdd(q, qd, τ), then q += dt·qd with the new qd. The loss of a rollout is Σ q²
+over all new states. A mechanism is a function from its parameters to bodies, so that a peer can pass its own scalar
+type (floats, traced arrays, symbols) and differentiate through it.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,63 +21,63 @@ import numpy as np
 GRAVITY = 9.81
 """Downwards along z [m/s²]."""
 
-Number = Any
-"""A float, or whatever a peer computes with."""
+Scalar = Any
+"""A float, or the scalar type of a peer."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a body can touch the ground."""
+    """A collision shape of a body."""
 
     kind: str
     """"sphere" or "box"."""
-    size: Sequence[Number]
+    size: Sequence[Scalar]
     """Radius, or half lengths [m]."""
-    position: Sequence[Number]
-    """In the body frame [m]."""
+    position: Sequence[Scalar]
+    """Position in the body frame [m]."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body on its joint; at q = 0 its axes are those of its parent."""
+    """A rigid body and its joint; at q = 0 its axes are those of its parent."""
 
     name: str
     parent: int
     """Index of the parent body; −1 is the world."""
     joint: str
     """"x", "y", "z" for a hinge about that axis, or "free"."""
-    position: Sequence[Number]
-    """Of the joint in the parent's frame [m]."""
-    mass: Number
-    centre: Sequence[Number]
+    position: Sequence[Scalar]
+    """Position of the joint in the parent frame [m]."""
+    mass: Scalar
+    centre: Sequence[Scalar]
     """Centre of mass in the body frame [m]."""
-    inertia: Sequence[Number]
-    """Moments about the centre of mass along the body's axes [kg·m²]."""
+    inertia: Sequence[Scalar]
+    """Moments of inertia about the centre of mass along the body axes [kg·m²]."""
     shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A mechanism with its numbers, and one motion of it.
+    """A mechanism with its parameters, and one rollout of it.
 
-    A free joint comes first; its coordinates are position and quaternion (w, x, y, z), its velocities the world's
-    components of the linear velocity and the body's of the angular one.
+    A free joint comes first; its coordinates are position and quaternion (w, x, y, z), its velocities the linear
+    velocity in the world frame and the angular velocity in the body frame.
     """
 
     name: str
     title: str
-    bodies: Callable[[Sequence[Number]], list[Body]]
+    bodies: Callable[[Sequence[Scalar]], list[Body]]
     parameters: np.ndarray
     parameter_names: str
     q0: np.ndarray
     dt: float
     steps: int
     stiffness: float = 0.0
-    """Of the spring that pulls every hinge to zero [N·m/rad]."""
+    """Spring stiffness of every hinge, relaxed at zero [N·m/rad]."""
     damping: float = 0.0
-    """Of every hinge [N·m·s/rad]."""
+    """Damping of every hinge [N·m·s/rad]."""
     friction: float | None = None
-    """Coulomb's μ of the shapes on the ground, z = 0; without ground None."""
+    """Coulomb friction coefficient of the shapes on the ground z = 0; None without ground."""
 
     @property
     def is_free(self) -> bool:
@@ -91,13 +91,13 @@ class Workload:
     def nv(self) -> int:
         return self.nq - self.is_free
 
-    def numbers(self) -> list[Body]:
-        """Bodies with the workload's own parameters."""
+    def nominal_bodies(self) -> list[Body]:
+        """Bodies with the nominal parameters."""
         return self.bodies([float(p) for p in self.parameters])
 
 
 def hanging_links(axes: str, masses, lengths, inertias, centre: float, height: float = 0.0) -> list[Body]:
-    """A chain that hangs along −z; each centre of mass sits at the fraction `centre` of its link."""
+    """A chain hanging along −z, with centres of mass at the fraction `centre` of each link."""
     return [
         Body(f"link{i}", i - 1, axis, (0, 0, -lengths[i - 1] if i else height), m, (0, 0, -centre * L), (I, I, I))
         for i, (axis, m, L, I) in enumerate(zip(axes, masses, lengths, inertias, strict=True))
@@ -120,7 +120,7 @@ W1 = Workload(
 )
 
 SPHERE_INERTIA = 0.4 * 1.0 * 0.15**2
-"""Of the W2 links: 1 kg spheres of 0.15 m radius [kg·m²]."""
+"""Inertia of the W2 links: 1 kg spheres of 0.15 m radius [kg·m²]."""
 
 
 def _five_links(p) -> list[Body]:
@@ -149,8 +149,8 @@ _CORNERS = {"FR": (1, -1), "FL": (1, 1), "RR": (-1, -1), "RL": (-1, 1)}
 
 def _quadruped(p) -> list[Body]:
     def body(i, name, parent, joint, position):
-        mass, *rest = [p[7 * i + k] for k in range(7)]
-        return Body(name, parent, joint, position, mass, rest[:3], rest[3:])
+        mass, *others = [p[7 * i + k] for k in range(7)]
+        return Body(name, parent, joint, position, mass, others[:3], others[3:])
 
     bodies = [body(0, "trunk", -1, "free", (0, 0, 0))]
     for leg, (front, left) in _CORNERS.items():
@@ -185,13 +185,13 @@ W3 = Workload(
 CHAIN_LENGTHS = (2, 8, 32, 128)
 BATCH = 1024
 OTHER_BATCHES = (4, 16, 64, 256, 4096)
-"""Where more than one trajectory and `BATCH` are measured."""
+"""Further batch sizes, in addition to 1 and `BATCH`."""
 BATCH_STEPS = 500
-"""Steps of each trajectory of a batch, where the workload has more: per step nothing changes after that."""
+"""Maximum number of steps per trajectory of a batch; the time per step is the same with more."""
 
 
 def chain(n: int) -> Workload:
-    """W4: hinges about y and x in turn, each link 1 kg, 0.2 m and 0.01 kg·m²."""
+    """W4: hinges alternating about y and x, each link 1 kg, 0.2 m and 0.01 kg·m²."""
     return Workload(
         f"W4-{n}",
         f"chain of {n} links",
@@ -205,7 +205,8 @@ def chain(n: int) -> Workload:
 
 
 def random_states(workload: Workload, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coordinates, velocities and torques in ±0.5, ±0.5 and ±1, one row per state; a free base keeps its attitude."""
+    """Coordinates, velocities and torques in ±0.5, ±0.5 and ±1, one row per state; a free base has a quaternion near
+    the identity."""
     draw = np.random.default_rng(seed)
     q = draw.uniform(-0.5, 0.5, (count, workload.nq))
     qd = draw.uniform(-0.5, 0.5, (count, workload.nv))
@@ -217,7 +218,7 @@ def random_states(workload: Workload, count: int, seed: int = 0) -> tuple[np.nda
 
 
 def starts(workload: Workload, batch: int) -> np.ndarray:
-    """Starting coordinates of a batch: the workload's own first, then ones a little away, so that no two are equal."""
+    """Initial coordinates of a batch: the nominal ones first, then small perturbations of them."""
     q = np.tile(workload.q0, (batch, 1))
     draw = np.random.default_rng(0)
     first_hinge = 7 if workload.is_free else 0
@@ -231,7 +232,7 @@ NETWORK_LAYERS = (5, 10, 10)
 
 
 def network_parameters() -> tuple[np.ndarray, np.ndarray]:
-    """The 175 parameters (weights of both layers, row by row, then biases of input and layers) and the input."""
+    """The 175 parameters (row-major weights of both layers, then biases of input and layers) and the input."""
     draw = np.random.default_rng(0)
     n_in, n_hidden, n_out = NETWORK_LAYERS
     weights = draw.normal(0.0, 0.3, n_in * n_hidden + n_hidden * n_out)
@@ -239,8 +240,8 @@ def network_parameters() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([weights, biases]), draw.uniform(-1.0, 1.0, n_in)
 
 
-def network(parameters, x, tanh) -> list[Number]:
-    """Outputs of the network, written with scalars; its loss is the sum of their squares."""
+def network(parameters, x, tanh) -> list[Scalar]:
+    """Outputs of the network, computed with scalars; its loss is the sum of their squares."""
     n_in, n_hidden, n_out = NETWORK_LAYERS
     first, second = n_in * n_hidden, n_hidden * n_out
     biases = parameters[first + second :]
@@ -256,19 +257,19 @@ def mjcf(workload: Workload, motors: bool = False, solver: str = "") -> str:
     """The workload as MJCF text.
 
     Args:
-        workload: which.
-        motors: add one to every hinge.
+        workload: the workload.
+        motors: whether to add a motor to every hinge.
         solver: further options of MuJoCo's contact solver.
     """
-    bodies = workload.numbers()
+    bodies = workload.nominal_bodies()
 
-    def text(numbers) -> str:
-        return " ".join(repr(float(x)) for x in numbers)
+    def text(values) -> str:
+        return " ".join(repr(float(x)) for x in values)
 
     def geom(name: str, shape: Shape) -> str:
-        touches_ground = f'contype="1" conaffinity="0" friction="{workload.friction}" mass="0"'
-        where = f'pos="{text(shape.position)}" size="{text(shape.size)}"'
-        return f'<geom name="{name}" type="{shape.kind}" {where} {touches_ground}/>'
+        attributes = f'contype="1" conaffinity="0" friction="{workload.friction}" mass="0"'
+        placement = f'pos="{text(shape.position)}" size="{text(shape.size)}"'
+        return f'<geom name="{name}" type="{shape.kind}" {placement} {attributes}/>'
 
     def element(i: int) -> str:
         b = bodies[i]
@@ -288,8 +289,8 @@ def mjcf(workload: Workload, motors: bool = False, solver: str = "") -> str:
     contact, floor = 'contact="disable"', ""
     if workload.friction is not None:
         contact = ""
-        touched = f'contype="0" conaffinity="1" friction="{workload.friction}"'
-        floor = f'<geom name="floor" type="plane" size="10 10 1" {touched}/>\n'
+        attributes = f'contype="0" conaffinity="1" friction="{workload.friction}"'
+        floor = f'<geom name="floor" type="plane" size="10 10 1" {attributes}/>\n'
     return (
         f'<mujoco model="{workload.title}">'
         f'<option timestep="{workload.dt}" gravity="0 0 {-GRAVITY}" integrator="Euler" {solver}>'

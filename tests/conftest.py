@@ -1,4 +1,4 @@
-"""Settings of every test: double precision, no silent broadcasting, no silent change of type."""
+"""Configuration of all tests: double precision, no implicit rank or type promotion."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# every example compiles: a handful of them, reproducible, without a deadline, and without the long search for a smaller
-# failing one (a failing example is a seed already)
+# Every example is compiled, so few are run, reproducibly and without a deadline. Failing examples are not shrunk, as
+# they consist of a seed already.
 settings.register_profile(
     "hybridsim",
     max_examples=4,
@@ -28,29 +28,29 @@ settings.load_profile("hybridsim")
 
 @pytest.fixture(scope="module", autouse=True)
 def clear_compilation_caches():
-    """Compiled functions of one test file are of no use to the next and would pile up in memory."""
+    """Clear JAX's compilation caches after each test module: they are not reused and would fill the memory."""
     yield
     jax.clear_caches()
 
 
 def pytest_configure(config):
-    """Let XLA compile quickly, and keep kernels in a folder of their own, shared by the processes of the tests."""
-    os.environ.setdefault("XLA_FLAGS", _fast_to_compile(only_default_tests=config.option.markexpr == "not slow"))
+    """Set XLA flags for short compile times, and a temporary kernel cache that all test processes share."""
+    os.environ.setdefault("XLA_FLAGS", _fast_compile_flags(only_default_tests=config.option.markexpr == "not slow"))
     if "HYBRIDSIM_CACHE" not in os.environ:
-        os.environ["HYBRIDSIM_CACHE"] = config.own_kernel_cache = tempfile.mkdtemp(prefix="hybridsim-tests-")
+        os.environ["HYBRIDSIM_CACHE"] = config.temporary_kernel_cache = tempfile.mkdtemp(prefix="hybridsim-tests-")
 
 
-def _fast_to_compile(*, only_default_tests: bool) -> str:
-    """Flags for tests, which compile far more than they run."""
+def _fast_compile_flags(*, only_default_tests: bool) -> str:
+    """XLA flags that reduce compile time, which dominates that of the tests."""
     flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     if only_default_tests and version("jaxlib").startswith("0.10."):
-        # Takes three quarters off the time of large programs. Later versions refuse it. Not for the slow tests: with
-        # both this and no optimisation XLA makes NaN of ordinary numbers in the implicit derivative of a friction cone.
+        # Reduces the compile time of large programs by three quarters; later versions reject the flag. Not for slow
+        # tests: without optimisation as well, XLA returns NaN for the implicit derivative of a friction cone.
         flags += " --xla_cpu_use_fusion_emitters=false"
     return flags
 
 
 def pytest_unconfigure(config):
-    """Remove that folder."""
-    if own := getattr(config, "own_kernel_cache", None):
-        shutil.rmtree(own, ignore_errors=True)
+    """Remove the temporary kernel cache."""
+    if folder := getattr(config, "temporary_kernel_cache", None):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The run-time type checker of the tests: as in PEP 484, an int is good where a float is asked for."""
+"""Run-time type checker of the tests; accepts an int for a float, as PEP 484 does."""
 
 from beartype import BeartypeConf, beartype
 

@@ -1,15 +1,15 @@
-"""Brax, generalized pipeline, on mechanisms that touch the ground: differentiated by JAX, in float64 on one core."""
+"""Brax, generalized pipeline, with contact: differentiated by JAX, in float64 on one core."""
 
 from benchmarks.contact_workloads import CUBE, FIVE_LINKS, QUADRUPED
-from benchmarks.measure import FASTER_XLA, Row, command_line, needs, one_thread
+from benchmarks.measure import FASTER_XLA, Row, command_line, require, use_one_thread
 from benchmarks.workloads import Workload, mjcf
 
 PEER = "Brax"
 
 
 def measure(w: Workload, plans: dict[int, tuple[int | None, int | None]]) -> list[Row]:
-    """Motions and gradients; plans are steps of both by the size of the batch."""
-    version = needs("brax", "jax")
+    """Rollouts and gradients; plans are numbers of steps of both by batch size."""
+    version = require("brax", "jax")
     import jax.numpy as jnp
     from brax.generalized import pipeline
     from brax.io import mjcf as brax_mjcf
@@ -22,26 +22,26 @@ def measure(w: Workload, plans: dict[int, tuple[int | None, int | None]]) -> lis
         if not len(w.parameters):
             return system
         bodies = w.bodies(parameters)
-        changed = {
-            "link.inertia.mass": jax_rollouts.stacked(bodies, "mass"),
-            "link.inertia.transform.pos": jax_rollouts.stacked(bodies, "centre"),
-            "link.transform.pos": jax_rollouts.stacked(bodies, "position"),
+        fields = {
+            "link.inertia.mass": jax_rollouts.stack(bodies, "mass"),
+            "link.inertia.transform.pos": jax_rollouts.stack(bodies, "centre"),
+            "link.transform.pos": jax_rollouts.stack(bodies, "position"),
         }
         shapes = [shape for b in bodies for shape in b.shapes]
-        places = jnp.stack([jnp.stack([jnp.asarray(x, float) for x in shape.position]) for shape in shapes])
-        return system.tree_replace(changed).replace(geom_pos=jnp.asarray(system.geom_pos).at[1:].set(places))
+        positions = jnp.stack([jnp.stack([jnp.asarray(x, float) for x in shape.position]) for shape in shapes])
+        return system.tree_replace(fields).replace(geom_pos=jnp.asarray(system.geom_pos).at[1:].set(positions))
 
     def simulator(parameters, q0, qd0):
-        own = with_parameters(parameters)
+        with_values = with_parameters(parameters)
 
         def step(state, torques):
-            state = pipeline.step(own, state, torques)
+            state = pipeline.step(with_values, state, torques)
             return state, state.q
 
-        return pipeline.init(own, q0, qd0), step
+        return pipeline.init(with_values, q0, qd0), step
 
-    named = {batch: jax_contact.Plan(*plan) for batch, plan in plans.items()}
-    return jax_contact.measure(PEER, version, w, simulator, named)
+    named_plans = {batch: jax_contact.Plan(*plan) for batch, plan in plans.items()}
+    return jax_contact.measure(PEER, version, w, simulator, named_plans)
 
 
 PARTS = {
@@ -51,5 +51,5 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    one_thread(FASTER_XLA)
+    use_one_thread(FASTER_XLA)
     command_line(__doc__, "benchmarks.peers.brax_contact", PARTS)

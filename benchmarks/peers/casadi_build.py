@@ -1,4 +1,4 @@
-"""From CasADi functions to a loaded library: generate C, compile it together with a driver, call it."""
+"""Builds libraries from CasADi functions: generates C, compiles it with a driver, and loads it."""
 
 import ctypes
 import functools
@@ -21,24 +21,24 @@ class Library:
     compile_s: float
     folder: tempfile.TemporaryDirectory = field(repr=False)
 
-    def bound(self, name: str, *arguments: int | np.ndarray) -> Callable[[], None]:
-        """A call whose arguments are converted once; the converted arrays keep their memory alive."""
+    def bind(self, name: str, *arguments: int | np.ndarray) -> Callable[[], None]:
+        """A call with arguments converted once; the converted arrays are kept alive."""
         pointer = ctypes.c_void_p
         converted = [ctypes.c_long(a) if isinstance(a, int) else a.ctypes.data_as(pointer) for a in arguments]
         return functools.partial(getattr(self.functions, name), *converted)
 
 
-def compiled(
+def compile_library(
     compiler: Sequence[str], driver: str, functions: Callable[[], Sequence], macros: dict[str, int], libraries=("-lm",)
 ) -> Library:
-    """Generate, compile and load; the compile time runs from the first symbol to the loaded library.
+    """Generate, compile and load a library; the compile time is from the first symbol to the loaded library.
 
     Args:
-        compiler: with its flags.
-        driver: source file next to this one; it includes the generated code as GENERATED.
+        compiler: compiler with flags.
+        driver: source file in this folder, which includes the generated code as GENERATED.
         functions: returns the CasADi functions that the driver calls.
-        macros: of the driver.
-        libraries: to link with.
+        macros: macros of the driver.
+        libraries: libraries to link.
     """
     import casadi
 
@@ -48,9 +48,9 @@ def compiled(
     for function in functions():
         generator.add(function)
     generator.generate(f"{folder.name}/")
-    defined = [f"-D{name}={value}" for name, value in ({"GENERATED": '"generated.c"'} | macros).items()]
+    definitions = [f"-D{name}={value}" for name, value in ({"GENERATED": '"generated.c"'} | macros).items()]
     source, library = Path(__file__).with_name(driver), f"{folder.name}/driver.so"
     files = [f"-I{folder.name}", "-shared", "-fPIC", str(source), "-o", library, *libraries]
-    subprocess.run([*compiler, *defined, *files], check=True)
-    loaded = ctypes.CDLL(library)
-    return Library(loaded, cpu_seconds() - start, folder)
+    subprocess.run([*compiler, *definitions, *files], check=True)
+    library_handle = ctypes.CDLL(library)
+    return Library(library_handle, cpu_seconds() - start, folder)

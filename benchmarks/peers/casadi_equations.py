@@ -1,11 +1,11 @@
 """Equations of motion of a workload as CasADi scalars: the articulated-body algorithm and inverse dynamics.
 
-Structure that a general rigid-body library cannot use is used here, because this is the peer to beat:
+Structure that a general rigid-body library cannot exploit is exploited here, as this is the strongest peer:
 
-- Hinges turn about coordinate axes, so rotations are 2×2 and zeros of offsets and axes vanish from the code.
-- Accelerations are those of points, not spatial ones, so linear velocities never appear: the acceleration of a point c
-  of a body is a + G c with G = [α]× + [ω]×[ω]×.
-- Forces for qdd = 0 are computed first; the articulated-body recursion then solves M qdd = τ − b alone.
+- Hinge axes are coordinate axes, so rotations are 2×2 and zeros of offsets and axes are eliminated from the code.
+- Accelerations are classical, not spatial, so linear velocities are not needed: the acceleration of a point c of a body
+  is a + G c with G = [α]× + [ω]×[ω]×.
+- Bias forces at qdd = 0 are computed first; the articulated-body recursion then only solves M qdd = τ − b.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def add(*vectors: Vector) -> Vector:
     return [sum(entries[1:], entries[0]) for entries in zip(*vectors, strict=True)]
 
 
-def scaled(s, a: Vector) -> Vector:
+def scale(s, a: Vector) -> Vector:
     return [s * x for x in a]
 
 
@@ -38,17 +38,17 @@ def times(A: Matrix, x: Vector) -> Vector:
     return [dot(row, x) for row in A]
 
 
-def transposed(A: Matrix) -> Matrix:
+def transpose(A: Matrix) -> Matrix:
     return [list(row) for row in zip(*A, strict=True)]
 
 
-def columns_crossed(r: Vector, A: Matrix) -> Matrix:
+def cross_columns(r: Vector, A: Matrix) -> Matrix:
     """[r]× A."""
-    return transposed([cross(r, column) for column in transposed(A)])
+    return transpose([cross(r, column) for column in transpose(A)])
 
 
 class Hinge:
-    """Turn by q about coordinate axis k, from sin q and cos q."""
+    """Rotation by q about coordinate axis k, from sin q and cos q."""
 
     def __init__(self, axis: str, s, c):
         self.k = "xyz".index(axis)
@@ -68,19 +68,19 @@ class Hinge:
         return out
 
     def matrix_to_parent(self, A: Matrix) -> Matrix:
-        """R A Rᵀ; the block across the axis takes six products instead of sixteen."""
+        """R A Rᵀ; the 2×2 block normal to the axis takes six products instead of sixteen."""
         i, j, k, s, c = self.i, self.j, self.k, self.s, self.c
-        turn = s * (A[i][i] - A[j][j]) + c * (A[i][j] + A[j][i])
+        shared = s * (A[i][i] - A[j][j]) + c * (A[i][j] + A[j][i])
         out = [[None] * 3 for _ in range(3)]
-        out[i][i], out[j][j], out[k][k] = A[i][i] - s * turn, A[j][j] + s * turn, A[k][k]
-        out[i][j], out[j][i] = c * turn - A[j][i], c * turn - A[i][j]
+        out[i][i], out[j][j], out[k][k] = A[i][i] - s * shared, A[j][j] + s * shared, A[k][k]
+        out[i][j], out[j][i] = c * shared - A[j][i], c * shared - A[i][j]
         out[i][k], out[j][k] = c * A[i][k] - s * A[j][k], s * A[i][k] + c * A[j][k]
         out[k][i], out[k][j] = c * A[k][i] - s * A[k][j], s * A[k][i] + c * A[k][j]
         return out
 
 
 class Free:
-    """Attitude of a free body, from its quaternion (w, x, y, z) of any length."""
+    """Attitude of a free body, from an unnormalised quaternion (w, x, y, z)."""
 
     def __init__(self, w, x, y, z):
         t = 2 / (w * w + x * x + y * y + z * z)
@@ -91,18 +91,18 @@ class Free:
         ]
 
     def to_child(self, v: Vector) -> Vector:
-        return times(transposed(self.R), v)
+        return times(transpose(self.R), v)
 
     def to_parent(self, v: Vector) -> Vector:
         return times(self.R, v)
 
 
 class Mechanism:
-    """Bodies whose joints have been turned; the methods are the passes over them.
+    """Bodies at given joint coordinates; the methods are recursions over them.
 
     Args:
-        bodies: with symbolic or numeric parameters.
-        joints: `Hinge` or `Free` of each body.
+        bodies: bodies with symbolic or numeric parameters.
+        joints: `Hinge` or `Free` joint of each body.
     """
 
     def __init__(self, bodies: Sequence[Body], joints: Sequence[Hinge | Free]):
@@ -116,7 +116,7 @@ class Mechanism:
         self.nv = first
 
     def forces(self, qd: Sequence, qdd: Sequence | None) -> list[tuple[Vector, Vector]]:
-        """Moment about the centre of mass and force that each body needs; `qdd` None stands for zero."""
+        """Moment about the centre of mass and force on each body (inverse dynamics); `qdd` None stands for zero."""
         out, motion = [], []
         for body, joint, dof in zip(self.bodies, self.joints, self.dofs, strict=True):
             if isinstance(joint, Free):
@@ -138,14 +138,14 @@ class Mechanism:
             I = body.inertia
             gyroscopic = [(I[2] - I[1]) * w[1] * w[2], (I[0] - I[2]) * w[2] * w[0], (I[1] - I[0]) * w[0] * w[1]]
             moment = add([I[n] * alpha[n] for n in range(3)], gyroscopic)
-            out.append((moment, scaled(body.mass, add(a, times(G, body.centre)))))
+            out.append((moment, scale(body.mass, add(a, times(G, body.centre)))))
         return out
 
     def factorise(self) -> list[tuple]:
-        """What `solve` needs of each body: (U/d, 1/d) of a hinge, inverse blocks of a free body.
+        """Factors of the mass matrix for `solve`: (U/d, 1/d) of a hinge, inverse blocks of a free body.
 
-        Articulated inertias go from the leaves to the root: moment = I α + H a, force = Hᵀ α + M a. For a hinge about
-        k, U is their column k and d its diagonal.
+        Articulated inertias are accumulated from the leaves to the root: moment = I α + H a, force = Hᵀ α + M a. For a
+        hinge about k, U is column k and d its diagonal entry.
         """
         total = [_rigid(body) for body in self.bodies]
         factors: list[tuple] = [()] * len(self.bodies)
@@ -162,7 +162,7 @@ class Mechanism:
             factors[n] = (K, d)
             if body.parent < 0:
                 continue
-            # what the joint lets through: its own row and column vanish
+            # articulated inertia across the joint: row and column k vanish
             Ia, Ha, Ma = _zeros(), _zeros(), _zeros()
             for a, b, x, y in ((i, i, 0, 0), (i, j, 0, 1), (j, j, 1, 1)):
                 Ia[a][b] = Ia[b][a] = I[a][b] - K[x] * U[y]
@@ -171,17 +171,17 @@ class Mechanism:
             for a in range(3):
                 for b in range(a, 3):
                     Ma[a][b] = Ma[b][a] = M[a][b] - K[2 + a] * U[2 + b]
-            total[body.parent] = _plus(total[body.parent], self._seen_from_parent(n, Ia, Ha, Ma))
+            total[body.parent] = _add_inertias(total[body.parent], self._to_parent(n, Ia, Ha, Ma))
         return factors
 
-    def _seen_from_parent(self, n: int, I: Matrix, H: Matrix, M: Matrix):
+    def _to_parent(self, n: int, I: Matrix, H: Matrix, M: Matrix):
         joint, r = self.joints[n], self.bodies[n].position
         I, H, M = (joint.matrix_to_parent(A) for A in (I, H, M))
-        moved = _sum(H, columns_crossed(r, M))
-        left = columns_crossed(r, transposed(moved))
-        right = transposed(columns_crossed(r, transposed(H)))
+        shifted = _sum(H, cross_columns(r, M))
+        left = cross_columns(r, transpose(shifted))
+        right = transpose(cross_columns(r, transpose(H)))
         I = _sum(I, left, right)
-        return [[I[min(a, b)][max(a, b)] for b in range(3)] for a in range(3)], moved, M
+        return [[I[min(a, b)][max(a, b)] for b in range(3)] for a in range(3)], shifted, M
 
     def solve(self, factors: list[tuple], forces: list[tuple[Vector, Vector]] | None, tau: Sequence) -> list:
         """M⁻¹ (τ − b), where b are the generalised forces of `forces` (as from `forces`; None: zero)."""
@@ -196,7 +196,7 @@ class Mechanism:
             moment, force = total[n]
             if isinstance(joint, Free):
                 force_in_body = joint.to_child(tau[dof][:3])
-                u[n] = ([t - x for t, x in zip(tau[dof][3:], moment, strict=True)], _minus(force_in_body, force))
+                u[n] = ([t - x for t, x in zip(tau[dof][3:], moment, strict=True)], _subtract(force_in_body, force))
                 continue
             torque = tau[dof.start]
             u[n] = torque - moment[joint.k]
@@ -207,7 +207,7 @@ class Mechanism:
             moment[joint.i] = moment[joint.i] + u[n] * K[0]
             moment[joint.j] = moment[joint.j] + u[n] * K[1]
             moment[joint.k] = torque  # exactly, by the choice of u
-            force = add(force, scaled(u[n], K[2:]))
+            force = add(force, scale(u[n], K[2:]))
             moment, force = joint.to_parent(moment), joint.to_parent(force)
             moment = add(moment, cross(body.position, force))
             total[body.parent] = (add(total[body.parent][0], moment), add(total[body.parent][1], force))
@@ -232,7 +232,7 @@ class Mechanism:
         return out
 
     def power(self, rates: Sequence, forces: list[tuple[Vector, Vector]]):
-        """φ: power of the bodies' forces at the joint rates `rates`."""
+        """φ: power of the body forces at joint rates `rates`."""
         total, motion = 0, []
         for body, joint, dof, (moment, force) in zip(self.bodies, self.joints, self.dofs, forces, strict=True):
             if isinstance(joint, Free):
@@ -259,11 +259,11 @@ def _sum(*matrices: Matrix) -> Matrix:
     return [add(*rows) for rows in zip(*matrices, strict=True)]
 
 
-def _plus(a, b):
+def _add_inertias(a, b):
     return tuple(_sum(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _minus(a: Vector, b: Vector) -> Vector:
+def _subtract(a: Vector, b: Vector) -> Vector:
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
@@ -280,7 +280,7 @@ def _gradient_of_acceleration(w: Vector, alpha: Vector) -> Matrix:
 
 def _rigid(body: Body) -> tuple[Matrix, Matrix, Matrix]:
     m, c, I = body.mass, body.centre, body.inertia
-    mc = scaled(m, c)
+    mc = scale(m, c)
     J = [[I[a] if a == b else 0 for b in range(3)] for a in range(3)]
     for a in range(3):
         b, e = (a + 1) % 3, (a + 2) % 3
@@ -291,7 +291,7 @@ def _rigid(body: Body) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _inverse_symmetric(A: Matrix) -> Matrix:
-    """Of a symmetric 3×3 matrix, by cofactors."""
+    """Inverse of a symmetric 3×3 matrix, by cofactors."""
     c00, c01, c02 = cross(A[1], A[2])
     _, c11, c12 = cross(A[2], A[0])
     c22 = A[0][0] * A[1][1] - A[0][1] * A[1][0]
@@ -303,12 +303,12 @@ def _free_factor(I: Matrix, H: Matrix, M: Matrix) -> tuple[Matrix, Matrix, Matri
     """M⁻¹, H M⁻¹ and the inverse of I − H M⁻¹ Hᵀ."""
     M_inverse = _inverse_symmetric(M)
     HM = [times(M_inverse, row) for row in H]
-    schur = [_minus(I[a], times(H, HM[a])) for a in range(3)]
+    schur = [_subtract(I[a], times(H, HM[a])) for a in range(3)]
     return M_inverse, HM, _inverse_symmetric(schur)
 
 
 def _solve_free(factor: tuple[Matrix, Matrix, Matrix], n: Vector, f: Vector) -> tuple[Vector, Vector]:
     """α and a of I α + H a = n, Hᵀ α + M a = f."""
     M_inverse, HM, schur_inverse = factor
-    alpha = times(schur_inverse, _minus(n, times(HM, f)))
-    return alpha, _minus(times(M_inverse, f), times(transposed(HM), alpha))
+    alpha = times(schur_inverse, _subtract(n, times(HM, f)))
+    return alpha, _subtract(times(M_inverse, f), times(transpose(HM), alpha))

@@ -7,7 +7,7 @@ from benchmarks.workloads import Workload, network
 
 
 class Symbols:
-    """Symbols of a workload's inputs, and what is computed from them."""
+    """Symbolic inputs of a workload, and expressions of them."""
 
     def __init__(self, workload: Workload):
         self.workload = workload
@@ -19,53 +19,55 @@ class Symbols:
         return [self.q, self.qd, self.tau, self.p]
 
     def acceleration(self, tau):
-        """qdd under the torques `tau`."""
+        """qdd for joint torques `tau`."""
         w = self.workload
         angles = ca.vertsplit(self.q[w.nq - hinges(w) :])
-        turns = iter([(ca.sin(x), ca.cos(x)) for x in angles])
-        m = mechanism(w, self.q, self.p, turns)
+        sin_cos = iter([(ca.sin(x), ca.cos(x)) for x in angles])
+        m = mechanism(w, self.q, self.p, sin_cos)
         return ca.vertcat(*m.solve(m.factorise(), m.forces(ca.vertsplit(self.qd), None), ca.vertsplit(tau)))
 
     def step(self):
         """New coordinates and velocities."""
         w = self.workload
         qd = self.qd + w.dt * self.acceleration(self.tau + springs(w, self.q, self.qd))
-        return ca.vertcat(moved(w, self.q, qd), qd)
+        return ca.vertcat(integrate(w, self.q, qd), qd)
 
 
-def mechanism(w: Workload, q, p, turns) -> Mechanism:
-    """Bodies and joints in terms of coordinates, parameters, and (sine, cosine) of the hinges in turn."""
+def mechanism(w: Workload, q, p, sin_cos) -> Mechanism:
+    """Mechanism as a function of coordinates, parameters, and an iterator of (sine, cosine) of the hinges."""
     bodies = w.bodies(ca.vertsplit(p))
     quaternion = ca.vertsplit(q[3:7]) if w.is_free else []
-    return Mechanism(bodies, [Free(*quaternion) if b.joint == "free" else Hinge(b.joint, *next(turns)) for b in bodies])
+    return Mechanism(
+        bodies, [Free(*quaternion) if b.joint == "free" else Hinge(b.joint, *next(sin_cos)) for b in bodies]
+    )
 
 
 def hinges(w: Workload) -> int:
-    """How many."""
+    """Number of hinges."""
     return w.nv - 6 * w.is_free
 
 
 def springs(w: Workload, q, qd):
-    """Torques of springs and dampers."""
+    """Joint torques of springs and dampers."""
     base = w.nv - hinges(w)
     return ca.vertcat(ca.SX.zeros(base), -w.stiffness * q[w.nq - hinges(w) :] - w.damping * qd[base:])
 
 
-def moved(w: Workload, q, qd):
-    """Coordinates after one step at the velocities `qd`."""
+def integrate(w: Workload, q, qd):
+    """Coordinates after one step with velocities `qd`."""
     dt = w.dt
     if not w.is_free:
         return q + dt * qd
     h = 0.5 * dt * qd[3:6]
-    angle = ca.sqrt(ca.dot(h, h) + 1e-300)  # never zero, so that its derivative is finite
+    angle = ca.sqrt(ca.dot(h, h) + 1e-300)  # nonzero, so that its derivative is finite
     v, cosine = ca.sin(angle) / angle * h, ca.cos(angle)
     s, u = q[3], q[4:7]
-    turned = ca.vertcat(s * cosine - ca.dot(u, v), s * v + cosine * u + ca.cross(u, v))
-    return ca.vertcat(q[:3] + dt * qd[:3], turned, q[7:] + dt * qd[6:])
+    rotated = ca.vertcat(s * cosine - ca.dot(u, v), s * v + cosine * u + ca.cross(u, v))
+    return ca.vertcat(q[:3] + dt * qd[:3], rotated, q[7:] + dt * qd[6:])
 
 
 def function(name: str, inputs: list, outputs) -> ca.Function:
-    """With dense outputs and common subexpressions shared."""
+    """CasADi function with dense outputs and common subexpression elimination."""
     return ca.Function(name, inputs, ca.cse([ca.densify(y) for y in outputs]))
 
 
@@ -78,7 +80,7 @@ def step(w: Workload) -> ca.Function:
 def step_vjp(w: Workload) -> ca.Function:
     """(q, qd, τ, p, gradients of the new q and qd) → gradients with respect to q, qd, τ, p, by CasADi."""
     x = Symbols(w)
-    return _reversed("step_vjp", x, x.step(), [ca.SX.sym("gq", w.nq), ca.SX.sym("gqd", w.nv)])
+    return _vjp("step_vjp", x, x.step(), [ca.SX.sym("gq", w.nq), ca.SX.sym("gqd", w.nv)])
 
 
 def acceleration(w: Workload) -> ca.Function:
@@ -90,7 +92,7 @@ def acceleration(w: Workload) -> ca.Function:
 def acceleration_vjp(w: Workload) -> ca.Function:
     """(q, qd, τ, p, g) → gradients of g · qdd with respect to q, qd, τ, p, by CasADi."""
     x = Symbols(w)
-    return _reversed("acceleration_vjp", x, x.acceleration(x.tau), [ca.SX.sym("g", w.nv)])
+    return _vjp("acceleration_vjp", x, x.acceleration(x.tau), [ca.SX.sym("g", w.nv)])
 
 
 def network_gradient(parameters: int, inputs: int) -> ca.Function:
@@ -100,11 +102,11 @@ def network_gradient(parameters: int, inputs: int) -> ca.Function:
     return function("network", [p, x], [loss, ca.gradient(loss, p)])
 
 
-def _reversed(name: str, x: Symbols, value, weights: list) -> ca.Function:
+def _vjp(name: str, x: Symbols, value, cotangents: list) -> ca.Function:
     bounds = [0]
     for part in x.inputs:
         bounds.append(bounds[-1] + part.numel())
-    # all inputs in one call, so that CasADi goes through the expression once
-    everything = ca.vertcat(*x.inputs)
-    gradient = ca.jtimes(value, everything, ca.vertcat(*weights), True)
-    return function(name, [*x.inputs, *weights], ca.vertsplit(gradient, bounds))
+    # all inputs in one call, so that CasADi traverses the expression once
+    inputs = ca.vertcat(*x.inputs)
+    gradient = ca.jtimes(value, inputs, ca.vertcat(*cotangents), True)
+    return function(name, [*x.inputs, *cotangents], ca.vertsplit(gradient, bounds))

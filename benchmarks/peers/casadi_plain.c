@@ -3,13 +3,13 @@
 // The generated C is included, so that the compiler may inline it. From the command line: GENERATED (file), NQ, NV,
 // NP (parameters), and which part to compile: VALUE, VJP, ROLLOUTS or NETWORK (with its input size NX).
 
-// static: inlined where that pays, and never mistaken for another library's function of the same name
+// static: can be inlined, and cannot clash with another library's function of the same name
 #define CASADI_SYMBOL_EXPORT static
 #include GENERATED
 
 #ifdef VALUE
 
-// qdd for `calls` states, taken in turn from `count` of them
+// qdd for `calls` states, cycling through `count` of them
 void accelerations(long calls, long count, const double *q, const double *qd, const double *tau, const double *p,
                    double *qdd) {
   for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
@@ -59,7 +59,7 @@ void rollouts(long batch, long steps, const double *x0, const double *tau, const
     loss[b] = motion(steps, x0 + b * (NQ + NV), tau + b * steps * NV, p + b * NP, x);
 }
 
-// the same with gradients: of the start, of the torques of every step, of the parameters
+// the same with gradients with respect to the initial state, the torques of every step and the parameters
 void gradients(long batch, long steps, const double *x0, const double *tau, const double *parameters, double *loss,
                State *x, double *gx0, double *gtau, double *gparameters) {
   for (long b = 0; b < batch; b++) {
@@ -86,7 +86,7 @@ void gradients(long batch, long steps, const double *x0, const double *tau, cons
 #endif
 #ifdef NETWORK
 
-// loss and gradient for `calls` inputs, taken in turn from `count` of them
+// loss and gradient for `calls` inputs, cycling through `count` of them
 void networks(long calls, long count, const double *p, const double *x, double *loss, double *gradient) {
   for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
     const double *in[] = {p, x + k * NX};

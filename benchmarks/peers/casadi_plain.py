@@ -1,8 +1,8 @@
-"""CasADi as its manual shows it: the step and its reverse derivative as generated C, looped in C. The peer to beat.
+"""CasADi as in its manual: the step and its reverse derivative as generated C, looped in C. The reference peer.
 
-The step is one expression (casadi_model.py), its derivative CasADi's own; masses, lengths, inertias, torques and states
-are inputs; gravity, time step and springs are constants. Every gradient is with respect to the start (q, qd), the
-torque of every step, and the parameters. A batch is one trajectory after the other.
+The step is one expression (casadi_model.py), differentiated by CasADi; masses, lengths, inertias, torques and states
+are inputs; gravity, time step and springs are constants. Gradients are with respect to the initial state (q, qd), the
+torque of every step, and the parameters. The trajectories of a batch are computed one after the other.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from benchmarks.measure import (
     check,
     check_motion,
     command_line,
-    needs,
-    needs_program,
-    one_thread,
+    require,
+    require_program,
     row,
+    use_one_thread,
 )
-from benchmarks.peers.casadi_build import Library, compiled
-from benchmarks.peers.mujoco_reference import accelerations, check_slopes
+from benchmarks.peers.casadi_build import Library, compile_library
+from benchmarks.peers.mujoco_reference import accelerations, check_gradient
 from benchmarks.workloads import (
     BATCH,
     BATCH_STEPS,
@@ -43,23 +43,23 @@ PEER = "CasADi C"
 COMPILER = ("gcc", "-O3", "-march=native", "-w")
 FLAGS = " ".join(COMPILER[:3])
 STATES = 64
-"""Different states that repeated single calls go through."""
+"""Number of different states in repeated single calls."""
 
 
 def installed() -> str:
-    """Version of CasADi; ends the program where it or the compiler is missing."""
-    needs_program(COMPILER[0])
-    return needs("casadi")
+    """Version of CasADi; exits if it or the compiler is missing."""
+    require_program(COMPILER[0])
+    return require("casadi")
 
 
 def library(part: str, functions: Callable, w: Workload) -> Library:
-    """The part of the driver that calls these functions, for a workload."""
+    """Compile the part of the driver that calls these functions, for a workload."""
     sizes = {"NQ": w.nq, "NV": w.nv, "NP": len(w.parameters), part: 1}
-    return compiled(COMPILER, "casadi_plain.c", functions, sizes)
+    return compile_library(COMPILER, "casadi_plain.c", functions, sizes)
 
 
 class Rollouts:
-    """Motions of a batch, each with its own start, torques and parameters."""
+    """Rollouts of a batch, each with its own initial state, torques and parameters."""
 
     def __init__(self, w: Workload, lib: Library, batch: int, steps: int):
         start = np.hstack([starts(w, batch), np.zeros((batch, w.nv))])
@@ -67,8 +67,8 @@ class Rollouts:
         self.losses, states = np.zeros(batch), np.zeros((steps + 1, w.nq + w.nv))
         self.outputs = [np.zeros_like(a) for a in inputs]
         arguments = (batch, steps, *inputs, self.losses, states)
-        self.forward = lib.bound("rollouts", *arguments)
-        self.gradient = lib.bound("gradients", *arguments, *self.outputs)
+        self.forward = lib.bind("rollouts", *arguments)
+        self.gradient = lib.bind("gradients", *arguments, *self.outputs)
 
 
 def measure_rollouts(w: Workload, batches: tuple[int, ...] = (1, BATCH)) -> list[Row]:
@@ -83,8 +83,8 @@ def measure_rollouts(w: Workload, batches: tuple[int, ...] = (1, BATCH)) -> list
         run = Rollouts(w, lib, batch, steps)
         run.gradient()
         start, _, parameters = (a[0] for a in run.outputs)
-        found = check_motion(w, steps, loss=run.losses[0], parameters=parameters, q0=start[: w.nq], qd0=start[w.nq :])
-        about = {"batch": batch, "steps": steps, "compile_s": lib.compile_s, "note": f"{found}; {FLAGS}"}
+        summary = check_motion(w, steps, loss=run.losses[0], parameters=parameters, q0=start[: w.nq], qd0=start[w.nq :])
+        about = {"batch": batch, "steps": steps, "compile_s": lib.compile_s, "note": f"{summary}; {FLAGS}"}
         rows.append(row(PEER, version, w.name, "forward", best(run.forward), **about))
         rows.append(row(PEER, version, w.name, "gradient", best(run.gradient), method="reverse", **about))
     return rows
@@ -110,15 +110,15 @@ def measure_dynamics(w: Workload) -> list[Row]:
         rows.append(row(PEER, version, w.name, what, timing, compile_s=lib.compile_s, note=note))
 
     lib = library("VALUE", lambda: [casadi_model.acceleration(w)], w)
-    call = lib.bound("accelerations", *count, qdd)
+    call = lib.bind("accelerations", *count, qdd)
     call()
     error = check("accelerations", qdd, accelerations(w, q, qd, tau), 1e-9)
-    add("value", lib, call, f"as MuJoCo's to {error:.0e}")
+    add("value", lib, call, f"equal to MuJoCo's to {error:.0e}")
 
     lib = library("VJP", lambda: [casadi_model.acceleration_vjp(w)], w)
-    call = lib.bound("accelerations_vjp", *count, g, *gradients)
+    call = lib.bind("accelerations_vjp", *count, g, *gradients)
     call()
-    check_slopes(w, (q, qd, tau), g, gradients)
+    check_gradient(w, (q, qd, tau), g, gradients)
     add("vjp", lib, call, f"with respect to q, qd, τ and {len(w.parameters)} parameters ({w.parameter_names})")
     return rows
 
@@ -132,8 +132,8 @@ def measure_network() -> list[Row]:
     inputs = x + np.linspace(-0.5, 0.5, STATES)[:, None]
     losses, gradient, calls = np.zeros(STATES), np.zeros(len(p)), 100 * STATES
     sizes = {"NX": len(x), "NETWORK": 1}
-    lib = compiled(COMPILER, "casadi_plain.c", lambda: [casadi_model.network_gradient(len(p), len(x))], sizes)
-    total = best(lib.bound("networks", calls, STATES, p, inputs, losses, gradient))
+    lib = compile_library(COMPILER, "casadi_plain.c", lambda: [casadi_model.network_gradient(len(p), len(x))], sizes)
+    total = best(lib.bind("networks", calls, STATES, p, inputs, losses, gradient))
     check("losses", losses, [np.sum(np.square(network(p, x, np.tanh))) for x in inputs], 1e-12)
     timing = Timing(total.cpu / calls, total.wall / calls)
     note = f"mean of {calls} calls; {FLAGS}"
@@ -151,5 +151,5 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.peers.casadi_plain", PARTS)

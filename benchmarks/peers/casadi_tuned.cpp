@@ -1,21 +1,21 @@
 // Loops around the functions that CasADi generated: single derivatives, rollouts, and gradients of rollouts.
 //
 // The generated C is included, so that the compiler inlines it and sees which outputs are wanted. `real` is a double, or
-// with LANES > 1 the same quantity of so many trajectories in one or two vector registers. Arrays of a batch are then
+// with LANES > 1 the same quantity of LANES trajectories in one or two vector registers. Arrays of a batch are then
 // [block][index][lane]; with one lane that is [trajectory][index].
 //
-// From the command line: GENERATED (file), LANES, NQ, NV, NH (hinges), NP (parameters), NK (kept for the reverse sweep),
+// From the command line: GENERATED (file), LANES, NQ, NV, NH (hinges), NP (parameters), NK (saved for the reverse sweep),
 // and which part to compile: VJP or ROLLOUTS.
 
 #include <math.h>
 
-// everything else is hidden, or the linker could put another library's function of the same name in its place
+// everything else is hidden, as the linker could substitute another library's function of the same name
 #define API extern "C" __attribute__((visibility("default")))
 
 #if LANES == 1
 
 typedef double real;
-static inline void turn(real x, real &s, real &c) { sincos(x, &s, &c); }
+static inline void sine_cosine(real x, real &s, real &c) { sincos(x, &s, &c); }
 
 #else
 
@@ -47,15 +47,15 @@ static inline real operator-(real a) { EACH a.v[i] = -a.v[i]; return a; }
 static inline real sin(real a) { EACH a.v[i] = VECTOR_SIN(a.v[i]); return a; }
 static inline real cos(real a) { EACH a.v[i] = VECTOR_COS(a.v[i]); return a; }
 static inline real sqrt(real a) { EACH for (int k = 0; k < WIDTH; k++) a.v[i][k] = sqrt(a.v[i][k]); return a; }
-static inline void turn(real x, real &s, real &c) { s = sin(x), c = cos(x); }
+static inline void sine_cosine(real x, real &s, real &c) { s = sin(x), c = cos(x); }
 
 #endif
 
 #define casadi_real real
 #include GENERATED
 
-static inline void turn_all(const real *q, real *s, real *c) {
-  for (int i = 0; i < NH; i++) turn(q[NQ - NH + i], s[i], c[i]);
+static inline void sines_cosines(const real *q, real *s, real *c) {
+  for (int i = 0; i < NH; i++) sine_cosine(q[NQ - NH + i], s[i], c[i]);
 }
 
 #ifdef VJP
@@ -65,7 +65,7 @@ API void accelerations_vjp(long calls, long count, const real *q, const real *qd
                            const real *g, real *gq, real *gqd, real *gtau, real *gp) {
   real s[NH], c[NH];
   for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
-    turn_all(q + k * NQ, s, c);
+    sines_cosines(q + k * NQ, s, c);
     const real *in[] = {q + k * NQ, s, c, qd + k * NV, tau + k * NV, p, g + k * NV};
     real *out[] = {gq + k * NQ, gqd + k * NV, gtau + k * NV, gp + k * NP};
     acceleration_vjp(in, out, 0, 0, 0);
@@ -76,19 +76,19 @@ API void accelerations_vjp(long calls, long count, const real *q, const real *qd
 #ifdef ROLLOUTS
 
 struct State {
-  real q[NQ], qd[NV], s[NH], c[NH], qdd[NV], kept[NK];
+  real q[NQ], qd[NV], s[NH], c[NH], qdd[NV], saved[NK];
 };
 
 // new states after x[0] into x[1..steps]; returns the sum of squares of their coordinates
 template <bool for_reverse>
 static inline real motion(long steps, const real *tau, const real *parameters, State *x) {
   real loss = 0.0, p[NP];
-  // a copy that nothing else can alter: products of parameters alone are then computed once
+  // a copy that cannot alias: products of parameters alone are then computed once
   for (int i = 0; i < NP; i++) p[i] = parameters[i];
   for (long t = 0; t < steps; t++) {
-    turn_all(x[t].q, x[t].s, x[t].c);
+    sines_cosines(x[t].q, x[t].s, x[t].c);
     const real *in[] = {x[t].q, x[t].s, x[t].c, x[t].qd, tau + t * NV, p};
-    real *out[] = {x[t + 1].q, x[t + 1].qd, for_reverse ? x[t].qdd : 0, for_reverse ? x[t].kept : 0};
+    real *out[] = {x[t + 1].q, x[t + 1].qd, for_reverse ? x[t].qdd : 0, for_reverse ? x[t].saved : 0};
     step(in, out, 0, 0, 0);
     for (int i = 0; i < NQ; i++) loss = loss + x[t + 1].q[i] * x[t + 1].q[i];
   }
@@ -108,7 +108,7 @@ API void rollouts(long batch, long steps, const real *x0, const real *tau, const
   }
 }
 
-// the same with gradients: of the start, of the torques of every step, of the parameters
+// the same with gradients with respect to the initial state, the torques of every step and the parameters
 API void gradients(long batch, long steps, const real *x0, const real *tau, const real *parameters, real *loss,
                    State *x, real *gx0, real *gtau, real *gparameters) {
   for (long b = 0; b < batch; b++) {
@@ -121,7 +121,7 @@ API void gradients(long batch, long steps, const real *x0, const real *tau, cons
     for (long t = steps - 1; t >= 0; t--) {
       real new_gq[NQ], new_gqd[NV], more[NP];
       for (int i = 0; i < NQ; i++) gq[i] = gq[i] + 2.0 * x[t + 1].q[i];
-      const real *in[] = {x[t].q, x[t].s, x[t].c, x[t].qd, x[t].qdd, x[t].kept, p, gq, gqd};
+      const real *in[] = {x[t].q, x[t].s, x[t].c, x[t].qd, x[t].qdd, x[t].saved, p, gq, gqd};
       real *out[] = {new_gq, new_gqd, gtau + (b * steps + t) * NV, more};
       step_vjp(in, out, 0, 0, 0);
       for (int i = 0; i < NQ; i++) gq[i] = new_gq[i];

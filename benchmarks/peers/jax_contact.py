@@ -1,6 +1,6 @@
-"""Rollouts on the ground of simulators that are written in JAX, and their gradients in reverse mode.
+"""Rollouts with contact of simulators written in JAX, and their reverse-mode gradients.
 
-Import after `measure.one_thread`, which must set XLA's flags before jax is imported.
+Import after `measure.use_one_thread`, which must set XLA's flags before jax is imported.
 """
 
 from collections.abc import Callable
@@ -10,20 +10,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.contact_workloads import check_end, wanted
+from benchmarks.contact_workloads import check_end, gradient_variables
 from benchmarks.measure import Row, row
-from benchmarks.peers.jax_rollouts import compiled, timed
+from benchmarks.peers.jax_rollouts import compile_function, time_call
 from benchmarks.workloads import Workload, starts
 
 jax.config.update("jax_enable_x64", True)
 
 Step = Callable[[Any, jax.Array], tuple[Any, jax.Array]]
 Simulator = Callable[[jax.Array, jax.Array, jax.Array], tuple[Any, Step]]
-"""(parameters, q0, qd0) → the state to start from, and the step: state, torques → new state, new coordinates."""
+"""(parameters, q0, qd0) → initial state, and step: state, torques → new state, new coordinates."""
 
 
 class Plan(NamedTuple):
-    """Steps of each trajectory; None where something is not measured."""
+    """Steps per trajectory; None if not measured."""
 
     forward: int | None
     gradient: int | None
@@ -32,15 +32,15 @@ class Plan(NamedTuple):
 def measure(
     peer: str, version: str, w: Workload, simulator: Simulator, plans: dict[int, Plan], method: str = ""
 ) -> list[Row]:
-    """Motions, and gradients with respect to the parameters or else to the start and all torques.
+    """Rollouts, and gradients with respect to the parameters, if any, or to the initial state and all torques.
 
     Args:
-        peer: name for the rows.
-        version: of its packages.
+        peer: name of the peer.
+        version: version of its packages.
         w: the workload.
-        simulator: the peer.
-        plans: by the size of the batch.
-        method: which variant of the peer this is.
+        simulator: the peer's simulator.
+        plans: plans by batch size.
+        method: variant of the peer.
     """
 
     def end_and_loss(parameters, q0, qd0, torques):
@@ -74,14 +74,14 @@ def measure(
             )
             if batch == 1:
                 arguments = tuple(a[0] for a in arguments)
-            run, compile_s = compiled(functions[what], arguments, batch)
-            answer = run(*arguments)
+            run, compile_s = compile_function(functions[what], arguments, batch)
+            result = run(*arguments)
             if what == "forward":
-                note = check_end(w, np.asarray(answer[0] if batch == 1 else answer[0][0]))
+                note = check_end(w, np.asarray(result[0] if batch == 1 else result[0][0]))
             else:
-                size = max(float(np.max(np.abs(np.asarray(x)))) for x in jax.tree.leaves(answer) if x.size)
-                note = f"{wanted(w)}; largest entry {size:.1e}"
-            timing = timed(run, arguments)
+                size = max(float(np.max(np.abs(np.asarray(x)))) for x in jax.tree.leaves(result) if x.size)
+                note = f"{gradient_variables(w)}; largest entry {size:.1e}"
+            timing = time_call(run, arguments)
             about = {"batch": batch, "steps": steps, "compile_s": compile_s, "method": method, "note": note}
             rows.append(row(peer, version, w.name, what, timing, **about))
     return rows

@@ -1,6 +1,6 @@
-"""Rollouts of simulators that are written in JAX, and their gradients in both modes.
+"""Rollouts of simulators written in JAX, and their gradients in both modes.
 
-Import after `measure.one_thread`, which must set XLA's flags before jax is imported.
+Import after `measure.use_one_thread`, which must set XLA's flags before jax is imported.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from benchmarks.workloads import Body, Workload, starts
 jax.config.update("jax_enable_x64", True)
 
 Simulator = Callable[[jax.Array, jax.Array], tuple[Any, Callable[[Any], tuple[Any, jax.Array]]]]
-"""(parameters, q0) → the state to start from, and the step: state → new state, new coordinates."""
+"""(parameters, q0) → initial state, and step: state → new state, new coordinates."""
 
 
-def stacked(bodies: list[Body], quantity: str) -> jax.Array:
+def stack(bodies: list[Body], quantity: str) -> jax.Array:
     """A quantity of all bodies as one array, differentiable with respect to the parameters."""
 
     def array(value):
@@ -38,12 +38,12 @@ def measure(
     """Forward, and the gradient with respect to the parameters in both modes, of one trajectory and of batches.
 
     Args:
-        peer: name for the rows.
-        version: of its packages.
+        peer: name of the peer.
+        version: version of its packages.
         w: the workload.
-        simulator: the peer.
-        lengths: steps of each trajectory, by the size of the batch.
-        modes: of differentiation.
+        simulator: the peer's simulator.
+        lengths: steps per trajectory, by batch size.
+        modes: modes of differentiation.
     """
     rows = []
     for batch, steps in lengths.items():
@@ -51,37 +51,37 @@ def measure(
         if batch == 1:
             arguments = tuple(a[0] for a in arguments)
         functions = {
-            "": _loss(simulator, steps, remember=True),
-            "forward mode": jax.jacfwd(_loss(simulator, steps, remember=True)),
-            "reverse mode": jax.grad(_loss(simulator, steps, remember=False)),
+            "": _loss(simulator, steps, rematerialise=False),
+            "forward mode": jax.jacfwd(_loss(simulator, steps, rematerialise=False)),
+            "reverse mode": jax.grad(_loss(simulator, steps, rematerialise=True)),
         }
         for mode in ("", *modes):
-            run, compile_s = compiled(functions[mode], arguments, batch)
-            answer = np.asarray(run(*arguments) if batch == 1 else run(*arguments)[0])
-            found = check_motion(w, steps, **{"parameters" if mode else "loss": answer})
-            timing = timed(run, arguments)
-            note = f"{w.parameter_names}; {found}" if mode else found
+            run, compile_s = compile_function(functions[mode], arguments, batch)
+            result = np.asarray(run(*arguments) if batch == 1 else run(*arguments)[0])
+            summary = check_motion(w, steps, **{"parameters" if mode else "loss": result})
+            timing = time_call(run, arguments)
+            note = f"{w.parameter_names}; {summary}" if mode else summary
             about = {"batch": batch, "steps": steps, "compile_s": compile_s, "note": note}
             what = "gradient" if mode else "forward"
             rows.append(row(peer, version, w.name, what, timing, method=mode, **about))
     return rows
 
 
-def compiled(function: Callable, arguments: tuple, batch: int = 1) -> tuple[Callable, float]:
-    """A function compiled for its arguments, and the CPU time that it took [s]."""
+def compile_function(function: Callable, arguments: tuple, batch: int = 1) -> tuple[Callable, float]:
+    """Compile a function for its arguments; returns it with the CPU time of compilation [s]."""
     jax.clear_caches()
     start = cpu_seconds()
     run = jax.jit(function if batch == 1 else jax.vmap(function)).lower(*arguments).compile()
     return run, cpu_seconds() - start
 
 
-def timed(run: Callable, arguments: tuple) -> Timing:
-    """Best times of a call, with the CPU time of all threads."""
-    return best(lambda: jax.block_until_ready(run(*arguments)), clock="process", least=2)
+def time_call(run: Callable, arguments: tuple) -> Timing:
+    """Best times of a call; CPU time of all threads."""
+    return best(lambda: jax.block_until_ready(run(*arguments)), clock="process", min_samples=2)
 
 
-def _loss(simulator: Simulator, steps: int, remember: bool) -> Callable:
-    """(parameters, q0) → loss; without `remember` a reverse sweep computes each step again from its state."""
+def _loss(simulator: Simulator, steps: int, rematerialise: bool) -> Callable:
+    """(parameters, q0) → loss; with `rematerialise` the reverse sweep recomputes each step from its state."""
 
     def loss(parameters, q0):
         state, step = simulator(parameters, q0)
@@ -90,7 +90,7 @@ def _loss(simulator: Simulator, steps: int, remember: bool) -> Callable:
             state, q = step(state)
             return state, jnp.sum(q**2)
 
-        _, terms = jax.lax.scan(one if remember else jax.checkpoint(one), state, None, length=steps)
+        _, terms = jax.lax.scan(jax.checkpoint(one) if rematerialise else one, state, None, length=steps)
         return jnp.sum(terms)
 
     return loss

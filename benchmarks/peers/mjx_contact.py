@@ -1,18 +1,18 @@
-"""MJX on mechanisms that touch the ground, differentiated by JAX, in float64 on one core.
+"""MJX on mechanisms in contact with the ground, differentiated by JAX, in float64 on one core.
 
-One iteration of its solver: more are a loop of unknown length, which JAX cannot differentiate backwards.
+One solver iteration: more are a loop of unknown length, which has no reverse-mode derivative in JAX.
 """
 
 from benchmarks.contact_workloads import CUBE, FIVE_LINKS, ONE_ITERATION, QUADRUPED, QUADRUPED_17
-from benchmarks.measure import FASTER_XLA, Row, command_line, needs, one_thread
+from benchmarks.measure import FASTER_XLA, Row, command_line, require, use_one_thread
 from benchmarks.workloads import Workload, mjcf
 
 PEER = "MJX"
 
 
 def measure(w: Workload, plans: dict[int, tuple[int | None, int | None]]) -> list[Row]:
-    """Motions and gradients; plans are steps of both by the size of the batch."""
-    version = needs("mujoco-mjx", "jax")
+    """Rollouts and gradients; plans are numbers of steps of both by batch size."""
+    version = require("mujoco-mjx", "jax")
     import jax.numpy as jnp
     import mujoco
     from mujoco import mjx
@@ -20,35 +20,35 @@ def measure(w: Workload, plans: dict[int, tuple[int | None, int | None]]) -> lis
     from benchmarks.peers import jax_contact, jax_rollouts
 
     model = mjx.put_model(mujoco.MjModel.from_xml_string(mjcf(w, solver=ONE_ITERATION)))
-    blank = mjx.make_data(model)
+    template = mjx.make_data(model)
 
     def with_parameters(parameters):
         if not len(w.parameters):
             return model
         bodies = w.bodies(parameters)
         fields = {"body_mass": "mass", "body_inertia": "inertia", "body_pos": "position", "body_ipos": "centre"}
-        changed = {
-            name: getattr(model, name).at[1:].set(jax_rollouts.stacked(bodies, quantity))
+        values = {
+            name: getattr(model, name).at[1:].set(jax_rollouts.stack(bodies, quantity))
             for name, quantity in fields.items()
         }
         shapes = [shape for b in bodies for shape in b.shapes]
-        places = jnp.stack([jnp.stack([jnp.asarray(x, float) for x in shape.position]) for shape in shapes])
-        return model.replace(**changed, geom_pos=model.geom_pos.at[1:].set(places))
+        positions = jnp.stack([jnp.stack([jnp.asarray(x, float) for x in shape.position]) for shape in shapes])
+        return model.replace(**values, geom_pos=model.geom_pos.at[1:].set(positions))
 
     def simulator(parameters, q0, qd0):
-        own = with_parameters(parameters)
+        with_values = with_parameters(parameters)
 
         def step(state, torques):
-            q, qd, warm = state
+            q, qd, warm_start = state
             forces = jnp.concatenate([jnp.zeros(w.nv - len(torques)), torques])
-            data = blank.replace(qpos=q, qvel=qd, qacc_warmstart=warm, qfrc_applied=forces)
-            data = mjx.step(own, data)
+            data = template.replace(qpos=q, qvel=qd, qacc_warmstart=warm_start, qfrc_applied=forces)
+            data = mjx.step(with_values, data)
             return (data.qpos, data.qvel, data.qacc_warmstart), data.qpos
 
         return (q0, qd0, jnp.zeros(w.nv)), step
 
-    named = {batch: jax_contact.Plan(*plan) for batch, plan in plans.items()}
-    return jax_contact.measure(PEER, version, w, simulator, named, "1 iteration")
+    named_plans = {batch: jax_contact.Plan(*plan) for batch, plan in plans.items()}
+    return jax_contact.measure(PEER, version, w, simulator, named_plans, "1 iteration")
 
 
 PARTS = {
@@ -59,5 +59,5 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    one_thread(FASTER_XLA)
+    use_one_thread(FASTER_XLA)
     command_line(__doc__, "benchmarks.peers.mjx_contact", PARTS)

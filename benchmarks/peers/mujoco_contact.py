@@ -1,7 +1,7 @@
-"""MuJoCo on mechanisms that touch the ground: rollouts in C with its own solver, and central differences of them."""
+"""MuJoCo on mechanisms in contact with the ground: rollouts in C with its own solver, and their central differences."""
 
 from benchmarks.contact_workloads import BATCHES, ONE_ITERATION, WORKLOADS, check_end, steps_of
-from benchmarks.measure import Row, best, command_line, needs, one_thread, row
+from benchmarks.measure import Row, best, command_line, require, row, use_one_thread
 from benchmarks.peers.mujoco_differences import ParameterDifferences, Rollouts
 from benchmarks.peers.mujoco_reference import model_of
 from benchmarks.workloads import Workload, starts
@@ -10,8 +10,8 @@ PEER = "MuJoCo"
 
 
 def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
-    """Motions with MuJoCo's default solver and with one iteration of it; differences where there are parameters."""
-    version = needs("mujoco")
+    """Rollouts with MuJoCo's default solver and with one iteration; differences if there are parameters."""
+    version = require("mujoco")
     rows = []
     for method, solver in (("", ""), ("1 iteration", ONE_ITERATION)):
         model = model_of(w, w.parameters, solver)
@@ -32,5 +32,5 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
 PARTS = {w.name: lambda w=w: measure(w) for w in WORKLOADS.values()}
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.peers.mujoco_contact", PARTS)

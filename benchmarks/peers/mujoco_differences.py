@@ -1,32 +1,33 @@
-"""MuJoCo: rollouts in C and central differences of them.
+"""MuJoCo: rollouts in C and their central differences.
 
-Two gradients, as a user of MuJoCo would get them:
+Two gradients, as in user code:
 
-- of the parameters, by central differences: two rollouts per parameter, all in one call of mujoco.rollout;
-- of the start and of the torque of every step, by chaining the Jacobians of mjd_transitionFD backwards in NumPy.
+- with respect to the parameters, by central differences: two rollouts per parameter, in one call of mujoco.rollout;
+- with respect to the initial state and the torques of every step, by a reverse sweep in NumPy over the Jacobians of
+  mjd_transitionFD.
 """
 
 import numpy as np
 
-from benchmarks.measure import Row, best, check_motion, command_line, needs, one_thread, row
+from benchmarks.measure import Row, best, check_motion, command_line, require, row, use_one_thread
 from benchmarks.peers.mujoco_reference import model_of
 from benchmarks.references import REFERENCES
 from benchmarks.workloads import BATCH, BATCH_STEPS, W1, W2, W3, Workload, mjcf, starts
 
 PEER = "MuJoCo"
 EPSILON = 1e-6
-"""Step of a difference, relative to the parameter and absolute for states and controls."""
+"""Step of finite differences, relative for parameters and absolute for states and controls."""
 
 
 class Rollouts:
-    """Motions of several models, one thread, states in memory that is allocated once."""
+    """Rollouts of several models on one thread, with preallocated states."""
 
     def __init__(self, models: list, q: np.ndarray, steps: int):
         import mujoco
 
         self.models, self.steps = models, steps
         model = models[0]
-        # time, positions, velocities: all that these mechanisms have
+        # time, positions, velocities: the full state of these mechanisms
         self.start = np.zeros((len(q), mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
         self.positions = slice(1, 1 + model.nq)
         self.start[:, self.positions] = q
@@ -60,7 +61,7 @@ class ParameterDifferences:
 
 
 class Transitions:
-    """Gradient of the start and of every control, from the Jacobians of single steps."""
+    """Gradient with respect to the initial state and all controls, from the Jacobians of single steps."""
 
     def __init__(self, w: Workload, steps: int):
         import mujoco
@@ -83,12 +84,12 @@ class Transitions:
             mujoco.mj_step(self.model, self.data)
             self.q[t] = self.data.qpos
         g = np.zeros_like(self.start)
-        of_q = 2.0 * self.q
+        cotangent_q = 2.0 * self.q
         if self.w.is_free:
-            of_q = np.delete(of_q, 6, axis=1)
-            of_q[:, 3:6] = 0.0  # turning a quaternion does not change its length
+            cotangent_q = np.delete(cotangent_q, 6, axis=1)
+            cotangent_q[:, 3:6] = 0.0  # a rotation does not change the length of a quaternion
         for t in reversed(range(self.steps)):
-            g[: self.model.nv] += of_q[t]
+            g[: self.model.nv] += cotangent_q[t]
             self.controls[t] = self.B[t].T @ g
             g = self.A[t].T @ g
         self.start = g
@@ -96,7 +97,7 @@ class Transitions:
 
 def measure(w: Workload) -> list[Row]:
     """Forward of one trajectory and of a batch, and both gradients of one trajectory."""
-    version = needs("mujoco")
+    version = require("mujoco")
     rows = []
 
     def add(what, call, note, batch=1, steps=w.steps, method=""):
@@ -112,20 +113,20 @@ def measure(w: Workload) -> list[Row]:
         differences = ParameterDifferences(w, w.steps)
         differences()
         loss = np.mean(differences.rollouts.losses()[:2])
-        found = check_motion(w, w.steps, loss=loss, parameters=differences.gradient, tolerance=1e-5)
-        add("gradient", differences, f"{w.parameter_names}; {found}", method="differences")
-    chained = Transitions(w, w.steps)
-    chained()
-    nv = chained.model.nv
-    answers = {"qd0": chained.start[nv:]} | ({} if w.is_free else {"q0": chained.start[:nv]})
-    found = check_motion(w, w.steps, loss=np.sum(chained.q**2), **answers, tolerance=1e-5)
-    note = f"start and torques; mjd_transitionFD in a Python loop; {found}"
-    add("gradient of start and torques", chained, note, method="differences")
+        summary = check_motion(w, w.steps, loss=loss, parameters=differences.gradient, tolerance=1e-5)
+        add("gradient", differences, f"{w.parameter_names}; {summary}", method="differences")
+    transitions = Transitions(w, w.steps)
+    transitions()
+    nv = transitions.model.nv
+    results = {"qd0": transitions.start[nv:]} | ({} if w.is_free else {"q0": transitions.start[:nv]})
+    summary = check_motion(w, w.steps, loss=np.sum(transitions.q**2), **results, tolerance=1e-5)
+    note = f"start and torques; mjd_transitionFD in a Python loop; {summary}"
+    add("gradient of start and torques", transitions, note, method="differences")
     return rows
 
 
 PARTS = {w.name: lambda w=w: measure(w) for w in (W1, W2, W3)}
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.peers.mujoco_differences", PARTS)

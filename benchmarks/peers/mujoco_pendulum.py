@@ -1,4 +1,4 @@
-"""The lab's double pendulum in MuJoCo: its model, its parameters, and windows simulated side by side on all threads."""
+"""The laboratory double pendulum in MuJoCo: model, parameters, and parallel simulation of windows on all threads."""
 
 import copy
 from collections.abc import Sequence
@@ -30,18 +30,18 @@ MJCF = """
 """
 
 
-def specification(given: FitProblem) -> mujoco.MjSpec:
-    """The pendulum as published, with nothing switched on that it does not need."""
-    known = given.published
-    numbers = {f"m{k}": known.mass[k] for k in range(2)} | {f"i{k}": known.inertia[k] for k in range(2)}
-    numbers |= {f"k{k}": known.damping[k] for k in range(2)} | {f"com{k}": -known.com[k] for k in range(2)}
-    numbers |= {"length": -known.length, "gravity": -known.gravity, "dt": given.task.dt}
-    exact = {name: repr(value) for name, value in numbers.items()}
+def specification(problem: FitProblem) -> mujoco.MjSpec:
+    """Published model of the pendulum, with all unused features disabled."""
+    known = problem.published
+    constants = {f"m{k}": known.mass[k] for k in range(2)} | {f"i{k}": known.inertia[k] for k in range(2)}
+    constants |= {f"k{k}": known.damping[k] for k in range(2)} | {f"com{k}": -known.com[k] for k in range(2)}
+    constants |= {"length": -known.length, "gravity": -known.gravity, "dt": problem.task.dt}
+    exact = {name: repr(value) for name, value in constants.items()}
     return mujoco.MjSpec.from_string(MJCF.format(integrator=INTEGRATOR, **exact))
 
 
 def write(model: mujoco.MjModel, values: Float[np.ndarray, " n"]) -> None:
-    """Put values of the free parameters, in the order of `Published.free`, into a compiled model."""
+    """Write values of the free parameters, in the order of `Published.free`, to a compiled model."""
     inertia0, inertia1, com_z, placement_z, com_x0, com_x1, damping0, damping1 = values
     # body 0 is the world
     model.body_inertia[1], model.body_inertia[2] = inertia0, inertia1
@@ -51,11 +51,11 @@ def write(model: mujoco.MjModel, values: Float[np.ndarray, " n"]) -> None:
 
 
 class Simulations:
-    """All windows for several values of the parameters at once, on all threads."""
+    """Parallel simulation of all windows for several parameter values, on all threads."""
 
-    def __init__(self, given: FitProblem):
-        self.given = given
-        self.model = specification(given).compile()
+    def __init__(self, problem: FitProblem):
+        self.problem = problem
+        self.model = specification(problem).compile()
         self.models = [copy.copy(self.model)]
         self.data = [mujoco.MjData(self.model) for _ in range(threads())]
         self.pool = rollout.Rollout(nthread=len(self.data))
@@ -66,27 +66,27 @@ class Simulations:
         q0: Float[np.ndarray, "k windows 2"],
         qd0: Float[np.ndarray, "k windows 2"],
     ) -> Float[np.ndarray, "k windows steps 2"]:
-        """Joint angles after every step; with free starts those at the start first, and not those after the last.
+        """Joint angles after every step; with free initial states, the initial ones first and without the last.
 
         Args:
-            values: of the parameters, k times.
-            q0: where windows start, each time.
-            qd0: how fast they start.
+            values: k sets of parameter values.
+            q0: initial joint angles of the windows, for each set.
+            qd0: initial joint velocities of the windows, for each set.
         """
         while len(self.models) < len(values):
             self.models.append(copy.copy(self.model))
-        for model, numbers in zip(self.models, values, strict=False):
-            write(model, numbers)
+        for model, parameters in zip(self.models, values, strict=False):
+            write(model, parameters)
         count, windows = q0.shape[:2]
-        each = [model for model in self.models[:count] for _ in range(windows)]
+        models = [model for model in self.models[:count] for _ in range(windows)]
         start = np.concatenate([np.zeros((count, windows, 1)), q0, qd0], axis=2).reshape(count * windows, -1)
-        steps = self.given.steps - self.given.task.free_starts
-        state, _ = self.pool.rollout(each, self.data, start, nstep=steps)
-        found = state[:, :, 1:3].reshape(count, windows, steps, 2)
-        return np.concatenate([q0[:, :, None], found], axis=2) if self.given.task.free_starts else found
+        steps = self.problem.steps - self.problem.task.free_starts
+        state, _ = self.pool.rollout(models, self.data, start, nstep=steps)
+        angles = state[:, :, 1:3].reshape(count, windows, steps, 2)
+        return np.concatenate([q0[:, :, None], angles], axis=2) if self.problem.task.free_starts else angles
 
     def residuals(self, values: Sequence[Float[np.ndarray, " n"]]) -> Float[np.ndarray, "k m"]:
-        """Residuals for several values of the parameters, from the given starts."""
-        shape = (len(values), *self.given.q0.shape)
-        starts = np.broadcast_to(self.given.q0, shape), np.broadcast_to(self.given.qd0, shape)
-        return self.given.residuals(self.angles(values, *starts))
+        """Residuals for several parameter values, with the initial states of the problem."""
+        shape = (len(values), *self.problem.q0.shape)
+        starts = np.broadcast_to(self.problem.q0, shape), np.broadcast_to(self.problem.qd0, shape)
+        return self.problem.residuals(self.angles(values, *starts))

@@ -1,4 +1,4 @@
-"""MuJoCo models of the workloads, and accelerations by MuJoCo as the measure of correctness for all others."""
+"""MuJoCo models of the workloads, and MuJoCo's accelerations as the reference for all peers."""
 
 import numpy as np
 
@@ -20,14 +20,14 @@ def model_of(w: Workload, parameters: np.ndarray, solver: str = ""):
 
 
 def accelerations(w: Workload, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, parameters=None) -> np.ndarray:
-    """qdd of every state (row) under the joint torques alone, without springs and dampers.
+    """qdd of every state (row) under joint torques, without springs and dampers.
 
     Args:
         w: the workload.
         q: coordinates.
         qd: velocities.
         tau: joint torques.
-        parameters: by default the workload's own.
+        parameters: by default the nominal ones.
     """
     import mujoco
 
@@ -43,10 +43,10 @@ def accelerations(w: Workload, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, p
     return out
 
 
-def check_slopes(w: Workload, states, g: np.ndarray, gradients: list[np.ndarray]) -> None:
-    """Gradients of g · qdd against differences of MuJoCo's accelerations along a random direction."""
+def check_gradient(w: Workload, states, g: np.ndarray, gradients: list[np.ndarray]) -> None:
+    """Compare gradients of g · qdd with finite differences of MuJoCo's accelerations along a random direction."""
     point, draw, h = (*states, w.parameters), np.random.default_rng(3), 1e-5
-    # masses and moments must stay positive: parameters move by a fraction of themselves
+    # masses and moments must remain positive: parameters change by a fraction of their values
     direction = [draw.normal(size=a.shape) * (np.abs(a) if a is w.parameters else 1.0) for a in point]
     ends = [
         np.sum(g * accelerations(w, *(a + sign * h * d for a, d in zip(point, direction, strict=True))))

@@ -1,20 +1,21 @@
-"""MuJoCo's own toolbox for identification, `mujoco.sysid`, with its optimizers and its finite differences.
+"""MuJoCo's system identification toolbox `mujoco.sysid`, with its optimizers and its finite differences.
 
-Residuals are those of everybody by the toolbox's hook for that (`modify_residual`); its own would weigh every window
-differently. "As documented" is `build_residual_fn`, which compiles the model again for every window and simulates
-window after window; "windows together" hands all windows to `model_residual` at once. The toolbox has no free starts.
+The common residuals are computed through the toolbox's hook (`modify_residual`); its default residuals would weight
+windows differently. "As documented" is `build_residual_fn`, which recompiles the model for every window and simulates
+windows one after the other; "windows together" passes all windows to `model_residual`. The toolbox does not support
+free initial states.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, Watch, command_line, threads
+from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, FitLog, command_line, threads
 from benchmarks.fitting_problem import FitProblem, load, scaled
-from benchmarks.measure import needs
+from benchmarks.measure import require
 
-needs("mujoco", "tabulate", "colorama")
-from mujoco import sysid  # noqa: E402  imported before a clock runs, and after what it needs is known
+require("mujoco", "tabulate", "colorama")
+from mujoco import sysid  # noqa: E402  imported before timing starts, and after the check of its requirements
 
 from benchmarks.peers import mujoco_pendulum  # noqa: E402
 
@@ -24,49 +25,49 @@ METHODS = {
     "windows together, its own optimizer": (True, {"optimizer": "mujoco", "xtol": 1e-4}),
     "windows together, scipy's optimizer": (True, {"optimizer": "scipy_parallel_fd", "x_scale": "jac"}),
 }
-"""All windows at once? And the options of `optimize`.
+"""Whether all windows are simulated together, and the options of `optimize`.
 
-With its usual tolerance of 1e-8, or one of 1e-6, the toolbox's own optimizer goes on for most of a minute where
-differences are all noise; the time at which it reaches the minimum is the same.
+With its default tolerance of 1e-8, or 1e-6, the toolbox's own optimizer continues for most of a minute at the noise
+level of the finite differences; the time to reach the minimum is the same.
 """
 FASTEST = "windows together, its own optimizer"
 
 
 class Toolbox:
-    """The problem as the toolbox has it."""
+    """The problem in terms of the toolbox."""
 
-    def __init__(self, given: FitProblem, watch: Watch):
-        self.given, self.watch = given, watch
-        self.spec = mujoco_pendulum.specification(given)
+    def __init__(self, problem: FitProblem, log: FitLog):
+        self.problem, self.log = problem, log
+        self.spec = mujoco_pendulum.specification(problem)
         model = self.spec.compile()
-        times = given.task.dt * np.arange(given.steps + 1)
-        nothing = sysid.TimeSeries(times, np.zeros((len(times), 0)))
-        windows = range(len(given.q0))
+        times = problem.task.dt * np.arange(problem.steps + 1)
+        empty = sysid.TimeSeries(times, np.zeros((len(times), 0)))
+        windows = range(len(problem.q0))
         self.sequences = sysid.ModelSequences(
             "lab",
             self.spec,
             [f"window {k}" for k in windows],
-            [sysid.create_initial_state(model, given.q0[k], given.qd0[k]) for k in windows],
-            [nothing for _ in windows],
-            # measured angles are those of the hook: a sensor in the model would only cost time
-            [nothing for _ in windows],
+            [sysid.create_initial_state(model, problem.q0[k], problem.qd0[k]) for k in windows],
+            [empty for _ in windows],
+            # measured angles are used in the hook: a sensor in the model would only cost time
+            [empty for _ in windows],
         )
-        self.options = {"modify_residual": self.modified, "resample_true": False, "n_threads": threads()}
+        self.options = {"modify_residual": self.modify_residual, "resample_true": False, "n_threads": threads()}
 
     def parameters(self):
-        """Free parameters, each with a function that puts it into the specification of the model."""
-        start, lower, upper, scale = scaled(self.given.published.free())
-        found = sysid.ParameterDict()
-        for k, (free, write) in enumerate(zip(self.given.published.free(), WRITE, strict=True)):
+        """Free parameters, each with a function that writes it to the model specification."""
+        start, lower, upper, scale = scaled(self.problem.published.free())
+        parameters = sysid.ParameterDict()
+        for k, (free, write) in enumerate(zip(self.problem.published.free(), WRITE, strict=True)):
 
             def modifier(spec, parameter, write=write, unit=scale[k]):
                 write(spec, float(parameter.value[0]) * unit)
 
-            found.add(sysid.Parameter(free.name, start[k], lower[k], upper[k], modifier=modifier))
-        return found
+            parameters.add(sysid.Parameter(free.name, start[k], lower[k], upper[k], modifier=modifier))
+        return parameters
 
-    def modified(self, params, predicted, measured, model, return_all, state):
-        """Joint angles instead of residuals: these are made of all windows at once afterwards."""
+    def modify_residual(self, params, predicted, measured, model, return_all, state):
+        """Return joint angles instead of residuals, which are computed from all windows afterwards."""
         del params, measured, model, return_all
         return state[:, 1:3], predicted, predicted
 
@@ -76,14 +77,14 @@ class Toolbox:
 
         def residuals(x, params):
             angles, predicted, measured = angles_of(x, params)
-            # of each window (steps · 2) or (steps · 2, columns)
+            # for each window (steps · 2) or (steps · 2, columns)
             columns = np.stack([a.reshape(a.shape[0], -1).T for a in angles], axis=1)
-            return [self._seen(columns, x)], predicted, measured
+            return [self._residuals(columns, x)], predicted, measured
 
         return residuals
 
     def together(self) -> Callable:
-        """Residuals by `model_residual`, of all windows in one rollout."""
+        """Residuals by `model_residual`, with all windows in one rollout."""
 
         def residuals(x, params):
             angles, predicted, measured = sysid.model_residual(
@@ -93,18 +94,18 @@ class Toolbox:
                 self.sequences.measured_rollout,
                 **self.options,
             )
-            columns = angles.T.reshape(x.shape[1] if x.ndim == 2 else 1, len(self.given.q0), -1)
-            return [self._seen(columns, x)], predicted, measured
+            columns = angles.T.reshape(x.shape[1] if x.ndim == 2 else 1, len(self.problem.q0), -1)
+            return [self._residuals(columns, x)], predicted, measured
 
         return residuals
 
-    def _seen(self, angles: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def _residuals(self, angles: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Residuals (m,) or (m, columns) of joint angles (columns, windows, steps · 2)."""
-        found = self.given.residuals(angles.reshape(*angles.shape[:2], self.given.steps, 2))
-        self.watch.simulations += len(found)
-        if len(found) == 1:
-            self.watch.saw(0.5 * float(found[0] @ found[0]))
-        return found.T if x.ndim == 2 else found[0]
+        residuals = self.problem.residuals(angles.reshape(*angles.shape[:2], self.problem.steps, 2))
+        self.log.simulations += len(residuals)
+        if len(residuals) == 1:
+            self.log.record(0.5 * float(residuals[0] @ residuals[0]))
+        return residuals.T if x.ndim == 2 else residuals[0]
 
 
 def _inertia(body: str) -> Callable:
@@ -134,28 +135,28 @@ WRITE = (
 """In the order of `Published.free`."""
 
 
-def fitted(task: str, method: str, begun: str, since: float | None = None) -> Attempt:
-    """Fit, and keep how it went."""
-    version = needs("mujoco", "tabulate", "colorama")
-    given = load(task)
-    watch = Watch() if since is None else Watch(since)
-    toolbox = Toolbox(given, watch)
-    at_once, options = METHODS[method]
-    residuals = toolbox.together() if at_once else toolbox.as_documented()
+def run_fit(task: str, method: str, begun: str, since: float | None = None) -> Attempt:
+    """Fit, and log the cost."""
+    version = require("mujoco", "tabulate", "colorama")
+    problem = load(task)
+    log = FitLog() if since is None else FitLog(since)
+    toolbox = Toolbox(problem, log)
+    together, options = METHODS[method]
+    residuals = toolbox.together() if together else toolbox.as_documented()
     parameters, _ = sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
-    scale = scaled(given.published.free())[3]
-    return watch.ended(WHO, version, task, method, begun, parameters.as_vector() * scale)
+    scale = scaled(problem.published.free())[3]
+    return log.finish(WHO, version, task, method, begun, parameters.as_vector() * scale)
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
-    """One with the fastest method if the process is new, otherwise one with each."""
+    """One attempt with the fastest method if the process is new, otherwise one with each method."""
     if load(task).task.free_starts:
         return
     if new is not None:
-        yield fitted(task, FASTEST, COLD, new)
+        yield run_fit(task, FASTEST, COLD, new)
         return
     for method in METHODS:
-        yield fitted(task, method, RUNNING)
+        yield run_fit(task, method, RUNNING)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Pinocchio: forward dynamics (ABA) and its analytical derivatives, called from a C++ loop.
 
-The headers of the pip packages pin and cmeel-eigen are compiled with a small driver, so that no Python and no general
-build of the library is in the way. Parameters of the model are not differentiated: the derivatives are the full
-Jacobians of the accelerations with respect to q, qd and τ.
+The headers of the pip packages pin and cmeel-eigen are compiled with a small driver, without Python overhead and with
+all optimisations. Derivatives are the full Jacobians of the accelerations with respect to q, qd and τ, not with respect
+to model parameters.
 """
 
 import ctypes
@@ -20,11 +20,11 @@ from benchmarks.measure import (
     best,
     check,
     command_line,
-    leave,
-    needs,
-    needs_program,
-    one_thread,
+    exit_missing,
+    require,
+    require_program,
     row,
+    use_one_thread,
 )
 from benchmarks.peers.mujoco_reference import accelerations
 from benchmarks.workloads import CHAIN_LENGTHS, W3, Workload, chain, random_states
@@ -36,41 +36,41 @@ BOOST = (
     "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
     "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
 )
-"""Pinocchio has more joint types than Boost's prepared headers allow for."""
+"""Pinocchio has more joint types than Boost's preprocessed headers support."""
 STATES = 64
-"""Different states that repeated calls go through."""
+"""Number of different states in repeated calls."""
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The driver, compiled once for all mechanisms; that takes about a minute."""
+    """Compile the driver, once for all mechanisms; takes about a minute."""
     spec = importlib.util.find_spec("pinocchio")
     include = Path(spec.origin).parents[4] / "include" if spec and spec.origin else Path()
     if not (include / "eigen3").is_dir():
-        leave("this peer needs Pinocchio's and Eigen's headers as pip installs them: pip install pin cmeel-eigen")
+        exit_missing("this peer needs the headers of Pinocchio and Eigen: pip install pin cmeel-eigen")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(__file__).with_name("pinocchio_driver.cpp"), f"{folder}/driver.so"
         files = [f"-I{include}", f"-I{include / 'eigen3'}", "-shared", "-fPIC", str(source), "-o", target]
         subprocess.run([*COMPILER, *BOOST, *files], check=True)
-        loaded = ctypes.CDLL(target)
-    loaded.create.restype = ctypes.c_void_p
-    return loaded
+        driver = ctypes.CDLL(target)
+    driver.create.restype = ctypes.c_void_p
+    return driver
 
 
 def create(w: Workload) -> ctypes.c_void_p:
-    """The workload's mechanism in Pinocchio's terms."""
-    bodies = w.numbers()
+    """The workload's mechanism as a Pinocchio model."""
+    bodies = w.nominal_bodies()
     integers = [[b.parent for b in bodies], [["x", "y", "z", "free"].index(b.joint) for b in bodies]]
-    numbers = [[getattr(b, name) for b in bodies] for name in ("position", "mass", "centre", "inertia")]
-    arrays = [np.array(a, np.int64) for a in integers] + [np.array(a, np.float64) for a in numbers]
+    values = [[getattr(b, name) for b in bodies] for name in ("position", "mass", "centre", "inertia")]
+    arrays = [np.array(a, np.int64) for a in integers] + [np.array(a, np.float64) for a in values]
     pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in arrays]
     return ctypes.c_void_p(library().create(ctypes.c_long(len(bodies)), *pointers))
 
 
 def measure(w: Workload) -> list[Row]:
     """Cost of one call of ABA and of its derivatives."""
-    version = needs("pin", "cmeel-eigen")
-    needs_program(COMPILER[0])
+    version = require("pin", "cmeel-eigen")
+    require_program(COMPILER[0])
     functions, robot = library(), create(w)
     q, qd, tau = random_states(w, STATES)
     states = [np.ascontiguousarray(a) for a in _in_body_frame(w, q, qd, tau)]
@@ -85,7 +85,7 @@ def measure(w: Workload) -> list[Row]:
         call()
         error = check(name, _accelerations_in_world(w, q, qd, out), expected, 1e-9)
         total = best(call)
-        note = f"mean of {calls} calls; accelerations as MuJoCo's to {error:.0e}; {' '.join(COMPILER[:4])}"
+        note = f"mean of {calls} calls; accelerations equal to MuJoCo's to {error:.0e}; {' '.join(COMPILER[:4])}"
         rows.append(row(PEER, version, w.name, what, Timing(total.cpu / calls, total.wall / calls), note=note))
     functions.destroy(robot)
     return rows
@@ -98,7 +98,7 @@ def _rotations(q: np.ndarray) -> np.ndarray:
 
 
 def _in_body_frame(w: Workload, q, qd, tau):
-    """States in Pinocchio's convention: quaternion last, linear velocity and force of a free body in its own frame."""
+    """States in Pinocchio's convention: quaternion last, linear velocity and force of a free body in the body frame."""
     q, qd, tau = q.copy(), qd.copy(), tau.copy()
     if w.is_free:
         R = _rotations(q)
@@ -109,7 +109,7 @@ def _in_body_frame(w: Workload, q, qd, tau):
 
 
 def _accelerations_in_world(w: Workload, q, qd, qdd):
-    """Accelerations of Pinocchio's body-frame velocities as those of the world-frame ones."""
+    """World-frame accelerations from Pinocchio's body-frame ones."""
     if not w.is_free:
         return qdd
     R, out = _rotations(q), qdd.copy()
@@ -121,5 +121,5 @@ def _accelerations_in_world(w: Workload, q, qd, qdd):
 PARTS = {"W3": lambda: measure(W3), **{f"W4-{n}": lambda n=n: measure(chain(n)) for n in CHAIN_LENGTHS}}
 
 if __name__ == "__main__":
-    one_thread()
+    use_one_thread()
     command_line(__doc__, "benchmarks.peers.pinocchio_aba", PARTS)

@@ -1,4 +1,4 @@
-// Loops around Pinocchio's articulated-body algorithm and its analytical derivatives, without Python in between.
+// Loops around Pinocchio's articulated-body algorithm and its analytical derivatives, without Python overhead.
 
 #include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
@@ -11,8 +11,8 @@ using Eigen::Vector3d;
 using Eigen::VectorXd;
 namespace pin = pinocchio;
 
-// only the joints that the workloads have, and mimic joints, which the library insists on: with all joints the
-// compiler takes minutes
+// only the joint types of the workloads, and mimic joints, which the library requires: with all types compilation takes
+// minutes
 template <typename Scalar_, int Options_>
 struct FewJoints {
   typedef Scalar_ Scalar;
@@ -59,7 +59,7 @@ static inline void load(Robot &r, long k, const double *q, const double *v, cons
   r.tau = Map<const VectorXd>(tau + k * r.model.nv, r.model.nv);
 }
 
-// accelerations for `calls` states, taken in turn from `count` of them
+// accelerations for `calls` states, cycling through `count` of them
 extern "C" void aba(Robot *r, long calls, long count, const double *q, const double *v, const double *tau, double *a) {
   for (long i = 0, k = 0; i < calls; i++, k = k + 1 == count ? 0 : k + 1) {
     load(*r, k, q, v, tau);

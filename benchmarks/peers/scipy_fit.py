@@ -1,9 +1,9 @@
-"""scipy's `least_squares` on MuJoCo rollouts, with differences of all parameters simulated side by side.
+"""scipy's `least_squares` on MuJoCo rollouts, with finite differences of all parameters simulated in parallel.
 
-Written as well as can be: one call of MuJoCo's rollout simulates all windows for all columns of the Jacobian on all
-threads, nothing is compiled again, and residuals are reused where they are known. With free starts, every start moves
-its own window alone, so that four more columns tell all of them. The Jacobian is handed over with its zeros: given as
-a sparse one, `least_squares` solves for its steps by iteration, and has not arrived after ten times as long.
+Optimised as far as possible: one call of MuJoCo's rollout simulates all windows for all columns of the Jacobian on all
+threads, models are not recompiled, and known residuals are reused. A free initial state affects only its own window, so
+four more columns give the derivatives of all of them. The Jacobian is dense: with a sparse one `least_squares` uses an
+iterative solver, which does not converge in ten times the time.
 """
 
 from collections.abc import Iterator
@@ -11,124 +11,126 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import least_squares
 
-from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, Watch, command_line
+from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, FitLog, command_line
 from benchmarks.fitting_problem import FitProblem, load, scaled
-from benchmarks.measure import needs
+from benchmarks.measure import require
 
-needs("scipy", "mujoco")
-from benchmarks.peers import mujoco_pendulum  # noqa: E402  imported before a clock runs, and after what it needs is known
+require("scipy", "mujoco")
+from benchmarks.peers import mujoco_pendulum  # noqa: E402  imported before timing starts, and after the check
 
 WHO = "scipy"
 STEP = np.finfo(float).eps ** 0.5
-"""Of the differences, as scipy and MuJoCo have it."""
+"""Step of finite differences, as in scipy and MuJoCo."""
 
 
-class Held:
-    """Residuals and their differences by the parameters, from the same starts always."""
+class FixedStarts:
+    """Residuals and their finite differences with respect to the parameters, with fixed initial states."""
 
     method = "trf, 2-point differences"
 
-    def __init__(self, given: FitProblem, watch: Watch):
-        self.given, self.watch = given, watch
-        self.simulations = mujoco_pendulum.Simulations(given)
-        self.start, self.lower, self.upper, self.scale = scaled(given.published.free())
-        self.known: tuple[np.ndarray, np.ndarray] | None = None
-        """The last point and its residuals."""
+    def __init__(self, problem: FitProblem, log: FitLog):
+        self.problem, self.log = problem, log
+        self.simulations = mujoco_pendulum.Simulations(problem)
+        self.start, self.lower, self.upper, self.scale = scaled(problem.published.free())
+        self.cached: tuple[np.ndarray, np.ndarray] | None = None
+        """Last point and its residuals."""
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        found = self._simulated([x])[0]
-        self.known = x.copy(), found
-        self.watch.saw(0.5 * float(found @ found))
-        return found
+        residuals = self._simulate([x])[0]
+        self.cached = x.copy(), residuals
+        self.log.record(0.5 * float(residuals @ residuals))
+        return residuals
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        here, columns, steps = self._differences(x)
-        return ((columns - here) / steps[:, None]).T
+        base, columns, steps = self._differences(x)
+        return ((columns - base) / steps[:, None]).T
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return x[: len(self.scale)] * self.scale
 
     def _differences(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Residuals here and a step along each entry, and the steps."""
+        """Residuals at x and a step along each entry, and the steps."""
         steps = STEP * np.maximum(1.0, np.abs(x))
         steps = np.where(x + steps > self.upper, -steps, steps)
-        moved = x + np.diag(steps)
-        return self._here(x), self._simulated(list(moved)), np.diag(moved) - x
+        points = x + np.diag(steps)
+        return self._base(x), self._simulate(list(points)), np.diag(points) - x
 
-    def _here(self, x: np.ndarray) -> np.ndarray:
-        if self.known is None or not np.array_equal(self.known[0], x):
+    def _base(self, x: np.ndarray) -> np.ndarray:
+        if self.cached is None or not np.array_equal(self.cached[0], x):
             self.residuals(x)
-        assert self.known is not None
-        return self.known[1]
+        assert self.cached is not None
+        return self.cached[1]
 
-    def _simulated(self, points: list[np.ndarray]) -> np.ndarray:
-        self.watch.simulations += len(points)
+    def _simulate(self, points: list[np.ndarray]) -> np.ndarray:
+        self.log.simulations += len(points)
         return self.simulations.residuals([self.values(x) for x in points])
 
 
-class Free(Held):
-    """The same with the starts of all windows unknown, too: angles and velocities of each."""
+class FreeStarts(FixedStarts):
+    """The same with free initial states of all windows: angles and velocities."""
 
-    method = "trf, 2-point differences of all starts at once"
+    method = "trf, 2-point differences with free initial states"
 
-    def __init__(self, given: FitProblem, watch: Watch):
-        super().__init__(given, watch)
-        self.n, self.windows = len(self.scale), len(given.q0)
-        guess = np.concatenate([given.q0, given.qd0], axis=1).ravel()
+    def __init__(self, problem: FitProblem, log: FitLog):
+        super().__init__(problem, log)
+        self.n, self.windows = len(self.scale), len(problem.q0)
+        guess = np.concatenate([problem.q0, problem.qd0], axis=1).ravel()
         self.start = np.concatenate([self.start, guess])
         self.lower = np.concatenate([self.lower, np.full(len(guess), -np.inf)])
         self.upper = np.concatenate([self.upper, np.full(len(guess), np.inf)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         theta, starts = self._parts(x)
-        moved, steps = [], []
+        points, steps = [], []
         for k in range(self.n):
-            there = theta.copy()
-            there[k] += STEP * max(1.0, abs(theta[k])) * (-1.0 if theta[k] > self.upper[k] - 1e-6 else 1.0)
-            moved.append((there, starts))
-            steps.append(np.full(self.windows, there[k] - theta[k]))
+            shifted = theta.copy()
+            shifted[k] += STEP * max(1.0, abs(theta[k])) * (-1.0 if theta[k] > self.upper[k] - 1e-6 else 1.0)
+            points.append((shifted, starts))
+            steps.append(np.full(self.windows, shifted[k] - theta[k]))
         for k in range(4):
-            there = starts.copy()
-            there[:, k] += STEP * np.maximum(1.0, np.abs(starts[:, k]))
-            moved.append((theta, there))
-            steps.append(there[:, k] - starts[:, k])
-        columns = self._all([theta for theta, _ in moved], np.stack([s for _, s in moved]))
-        rows = len(self._here(x)) // self.windows
-        slopes = (columns - self._here(x)).reshape(self.n + 4, self.windows, rows) / np.stack(steps)[:, :, None]
-        found = np.zeros((self.windows, rows, len(x)))
-        found[:, :, : self.n] = slopes[: self.n].transpose(1, 2, 0)
+            shifted = starts.copy()
+            shifted[:, k] += STEP * np.maximum(1.0, np.abs(starts[:, k]))
+            points.append((theta, shifted))
+            steps.append(shifted[:, k] - starts[:, k])
+        columns = self._residuals_of([theta for theta, _ in points], np.stack([s for _, s in points]))
+        rows = len(self._base(x)) // self.windows
+        slopes = (columns - self._base(x)).reshape(self.n + 4, self.windows, rows) / np.stack(steps)[:, :, None]
+        jacobian = np.zeros((self.windows, rows, len(x)))
+        jacobian[:, :, : self.n] = slopes[: self.n].transpose(1, 2, 0)
         for w in range(self.windows):
-            own = self.n + 4 * w
-            found[w, :, own : own + 4] = slopes[self.n :, w].T
-        return found.reshape(-1, len(x))
+            first = self.n + 4 * w
+            jacobian[w, :, first : first + 4] = slopes[self.n :, w].T
+        return jacobian.reshape(-1, len(x))
 
     def _parts(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return x[: self.n], x[self.n :].reshape(self.windows, 4)
 
-    def _simulated(self, points: list[np.ndarray]) -> np.ndarray:
+    def _simulate(self, points: list[np.ndarray]) -> np.ndarray:
         parts = [self._parts(x) for x in points]
-        return self._all([theta for theta, _ in parts], np.stack([starts for _, starts in parts]))
+        return self._residuals_of([theta for theta, _ in parts], np.stack([starts for _, starts in parts]))
 
-    def _all(self, thetas: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
-        self.watch.simulations += len(thetas)
+    def _residuals_of(self, thetas: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
+        self.log.simulations += len(thetas)
         angles = self.simulations.angles([self.values(t) for t in thetas], starts[..., :2], starts[..., 2:])
-        return self.given.residuals(angles)
+        return self.problem.residuals(angles)
 
 
-def fitted(task: str, begun: str, since: float | None = None) -> Attempt:
-    """Fit, and keep how it went."""
-    version = needs("scipy", "mujoco")
-    given = load(task)
-    watch = Watch() if since is None else Watch(since)
-    of = (Free if given.task.free_starts else Held)(given, watch)
-    bounds = (of.lower, of.upper)
-    found = least_squares(of.residuals, of.start, of.jacobian, bounds, method="trf", x_scale="jac")
-    return watch.ended(WHO, version, task, of.method, begun, of.values(found.x))
+def run_fit(task: str, begun: str, since: float | None = None) -> Attempt:
+    """Fit, and log the cost."""
+    version = require("scipy", "mujoco")
+    problem = load(task)
+    log = FitLog() if since is None else FitLog(since)
+    objective = (FreeStarts if problem.task.free_starts else FixedStarts)(problem, log)
+    bounds = (objective.lower, objective.upper)
+    solution = least_squares(
+        objective.residuals, objective.start, objective.jacobian, bounds, method="trf", x_scale="jac"
+    )
+    return log.finish(WHO, version, task, objective.method, begun, objective.values(solution.x))
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
-    """One."""
-    yield fitted(task, RUNNING) if new is None else fitted(task, COLD, new)
+    """One attempt."""
+    yield run_fit(task, RUNNING) if new is None else run_fit(task, COLD, new)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The contact benchmark's own arithmetic, and hybridsim on the cube; no peer is needed."""
+"""Evaluation of the contact benchmark, and hybridsim on the cube; no peer is required."""
 
 import subprocess
 import sys
@@ -13,28 +13,28 @@ from benchmarks import comparison, contact_figure, contact_targets, measure, our
 ROOT = Path(__file__).parents[2]
 
 
-def made(peer, workload, what, ns, *, method="", batch=1, **more):
+def make_row(peer, workload, what, ns, *, method="", batch=1, **more):
     timing = measure.Timing(1e-9 * ns * batch, 1e-9 * ns * batch)
     return measure.row(peer, "1.0", workload.name, what, timing, method=method, batch=batch, **more)
 
 
 ROWS = [
-    made(targets.NATIVE, QUADRUPED, "forward", 2000.0, method="impulse, 2 sweeps"),
-    made(targets.NATIVE, QUADRUPED, "forward", 1500.0, method="impulse, 1 sweep"),
-    made(targets.NATIVE, QUADRUPED, "forward", 500.0, method="compliant"),
-    made("MuJoCo", QUADRUPED, "forward", 9000.0),
-    made("MuJoCo", QUADRUPED, "forward", 8000.0, method="1 iteration"),
-    made(targets.NATIVE, FIVE_LINKS, "gradient", 1000.0, method="unrolled, 2 sweeps"),
+    make_row(targets.NATIVE, QUADRUPED, "forward", 2000.0, method="impulse, 2 sweeps"),
+    make_row(targets.NATIVE, QUADRUPED, "forward", 1500.0, method="impulse, 1 sweep"),
+    make_row(targets.NATIVE, QUADRUPED, "forward", 500.0, method="compliant"),
+    make_row("MuJoCo", QUADRUPED, "forward", 9000.0),
+    make_row("MuJoCo", QUADRUPED, "forward", 8000.0, method="1 iteration"),
+    make_row(targets.NATIVE, FIVE_LINKS, "gradient", 1000.0, method="unrolled, 2 sweeps"),
 ]
 
 
 def test_targets_compare_the_tested_sweeps_with_the_fastest_of_a_peer():
-    found = {t["target"]: t for t in contact_targets.evaluated(ROWS)}
-    mujoco = found["quadruped on four feet, forward ×1: faster than MuJoCo"]
+    results = {t["target"]: t for t in contact_targets.evaluate(ROWS)}
+    mujoco = results["quadruped on four feet, forward ×1: faster than MuJoCo"]
     assert mujoco["measured"] == pytest.approx(4.0) and mujoco["met"] is True
-    assert found["five links on the ground, gradient: faster than TDS's code"]["measured"] == pytest.approx(6.6)
-    assert found["five links on the ground, forward: faster than TDS's code"]["met"] is None
-    assert {t["met"] for t in contact_targets.evaluated([])} == {None}
+    assert results["five links on the ground, gradient: faster than TDS's code"]["measured"] == pytest.approx(6.6)
+    assert results["five links on the ground, forward: faster than TDS's code"]["met"] is None
+    assert {t["met"] for t in contact_targets.evaluate([])} == {None}
 
 
 def test_ratios_are_to_the_tested_sweeps():
@@ -42,7 +42,7 @@ def test_ratios_are_to_the_tested_sweeps():
     assert reference["quadruped 4", "forward", 1].method == "impulse, 2 sweeps"
 
 
-def test_how_deep_shapes_lie_below_the_ground():
+def test_penetration_of_shapes_into_the_ground():
     assert penetration(QUADRUPED, QUADRUPED.q0) == pytest.approx(0.0, abs=1e-12)
     assert penetration(FIVE_LINKS, np.zeros(5)) == pytest.approx(1.5 + 0.15)
     flat = np.array([0.0, 0.0, 0.04, 1.0, 0.0, 0.0, 0.0])
@@ -56,7 +56,7 @@ def test_how_deep_shapes_lie_below_the_ground():
 
 
 def test_a_quadruped_has_4_and_17_shapes():
-    assert [sum(len(b.shapes) for b in w.numbers()) for w in (QUADRUPED, QUADRUPED_17)] == [4, 17]
+    assert [sum(len(b.shapes) for b in w.nominal_bodies()) for w in (QUADRUPED, QUADRUPED_17)] == [4, 17]
 
 
 @pytest.mark.parametrize("contact", ["impulse", "compliant"])
@@ -67,21 +67,21 @@ def test_the_cube_comes_to_rest_on_the_ground(contact):
     assert end[2] == pytest.approx(0.05, abs=2e-3)
 
 
-def test_numbers_go_to_a_usual_file_unless_another_one_is_named():
+def test_results_go_to_a_default_file_unless_specified():
     parser = comparison.options("", "contact", ["mujoco"], "", 1)
-    usual = Path("runs/contact.json")
-    found = [parser.parse_args(words).json for words in ([], ["--json"], ["--json", "my.json"])]
-    assert found == [usual, usual, Path("my.json")]
+    default = Path("runs/contact.json")
+    paths = [parser.parse_args(words).json for words in ([], ["--json"], ["--json", "my.json"])]
+    assert paths == [default, default, Path("my.json")]
 
 
 def test_help_names_the_options():
     command = [sys.executable, "-m", "benchmarks.contact", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for word in ("--quick", "--resume", "--json", "--figure", "--only", "brax"):
-        assert word in done.stdout
+        assert word in completed.stdout
 
 
-def test_the_figure_takes_whatever_was_measured(tmp_path):
+def test_the_figure_accepts_any_subset_of_rows(tmp_path):
     contact_figure.draw(ROWS, tmp_path / "some.svg")
     contact_figure.draw([], tmp_path / "none.svg")
     assert (tmp_path / "some.svg").stat().st_size > (tmp_path / "none.svg").stat().st_size > 0

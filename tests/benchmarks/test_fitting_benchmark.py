@@ -1,4 +1,4 @@
-"""The fitting benchmark: its arithmetic on made-up attempts, and both simulators on the recorded double pendulum."""
+"""Fitting benchmark: evaluation of synthetic attempts, and both simulators on the recorded double pendulum."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, Watch
-from benchmarks.fitting_problem import PATH, TASKS, WINDOWS, MissingData, load, made, scaled
-from benchmarks.fitting_targets import evaluated, least, reached, standings
+from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, FitLog
+from benchmarks.fitting_problem import PATH, TASKS, WINDOWS, MissingData, build_problem, load, scaled
+from benchmarks.fitting_targets import evaluate, lowest_cost, standings, time_to_cost
 
 from benchmarks import fitting, ours_fitting
 
 ROOT = Path(__file__).parents[2]
-NUMBERS = [0.09, 0.14, 0.11, 0.12, 0.17, 4e-4, 1.3e-3, 2e-4, 1e-5, 9.81]
+CONSTANTS = [0.09, 0.14, 0.11, 0.12, 0.17, 4e-4, 1.3e-3, 2e-4, 1e-5, 9.81]
 
 
 def attempt(who, trace, begun=RUNNING, task="held", method="some"):
@@ -33,72 +33,73 @@ HELD = [
 ]
 
 
-def test_a_time_is_that_until_the_cost_is_as_good_as_anybodys():
-    assert least(HELD, "held") == 50.0
-    assert reached(HELD[0], 50.0) == 0.04  # 2e-7 above
-    assert reached(HELD[7], 50.0) == np.inf
+def test_time_is_that_until_the_lowest_cost_is_reached():
+    assert lowest_cost(HELD, "held") == 50.0
+    assert time_to_cost(HELD[0], 50.0) == 0.04  # 2e-7 above
+    assert time_to_cost(HELD[7], 50.0) == np.inf
     assert [s.time for s in standings(HELD) if (s.who, s.begun) == ("hybridsim", RUNNING)] == [0.05]
 
 
 def test_targets_compare_with_the_faster_peer():
-    found = {t["target"]: t for t in evaluated(HELD)}
-    warm = found["starts held, 1 ms: faster than the faster peer, warm"]
+    results = {t["target"]: t for t in evaluate(HELD)}
+    warm = results["initial states fixed, 1 ms: faster than the faster peer, warm"]
     assert warm["measured"] == pytest.approx(1.5 / 0.05) and warm["met"] is True
-    cold = found["starts held, 1 ms: the same, cold, everything in new processes"]
+    cold = results["initial states fixed, 1 ms: the same, cold, everything in new processes"]
     assert cold["measured"] == pytest.approx(2.5) and cold["met"] is False
-    assert found["starts held, 1 ms: the same, new process with kernels on disk"]["measured"] == pytest.approx(5.0)
-    assert found["starts held, 1 ms: cost above the least of anybody"]["met"] is True
-    assert found["starts free, 1 ms: faster than the faster peer, warm"]["measured"] is None
+    disk = results["initial states fixed, 1 ms: the same, new process with kernels on disk"]
+    assert disk["measured"] == pytest.approx(5.0)
+    assert results["initial states fixed, 1 ms: excess over the lowest cost"]["met"] is True
+    assert results["initial states free, 1 ms: faster than the faster peer, warm"]["measured"] is None
 
 
 def test_a_worse_optimum_misses_the_target():
     worse = [attempt("hybridsim", [(0.1, 50.1)]), attempt("scipy", [(2.0, 50.0)])]
-    (found,) = (t for t in evaluated(worse) if t["target"] == "starts held, 1 ms: cost above the least of anybody")
-    assert found["measured"] == pytest.approx(0.002) and found["met"] is False
+    (target,) = (t for t in evaluate(worse) if t["target"] == "initial states fixed, 1 ms: excess over the lowest cost")
+    assert target["measured"] == pytest.approx(0.002) and target["met"] is False
 
 
-def test_nothing_is_judged_without_peers():
-    alone = [a for a in HELD if a.who == "hybridsim"]
-    assert {t["met"] for t in evaluated(alone)} == {None} == {t["met"] for t in evaluated([])}
+def test_targets_are_not_evaluated_without_peers():
+    ours = [a for a in HELD if a.who == "hybridsim"]
+    assert {t["met"] for t in evaluate(ours)} == {None} == {t["met"] for t in evaluate([])}
 
 
-def test_only_progress_is_kept():
-    watch = Watch()
+def test_only_decreasing_costs_are_logged():
+    log = FitLog()
     for cost in (5.0, 6.0, 4.0, 4.0):
-        watch.saw(cost)
-    assert [cost for _, cost in watch.trace] == [5.0, 4.0]
+        log.record(cost)
+    assert [cost for _, cost in log.trace] == [5.0, 4.0]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_windows_and_starts_are_those_of_the_segments(name):
+def test_windows_and_initial_states_are_those_of_the_segments(name):
     task = TASKS[name]
     t = 1e-3 * np.arange(2667)
-    first = 0.3 * t**3 - 0.2 * t  # what a cubic smooths without an error
+    first = 0.3 * t**3 - 0.2 * t  # a cubic, which smoothing reproduces exactly
     angles = np.stack([np.stack([first + k, 2.0 * first], axis=1) for k in range(6)])
-    given = made(task, angles, NUMBERS)
-    assert given.values.shape == (WINDOWS * 4, 888 // task.every, 2)  # segments 1 and 5 are for testing
-    at = given.steps * task.every
-    later = 0 if task.free_starts else task.every
-    np.testing.assert_allclose(given.values[4, 0], [first[at + later] + 2.0, 2.0 * first[at + later]], atol=1e-12)
-    np.testing.assert_allclose(given.q0[4], [first[at] + 2.0, first[at] - 2.0], atol=1e-12)
+    problem = build_problem(task, angles, CONSTANTS)
+    assert problem.values.shape == (WINDOWS * 4, 888 // task.every, 2)  # segments 1 and 5 are held out
+    at = problem.steps * task.every
+    offset = 0 if task.free_starts else task.every
+    np.testing.assert_allclose(problem.values[4, 0], [first[at + offset] + 2.0, 2.0 * first[at + offset]], atol=1e-12)
+    np.testing.assert_allclose(problem.q0[4], [first[at] + 2.0, first[at] - 2.0], atol=1e-12)
     rate = 0.9 * t[at] ** 2 - 0.2
-    np.testing.assert_allclose(given.qd0[4], [rate, rate], atol=1e-9)
-    start, lower, upper, _ = scaled(given.published.free())
+    np.testing.assert_allclose(problem.qd0[4], [rate, rate], atol=1e-9)
+    start, lower, upper, _ = scaled(problem.published.free())
     assert (lower < start).all() and (start < upper).all()
 
 
 def test_missing_recordings_are_named(tmp_path, monkeypatch):
     load.cache_clear()
     monkeypatch.setenv("HYBRIDSIM_DATA", str(tmp_path))
-    with pytest.raises(MissingData, match=r"segments\.npz is not here; set HYBRIDSIM_DATA"):
+    with pytest.raises(MissingData, match=r"segments\.npz does not exist; set HYBRIDSIM_DATA"):
         load("held")
 
 
 def test_help_names_the_options():
     command = [sys.executable, "-m", "benchmarks.fitting", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for word in ("--quick", "--only", "--tasks", "--rounds", "--json", "HYBRIDSIM_DATA=~/data", "mujoco.sysid"):
-        assert word in done.stdout
+        assert word in completed.stdout
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +107,13 @@ def recorded():
     """A few windows of the recordings, with steps of 2 ms."""
     pytest.importorskip("mujoco")
     try:
-        given = load("coarse")
+        problem = load("coarse")
     except MissingData as error:
         pytest.skip(f"{PATH}: {error}")
-    return given
+    return problem
 
 
-def test_hybridsim_starts_where_the_others_do(recorded):
+def test_hybridsim_has_the_common_initial_values(recorded):
     ours, stage = ours_fitting.problem(recorded)
     _, guess = ours.objective(stage)
     np.testing.assert_allclose(guess.q, recorded.q0, atol=1e-12)
@@ -122,18 +123,18 @@ def test_hybridsim_starts_where_the_others_do(recorded):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
-def test_both_simulators_give_the_same_residuals_at_the_start(recorded):
+def test_both_simulators_have_the_same_initial_residuals(recorded):
     assert recorded.task is TASKS["coarse"]
     assert fitting.agreement("coarse") < 1e-9
 
 
-def test_the_toolbox_gives_the_same_residuals_at_the_start(recorded):
+def test_the_toolbox_has_the_same_initial_residuals(recorded):
     pytest.importorskip("tabulate", reason="mujoco[sysid] is not installed")
     pytest.importorskip("colorama", reason="mujoco[sysid] is not installed")
     from benchmarks.peers.mujoco_pendulum import Simulations
     from benchmarks.peers.mujoco_sysid import Toolbox
 
-    toolbox = Toolbox(recorded, Watch())
+    toolbox = Toolbox(recorded, FitLog())
     parameters = toolbox.parameters()
     x = parameters.as_vector()
     values = np.array([f.start for f in recorded.published.free()])

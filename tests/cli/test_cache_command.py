@@ -1,4 +1,4 @@
-"""`hybridsim cache` as a user meets it."""
+"""`hybridsim cache` on the command line."""
 
 import json
 
@@ -26,10 +26,10 @@ def test_info_and_clear(folder, capsys):
     assert json.loads(capsys.readouterr().out) == {"folder": str(folder), "kernels": 0, "bytes": 0, "trouble": ""}
 
 
-def test_why_nothing_is_kept(folder, monkeypatch, capsys):
+def test_the_reason_for_a_disabled_cache_is_shown(folder, monkeypatch, capsys):
     folder.write_text("a file")
     assert run(["cache", "info"]) == 0
-    assert capsys.readouterr().out == f"kernels are not kept: {folder} is not a folder\n"
+    assert capsys.readouterr().out == f"kernels are not cached: {folder} is not a folder\n"
     monkeypatch.setenv(cache.FOLDER_VARIABLE, "")
     assert run(["cache", "clear"]) == 0
-    assert capsys.readouterr().out == "kernels are not kept: HYBRIDSIM_CACHE is empty\n"
+    assert capsys.readouterr().out == "kernels are not cached: HYBRIDSIM_CACHE is empty\n"

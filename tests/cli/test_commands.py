@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, exit codes, and no traceback whatever happens."""
+"""Command line: output, exit codes, and no tracebacks."""
 
 import csv
 import json
@@ -64,7 +64,7 @@ def test_check_with_options(arm, capsys):
     assert "built-in mechanism" in capsys.readouterr().out
 
 
-def test_taps_lists_the_models_own_names(arm, capsys):
+def test_taps_lists_the_names_of_the_model(arm, capsys):
     assert run(["taps", arm]) == 0
     out = capsys.readouterr().out
     assert "joint.tau" in out and "dof names: shoulder" in out
@@ -130,7 +130,7 @@ def test_convert_writes_the_other_format(arm, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; there are 'joint0'"),
+        (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; valid names are 'joint0'"),
         (["simulate", "pendulum", "--start", "joint0", "nan"], "coordinate 'joint0' must be a finite number"),
         (["simulate", "pendulum", "--command", "motor", "1"], "no actuator is named 'motor'"),
         (["simulate", "pendulum", "--time", "-1"], "--time must be positive and finite"),
@@ -138,9 +138,9 @@ def test_convert_writes_the_other_format(arm, tmp_path, capsys):
         (["simulate", "pendulum", "--dt", "10"], "longer than the 2 s to simulate"),
         (["simulate", "pendulum", "--time", "1e12"], "use a larger --dt"),
         (["simulate", "pendulum", "--every", "0"], "--every 0"),
-        (["simulate", "pendulum", "--base", "free"], "--base: says how to read a file"),
+        (["simulate", "pendulum", "--base", "free"], "--base: applies to model files only"),
         (["simulate", "pendulm"], "did you mean 'pendulum'?"),
-        (["taps", "/no/such/file.urdf"], "there is no file"),
+        (["taps", "/no/such/file.urdf"], "file '/no/such/file.urdf' does not exist"),
         (["simulate", "pendulum", "--out", "/no/such/folder/run.csv"], "there is no folder /no/such/folder"),
         (["simulate", "pendulum", "--out", "{tmp}"], "it is a folder"),
         (["simulate", "pendulum", "--plot", "{tmp}/run.xyz"], ".png"),
@@ -182,18 +182,18 @@ def test_options_reach_the_reader(tmp_path, capsys):
     assert "inertia.triangle" in capsys.readouterr().out
 
 
-def test_the_model_itself_is_never_overwritten(arm, tmp_path, capsys):
+def test_the_model_is_never_overwritten(arm, tmp_path, capsys):
     before = Path(arm).read_text()
     link = tmp_path / "link.urdf"
     link.symlink_to(arm)
     for arguments in (["convert", arm, arm], ["convert", arm, str(link)], ["simulate", arm, "--out", arm]):
         assert run(arguments) == 1
-        assert "is the model itself" in capsys.readouterr().err
+        assert "is an input of this command" in capsys.readouterr().err
     assert Path(arm).read_text() == before
 
 
-def test_names_are_printed_as_they_are(tmp_path, capsys):
-    """Neither brackets nor commas in a file's names mean anything to the command line."""
+def test_names_are_printed_verbatim(tmp_path, capsys):
+    """Brackets and commas in names of a file have no special meaning."""
     path, out = tmp_path / "odd.urdf", tmp_path / "run.csv"
     text = one_link_urdf().replace('"shoulder"', '"j,[/]1"').replace('"upper"', '"arm[bold]"')
     path.write_text(text.replace('name="arm"', 'name="x[/]y"'))
@@ -208,7 +208,7 @@ def test_names_are_printed_as_they_are(tmp_path, capsys):
     assert rows[0] == ["time", "q:j,[/]1", "qd:j,[/]1"] and {len(row) for row in rows} == {3}
 
 
-def test_simulate_covers_the_time_asked_for_and_says_so(tmp_path, capsys):
+def test_simulate_covers_the_requested_time(tmp_path, capsys):
     out = tmp_path / "run.csv"
     arguments = ["simulate", "pendulum", "--time", "0.1", "--dt", "0.03", "--every", "3", "--out", str(out), "--json"]
     assert run(arguments) == 0
@@ -224,8 +224,8 @@ def test_convert_as_json(arm, tmp_path, capsys):
     assert report["out"] == str(out) and isinstance(report["notes"], list)
 
 
-def test_simulate_into_a_pipe_that_is_no_file(tmp_path):
-    """A device or named pipe is written into, not replaced."""
+def test_simulate_writes_into_a_named_pipe(tmp_path):
+    """Devices and named pipes are not replaced by a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "hybridsim", "simulate", "pendulum", "--time", "0.003", "--out", str(pipe)]
@@ -237,7 +237,7 @@ def test_simulate_into_a_pipe_that_is_no_file(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_simulations_keep_what_they_have(number, code, tmp_path):
+def test_interrupted_simulations_keep_their_output(number, code, tmp_path):
     out = tmp_path / "run.csv"
     command = [sys.executable, "-m", "hybridsim", "simulate", "pendulum", "--time", "1e5", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -252,7 +252,7 @@ def test_interrupted_simulations_keep_what_they_have(number, code, tmp_path):
     assert len(table) >= 501 and np.isfinite(table).all()
 
 
-def test_a_reader_that_leaves_is_no_error():
+def test_a_closed_pipe_is_no_error():
     command = f"{sys.executable} -m hybridsim taps quadruped | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""
@@ -295,7 +295,7 @@ def test_wrong_options_suggest_the_right_one():
     assert "--time" in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
 
 
-def test_unexpected_errors_are_short_unless_asked_for(monkeypatch, capsys):
+def test_tracebacks_are_shown_in_debug_mode_only(monkeypatch, capsys):
     from hybridsim.cli.options import ReadingOptions
 
     def fail(self, name):
@@ -309,7 +309,7 @@ def test_unexpected_errors_are_short_unless_asked_for(monkeypatch, capsys):
         run(["taps", "pendulum"])
 
 
-def test_simulate_lets_only_chosen_shapes_touch(tmp_path, capsys):
+def test_simulate_selects_contact_pairs(tmp_path, capsys):
     out = str(tmp_path / "run.csv")
     falls = ["simulate", "cube", "--contact", "impulse", "--time", "0.02", "--start", "root.z", "0.05", "--out", out]
     assert run([*falls, "--only", "wheel"]) == 1

@@ -1,4 +1,4 @@
-"""`hybridsim export-c` as a user meets it."""
+"""`hybridsim export-c` on the command line."""
 
 import json
 import os
@@ -16,7 +16,7 @@ URDF = one_link_urdf("my arm")
 
 @needs_compiler
 def test_export_writes_two_files_that_compile(tmp_path, capsys):
-    """They depend on the model and the options alone: not on the order of sets, nor on where and when they are made."""
+    """The files depend on model and options only, not on the hash seed, the folder or the time."""
     model, here, there = tmp_path / "arm.urdf", tmp_path / "here", tmp_path / "there"
     model.write_text(URDF)
     for folder in (here, there):
@@ -26,7 +26,7 @@ def test_export_writes_two_files_that_compile(tmp_path, capsys):
     options = ["export-c", str(model), "--dt", "0.004", "--no-fma"]
     assert run([*options, "--out", str(out)]) == 0
     assert "my arm: 3 states, 1 command, " in capsys.readouterr().out
-    build(out, *STRICT, "-O0", to=".o")
+    build(out, *STRICT, "-O0", suffix=".o")
     header = out.with_suffix(".h").read_text()
     assert "void my_arm_step(" in header and "integrator: euler" in header and "q[shoulder]  [rad]" in header
     assert "0.004, /* dt */" in out.read_text() and '#include "arm_step.h"' in out.read_text()
@@ -60,12 +60,12 @@ def test_options_reach_the_export(tmp_path, capsys, monkeypatch):
     ("arguments", "message"),
     [
         (["pendulum", "--dt", "-1"], "--dt must be positive and finite"),
-        (["pendulum", "--out", "{tmp}/step.cpp"], "the ending .c"),
+        (["pendulum", "--out", "{tmp}/step.cpp"], "the extension .c"),
         (["pendulum", "--out", "/no/such/folder/step.c"], "there is no folder /no/such/folder"),
-        (["pendulum", "--prefix", "2fast"], "no name in C can begin with '2fast'"),
+        (["pendulum", "--prefix", "2fast"], "'2fast' is not a valid prefix in C"),
         (["pendulm"], "did you mean 'pendulum'?"),
-        (["{tmp}/model.c", "--out", "{tmp}/model.c"], "is the model itself"),
-        (["{tmp}/model.h", "--out", "{tmp}/model.c"], "is the model itself"),
+        (["{tmp}/model.c", "--out", "{tmp}/model.c"], "is an input of this command"),
+        (["{tmp}/model.h", "--out", "{tmp}/model.c"], "is an input of this command"),
     ],
 )
 def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`hybridsim fit` and `hybridsim predict` as a user meets them: exit codes, what is said, and what is left behind."""
+"""`hybridsim fit` and `hybridsim predict` on the command line: exit codes, output and files."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ LONG = PROJECT + 500 * "\n[[stage]]\nwindow = 0.25\n"
 EXACT = (
     "solver = { name = 'lm', max_steps = 25, cost_tolerance = 0.0, step_tolerance = 0.0, gradient_tolerance = 0.0 }\n"
 )
-"""What makes the last stage of a project take as many steps as it may."""
+"""Solver settings with which the last stage of a project takes the maximum number of steps."""
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +52,11 @@ def test_a_fit_ends_with_a_result_a_model_and_a_page(fitted):
             assert re.search(rf"^stage {number}/2 step {step}: loss .*, held-out ", err, re.MULTILINE)
 
 
-def test_a_run_that_is_there_is_left_alone_unless_told(fitted, capsys):
+def test_an_existing_run_is_not_changed_by_default(fitted, capsys):
     project, *_ = fitted
     before = (project.parent / "runs" / "arm" / "result.json").read_bytes()
     assert run(["fit", str(project)]) == 1
-    assert "holds a run already (finished)" in capsys.readouterr().err
+    assert "already contains a run (finished)" in capsys.readouterr().err
     assert run(["fit", str(project), "--resume", "--fresh"]) == 1
     assert (project.parent / "runs" / "arm" / "result.json").read_bytes() == before
 
@@ -69,13 +69,13 @@ def test_resuming_a_finished_run_shows_its_result_and_changes_nothing(fitted, ca
     shown = capsys.readouterr()
     assert "arm: converged" in shown.out and "body.mass[upper]" in shown.out and "summary.html" in shown.out
     assert "held-out runs, predicted over 1 s" in shown.out
-    assert shown.err == f"The run in {project.parent / 'runs' / 'arm'} is complete; --fresh starts it again.\n"
+    assert shown.err == f"The run in {project.parent / 'runs' / 'arm'} is complete; --fresh starts it over.\n"
     assert run(["fit", str(project), "--resume", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "converged"
 
 
 def _contents(folder) -> dict:
-    """Everything in a folder, and when it was written."""
+    """Contents and modification times of all files in a folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
@@ -92,34 +92,34 @@ def test_a_run_is_not_resumed_with_other_data(fitted, capsys):
         data.write_text(text)
 
 
-def test_check_tells_what_would_be_fitted_and_writes_nothing(tmp_path, capsys):
+def test_check_reports_the_problem_and_writes_nothing(tmp_path, capsys):
     project = write_project(tmp_path)
     assert run(["fit", str(project), "--check"]) == 0
     said = capsys.readouterr().out
-    assert "arm can be fitted: 2 free numbers of arm.urdf" in said
+    assert "arm can be fitted: 2 free parameters of arm.urdf" in said
     assert "training    3: 'swing_0', 'swing_1', 'swing_3'" in said and "held out    1: 'swing_2'" in said
-    assert "stage 2     windows of 0.75 s, starts unknown, solver lm with at most 100 steps" in said
-    assert "These recordings can tell all parameters (condition number" in said
+    assert "stage 2     windows of 0.75 s, initial states free, solver lm with at most 100 steps" in said
+    assert "All parameters are identifiable from these recordings (condition number" in said
     assert run(["fit", str(project), "--check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["parameters"] == ["joint.damping[shoulder]", "body.mass[upper]"]
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_fit_that_runs_out_of_steps_has_a_result_and_its_own_code(tmp_path, capsys):
+def test_a_fit_out_of_steps_has_a_result_and_its_own_exit_code(tmp_path, capsys):
     project = write_project(tmp_path, PROJECT + "solver = { name = 'lm', max_steps = 1 }\n")
     assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--quiet"]) == 4
-    assert "out of steps" in capsys.readouterr().out
+    assert "step limit reached" in capsys.readouterr().out
     assert run(["fit", str(project), "--out", str(tmp_path / "elsewhere"), "--resume"]) == 4
     assert "is complete" in capsys.readouterr().err
     result = json.loads((tmp_path / "elsewhere" / "result.json").read_text())
     assert result["status"] == "not converged" and not (tmp_path / "runs").exists()
 
 
-def test_a_simulation_that_diverges_at_the_start_has_its_own_code(tmp_path, capsys):
+def test_divergence_at_the_initial_values_has_its_own_exit_code(tmp_path, capsys):
     stiff = "\n[[free]]\nname = 'joint.stiffness[*]'\ninitial = 1e9\nbounds = [0.0, 1e10]\n"
     project = write_project(tmp_path, PROJECT.replace("\n[[stage]]", stiff + "\n[[stage]]", 1))
     assert run(["fit", str(project)]) == 3
-    assert "diverges at the starting values" in capsys.readouterr().err
+    assert "diverges at the initial values" in capsys.readouterr().err
     assert run(["fit", str(project), "--fresh", "--json"]) == 3
     assert "diverges" in json.loads(capsys.readouterr().out)["problem"]
 
@@ -133,7 +133,7 @@ def test_a_simulation_that_diverges_at_the_start_has_its_own_code(tmp_path, caps
         ("swing_2.csv", "time,angle\n0,1\n0,2\n", "swing_2.csv"),
     ],
 )
-def test_what_is_wrong_with_files_is_told_without_a_traceback(file, text, message, tmp_path, capsys):
+def test_problems_of_files_are_reported_without_a_traceback(file, text, message, tmp_path, capsys):
     project = write_project(tmp_path)
     (tmp_path / file).write_text(text)
     assert run(["fit", str(project)]) == 1
@@ -143,19 +143,19 @@ def test_what_is_wrong_with_files_is_told_without_a_traceback(file, text, messag
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_first_signal_saves_and_says_how_to_go_on(number, code, tmp_path):
+def test_the_first_signal_saves_and_shows_how_to_resume(number, code, tmp_path):
     project = write_project(tmp_path, LONG)
     record = tmp_path / "runs" / "arm"
     process = subprocess.Popen(
         [sys.executable, "-m", "hybridsim", "fit", str(project)], stderr=subprocess.PIPE, text=True
     )
     _wait_for(lambda: _lines(record / "history.jsonl") > 5, process)
-    # nobody else may write there meanwhile
+    # no other process may write to the record meanwhile
     assert run(["fit", str(project), "--resume"]) == 1
     process.send_signal(number)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == code
-    assert f"Go on with: hybridsim fit {project} --resume" in said
+    assert f"Resume with: hybridsim fit {project} --resume" in said
     assert list(record.glob("checkpoint-*")) and not (record / "result.json").exists()
 
 
@@ -170,7 +170,7 @@ def _lines(path) -> int:
     return path.read_text().count("\n") if path.exists() else 0
 
 
-def test_predict_scores_new_recordings_and_writes_what_it_predicts(fitted, tmp_path, capsys):
+def test_predict_scores_new_recordings_and_writes_predictions(fitted, tmp_path, capsys):
     project, *_ = fitted
     folder = project.parent
     data = [str(folder / "swing_2.csv"), str(folder / "swing_3.csv")]
@@ -213,13 +213,13 @@ def test_predict_needs_a_finished_run_of_this_project(fitted, tmp_path, capsys):
     project.write_text(text.replace("0.5, 5.0", "0.4, 5.0"))
     try:
         assert run(["predict", str(project.parent / "runs" / "arm"), "--data", data]) == 1
-        assert "has changed since the fit: the project" in capsys.readouterr().err
+        assert "inputs have changed since the fit: the project" in capsys.readouterr().err
     finally:
         project.write_text(text)
 
 
 @pytest.mark.slow
-def test_a_killed_fit_goes_on_where_it_was(tmp_path):
+def test_a_killed_fit_resumes(tmp_path):
     project = write_project(tmp_path, PROJECT + EXACT)
     command = [sys.executable, "-m", "hybridsim", "fit", str(project), "--quiet", "--resume"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -244,10 +244,10 @@ hidden = [3]
 """
 
 
-def test_check_does_not_blame_fresh_networks(tmp_path, capsys):
-    """At the start, no sample depends on the first layer of a network, and that is as it should be."""
+def test_check_ignores_weights_of_untrained_networks(tmp_path, capsys):
+    """Initially, no sample depends on the first layer of a network, as intended."""
     project = write_project(tmp_path, PROJECT + NETWORK)
     assert run(["fit", str(project), "--check"]) == 0
     said = capsys.readouterr().out
     assert "networks    10 weights" in said and "networks add nothing" in said
-    assert "graft[" not in said and "These recordings can tell all parameters." in said
+    assert "graft[" not in said and "All parameters are identifiable from these recordings." in said

@@ -1,4 +1,4 @@
-"""Signals that ask to stop: the first is obeyed at the next good place, the second at once."""
+"""SIGINT and SIGTERM: the first requests a clean stop, the second terminates immediately."""
 
 import signal
 import subprocess
@@ -13,12 +13,12 @@ from hybridsim.cli.interrupt import StopRequest
 
 with StopRequest() as stop:
     print("ready", flush=True)
-    while not stop.given:
+    while not stop.requested:
         time.sleep(0.01)
     print(stop.exit_code, flush=True)
     time.sleep(600.0)
 """
-"""A program that sees that it is to stop, and takes its time."""
+"""A program that notices the stop request but keeps running."""
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ with StopRequest() as stop:
         (signal.SIGINT, signal.SIGTERM, 143),
     ],
 )
-def test_the_second_signal_stops_at_once(first, second, code):
+def test_the_second_signal_stops_immediately(first, second, code):
     command = [sys.executable, "-c", DEAF]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -38,20 +38,20 @@ def test_the_second_signal_stops_at_once(first, second, code):
         process.send_signal(second)
         error = process.communicate(timeout=60)[1]
     assert process.returncode == code
-    assert error.strip().startswith("stopping as soon as everything is saved") and "Traceback" not in error
+    assert error.strip().startswith("stopping once everything is saved") and "Traceback" not in error
 
 
-def test_handlers_are_put_back():
+def test_handlers_are_restored():
     from hybridsim.cli.interrupt import StopRequest
 
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with StopRequest() as stop:
         assert signal.getsignal(signal.SIGTERM) not in before
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    assert not stop.given and stop.exit_code == 0
+    assert not stop.requested and stop.exit_code == 0
 
 
-def test_a_demonstration_that_is_stopped_can_go_on(tmp_path):
+def test_a_stopped_demo_can_be_resumed(tmp_path):
     out = tmp_path / "arm"
     command = [sys.executable, "-m", "hybridsim", "demo", "--no-browser", "--out", str(out)]
     history = out / "runs" / "parameters" / "history.jsonl"
@@ -63,4 +63,4 @@ def test_a_demonstration_that_is_stopped_can_go_on(tmp_path):
         process.send_signal(signal.SIGTERM)
         error = process.communicate(timeout=120)[1]
     assert process.returncode == 143
-    assert "Go on with: hybridsim fit" in error and "Traceback" not in error
+    assert "Resume with: hybridsim fit" in error and "Traceback" not in error

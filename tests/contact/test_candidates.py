@@ -1,4 +1,4 @@
-"""Which shapes may touch: bodies, groups, named pairs and patterns; and what cannot be watched is said."""
+"""Contact candidates: bodies, groups and masks, explicit pairs and patterns, and warnings about unsupported pairs."""
 
 import warnings
 
@@ -10,49 +10,49 @@ from hybridsim.core.errors import ModelWarning
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import Shape
 
-ROUND = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
+INERTIAL = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
 
 
 def _legs() -> ModelBuilder:
     """A trunk with a thigh and a shank, another free body, and a floor."""
     legs = ModelBuilder("legs")
-    legs.add_body("trunk", kind="free", **ROUND)
+    legs.add_body("trunk", kind="free", **INERTIAL)
     legs.add_geom("trunk", "box", (0.2, 0.1, 0.1), name="chest")
-    legs.add_body("thigh", parent="trunk", axis=(0, 1, 0), **ROUND)
+    legs.add_body("thigh", parent="trunk", axis=(0, 1, 0), **INERTIAL)
     legs.add_geom("thigh", "capsule", (0.05, 0.2), name="upper")
-    legs.add_body("shank", parent="thigh", axis=(0, 1, 0), **ROUND)
+    legs.add_body("shank", parent="thigh", axis=(0, 1, 0), **INERTIAL)
     legs.add_geom("shank", "sphere", (0.05,), name="foot")
-    legs.add_body("ball", kind="free", **ROUND)
+    legs.add_body("ball", kind="free", **INERTIAL)
     legs.add_geom("ball", "sphere", (0.1,), name="ball")
     legs.add_geom("world", "plane", (), name="floor")
     return legs
 
 
-def _names(found: Candidates) -> set[str]:
-    return {pair.name for pair in found.pairs}
+def _names(candidates: Candidates) -> set[str]:
+    return {pair.name for pair in candidates.pairs}
 
 
-def test_all_that_may_touch():
-    found = find_candidates(_legs().build())
-    assert _names(found) == {
+def test_default_candidates():
+    candidates = find_candidates(_legs().build())
+    assert _names(candidates) == {
         *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
         *("foot|chest", "ball|chest", "ball|upper", "foot|ball"),
     }
-    # a body and its carrier never touch
-    assert "upper|chest" not in _names(found) and "foot|upper" not in _names(found)
+    # a body and its parent never collide
+    assert "upper|chest" not in _names(candidates) and "foot|upper" not in _names(candidates)
 
 
-def test_parts_of_a_tree_can_be_told_not_to_touch_each_other():
-    found = find_candidates(_legs().build(), self_collision=False)
-    assert _names(found) == {
+def test_self_collision_can_be_disabled():
+    candidates = find_candidates(_legs().build(), self_collision=False)
+    assert _names(candidates) == {
         *("chest|floor", "upper|floor", "foot|floor", "ball|floor"),
         *("ball|chest", "ball|upper", "foot|ball"),
     }
 
 
-def test_shapes_of_one_body_never_touch():
+def test_shapes_of_one_body_never_collide():
     model = ModelBuilder("one")
-    model.add_body("body", kind="free", **ROUND)
+    model.add_body("body", kind="free", **INERTIAL)
     for k in range(2):
         model.add_geom("body", "sphere", (0.1,), name=f"s{k}")
         model.add_geom("world", "plane", (), name=f"p{k}")
@@ -60,34 +60,34 @@ def test_shapes_of_one_body_never_touch():
 
 
 @pytest.mark.parametrize("kind", ["universal", "planar"])
-def test_a_compound_joint_joins_a_body_and_its_carrier(kind):
-    """Between the two stand massless bodies, one for each part of the joint."""
+def test_bodies_on_both_sides_of_a_compound_joint_do_not_collide(kind):
+    """The massless intermediate bodies of the joint are skipped."""
     model = ModelBuilder("wrist")
-    model.add_body("arm", kind="free", **ROUND)
+    model.add_body("arm", kind="free", **INERTIAL)
     model.add_geom("arm", "sphere", (0.1,), name="arm")
-    model.add_body("hand", parent="arm", kind=kind, **ROUND)
+    model.add_body("hand", parent="arm", kind=kind, **INERTIAL)
     model.add_geom("hand", "sphere", (0.1,), name="hand")
-    model.add_body("finger", parent="hand", axis=(0, 1, 0), **ROUND)
+    model.add_body("finger", parent="hand", axis=(0, 1, 0), **INERTIAL)
     model.add_geom("finger", "sphere", (0.1,), name="finger")
     assert _names(find_candidates(model.build())) == {"arm|finger"}
 
 
-def test_a_merged_link_is_part_of_its_carrier():
+def test_a_merged_link_belongs_to_its_parent_body():
     model = ModelBuilder("merged")
-    model.add_body("arm", kind="free", **ROUND)
-    model.add_body("tool", parent="arm", kind="fixed", **ROUND)
+    model.add_body("arm", kind="free", **INERTIAL)
+    model.add_body("tool", parent="arm", kind="fixed", **INERTIAL)
     model.add_geom("arm", "sphere", (0.1,), name="a")
     model.add_geom("tool", "sphere", (0.1,), name="t")
     model.add_geom("world", "plane", (), name="floor")
     model = model.build()
     assert _names(find_candidates(model)) == {"a|floor", "t|floor"}
-    # both the link's name and that of the body that carries it will do
+    # the link and its parent body can both be named
     assert _names(find_candidates(model, only=["tool|world"])) == {"t|floor"}
     assert _names(find_candidates(model, only=["arm|world"])) == {"a|floor", "t|floor"}
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "touch"),
+    ("one", "other", "can_collide"),
     [
         ((1, 1), (1, 1), True),
         ((1, 0), (2, 0), False),
@@ -96,22 +96,22 @@ def test_a_merged_link_is_part_of_its_carrier():
         ((1, 2), (4, 2), False),
     ],
 )
-def test_groups_and_masks(one, other, touch):
+def test_groups_and_masks(one, other, can_collide):
     model = ModelBuilder("groups")
     for name, (group, mask) in (("a", one), ("b", other)):
-        model.add_body(name, kind="free", **ROUND)
+        model.add_body(name, kind="free", **INERTIAL)
         model.add_geom(name, "sphere", (0.1,), name=name, group=group, mask=mask)
-    assert _names(find_candidates(model.build())) == ({"a|b"} if touch else set())
+    assert _names(find_candidates(model.build())) == ({"a|b"} if can_collide else set())
 
 
 def test_excluded_and_explicit_pairs():
     legs = _legs()
     legs.spec.excluded_pairs += [("ball", "trunk"), ("world", "thigh")]
-    # named pairs of shapes touch whatever else is said, carriers included
+    # explicit pairs override every other rule, including parent and child
     legs.spec.explicit_pairs += [("chest", "upper"), ("floor", "upper")]
     legs.spec.geoms[-1].group = legs.spec.geoms[-1].mask = 0
-    found = find_candidates(legs.build())
-    assert _names(found) == {"upper|chest", "upper|floor", "foot|chest", "ball|upper", "foot|ball"}
+    candidates = find_candidates(legs.build())
+    assert _names(candidates) == {"upper|chest", "upper|floor", "foot|chest", "ball|upper", "foot|ball"}
 
 
 def test_only_and_exclude():
@@ -132,20 +132,20 @@ def test_only_and_exclude():
     }
 
 
-def test_a_pattern_without_a_pair_is_an_error():
-    with pytest.raises(ValueError, match=r"no two shapes of model 'legs' that may touch match 'knee', 'upper\|chest'"):
+def test_a_pattern_that_matches_no_pair_is_an_error():
+    with pytest.raises(ValueError, match=r"no candidate pair of shapes of model 'legs' matches 'knee', 'upper\|chest'"):
         find_candidates(_legs().build(), only=["foot", "knee"], exclude=["upper|chest"])
 
 
 def test_names_order_and_bodies():
-    found = find_candidates(_legs().build(), only=["*|floor", "foot|ball"])
-    # kinds stand together, in the order in which they first appear
-    assert [p.name for p in found.pairs] == ["chest|floor", "upper|floor", "foot|ball", "foot|floor", "ball|floor"]
+    candidates = find_candidates(_legs().build(), only=["*|floor", "foot|ball"])
+    # pairs of one kind are adjacent, in the order in which the kinds first appear
+    assert [p.name for p in candidates.pairs] == ["chest|floor", "upper|floor", "foot|ball", "foot|floor", "ball|floor"]
     several = tuple(f"{pair}.{k}" for pair, n in (("chest|floor", 4), ("upper|floor", 2)) for k in range(n))
-    assert found.names == (*several, "foot|ball", "foot|floor", "ball|floor")
-    assert found.nc == 9 and found.pair_indices == (0, 0, 0, 0, 1, 1, 2, 3, 4)
-    assert found.bodies == ((0, -1),) * 4 + ((1, -1),) * 2 + ((2, 3), (2, -1), (3, -1))
-    assert [("|".join(kinds), members) for kinds, members in found.shape_groups] == [
+    assert candidates.names == (*several, "foot|ball", "foot|floor", "ball|floor")
+    assert candidates.nc == 9 and candidates.pair_indices == (0, 0, 0, 0, 1, 1, 2, 3, 4)
+    assert candidates.bodies == ((0, -1),) * 4 + ((1, -1),) * 2 + ((2, 3), (2, -1), (3, -1))
+    assert [("|".join(kinds), members) for kinds, members in candidates.shape_groups] == [
         ("box|plane", (0,)),
         ("capsule|plane", (1,)),
         ("sphere|sphere", (2,)),
@@ -153,18 +153,18 @@ def test_names_order_and_bodies():
     ]
 
 
-def test_pairs_without_a_routine_are_told():
+def test_pairs_without_a_routine_are_reported():
     model = ModelBuilder("odd")
     for k, kind in enumerate(("cylinder", "cylinder", "ellipsoid", "sphere")):
-        model.add_body(f"b{k}", kind="free", **ROUND)
+        model.add_body(f"b{k}", kind="free", **INERTIAL)
         model.add_geom(f"b{k}", kind, (0.1, 0.1, 0.1), name=f"g{k}")
     message = (
-        r"model 'odd', for want of a routine: cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
+        r"model 'odd', for lack of a routine: cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
     )
     with pytest.warns(ModelWarning, match=message):
-        found = find_candidates(model.build())
-    assert not found.pairs and found.nc == 0 and found.bodies == ()
-    # what is excluded is not missed
+        candidates = find_candidates(model.build())
+    assert not candidates.pairs and candidates.nc == 0 and candidates.bodies == ()
+    # no warning about excluded pairs
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         find_candidates(model.build(), exclude=["g*"])
@@ -172,7 +172,7 @@ def test_pairs_without_a_routine_are_told():
 
 def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
     model = ModelBuilder("shapes")
-    model.add_body("body", kind="free", **ROUND)
+    model.add_body("body", kind="free", **INERTIAL)
     model.add_geom("body", shape, (1.0, 1.0, 1.0), name="shape", **more)
     model.add_geom("world", other, (0.1, 0.1, 0.1), name="other")
     return model
@@ -183,7 +183,7 @@ def test_a_mesh_needs_a_hull():
         find_candidates(_with("mesh", mesh_file="some.stl").build())
     corners = np.eye(3)
     assert find_candidates(_with("mesh", data=corners).build()).nc == 4
-    with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, and 'other' needs them"):
+    with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, required for contact with 'other'"):
         find_candidates(_with("mesh", "box", data=corners).build())
 
 
@@ -200,17 +200,17 @@ def test_shapes_need_their_data(shape, other, what):
         find_candidates(_with(shape, other).build())
 
 
-def test_as_many_contacts_as_points():
-    found = find_candidates(_with("points", data=np.zeros((7, 3))).build())
-    assert found.nc == 7 and found.names[-1] == "shape|other.6"
-    assert found.pairs[0].data_shapes == ((7, 3), ())
-    assert found.infos[0].shape is Shape.POINTS
+def test_one_contact_per_point():
+    candidates = find_candidates(_with("points", data=np.zeros((7, 3))).build())
+    assert candidates.nc == 7 and candidates.names[-1] == "shape|other.6"
+    assert candidates.pairs[0].data_shapes == ((7, 3), ())
+    assert candidates.infos[0].shape is Shape.POINTS
 
 
-def test_heaps_are_reported_with_their_number_of_contacts():
+def test_many_contacts_are_reported():
     heap = ModelBuilder("heap")
     for k in range(12):
-        heap.add_body(f"box{k}", kind="free", **ROUND)
+        heap.add_body(f"box{k}", kind="free", **INERTIAL)
         heap.add_geom(f"box{k}", "box", (0.1, 0.1, 0.1))
     model = heap.add_geom("world", "plane", (), name="floor").build()
     with pytest.warns(ModelWarning, match=r"312 contacts of model 'heap'.*only, exclude or self_collision"):

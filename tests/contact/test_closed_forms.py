@@ -1,4 +1,4 @@
-"""Contact against closed forms: inclines, bounces, braking, rolling, spinning, stacks."""
+"""Contact against closed forms: inclines, impacts, braking, rolling, spinning, stacks."""
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.sim.rollout import Trajectory, failure_message, simulate
 from hybridsim.sim.simulator import Simulator
-from support.contact_scenes import GRAVITY, inertia_of, on_plane, stack
+from support.contact_scenes import GRAVITY, body_on_plane, solid_inertia, stack
 from support.rotations import rotations, world_velocities
 
 PYRAMID, CONE, COMPLIANT = ImpulseContact(), ImpulseContact(cone="cone"), CompliantContact()
@@ -41,8 +41,8 @@ def energy(model, motion: Trajectory, every: int) -> np.ndarray:
 
 
 def slope_motion(contact, degrees: float, heading: float = 0.0, friction: float = 0.5) -> np.ndarray:
-    """Distance travelled down a slope by a block that starts at rest."""
-    model = on_plane("box", (0.05, 0.05, 0.05), tilt=np.radians(degrees), heading=heading, friction=friction)
+    """Distance travelled down a slope by a block initially at rest."""
+    model = body_on_plane("box", (0.05, 0.05, 0.05), tilt=np.radians(degrees), heading=heading, friction=friction)
     motion = run(model, contact, 1.0)
     return np.linalg.norm(motion.q[:, :3] - motion.q[0, :3], axis=1)
 
@@ -51,12 +51,12 @@ def slope_motion(contact, degrees: float, heading: float = 0.0, friction: float 
 def test_a_block_sticks_on_a_slope_below_the_angle_of_friction(contact):
     degrees = np.degrees(np.arctan(0.5))
     travelled = slope_motion(contact, degrees - 1.0)
-    assert travelled.max() < 1e-4  # it settles into the surface by a few micrometres
-    assert np.ptp(travelled[500:]) < 1e-9  # and then does not creep
+    assert travelled.max() < 1e-4  # settles by a few micrometres
+    assert np.ptp(travelled[500:]) < 1e-9  # and does not creep
 
 
-def test_compliant_friction_creeps_no_faster_than_it_says():
-    """Smooth friction holds a load at a slip of v_t artanh(load/friction)."""
+def test_creep_of_compliant_friction():
+    """Smooth friction bears a tangential load at a slip of v_t artanh(load/friction)."""
     contact = CompliantContact(damping=1e6, stiffness=1e5)
     travelled = slope_motion(contact, 20.0)
     creep = 0.01 * np.arctanh(np.tan(np.radians(20.0)) / 0.5)
@@ -71,18 +71,18 @@ def test_a_block_slides_down_a_slope_with_the_right_acceleration(contact):
     assert travelled[-1] == pytest.approx(0.5 * acceleration, rel=0.01)
 
 
-def test_friction_is_the_same_in_every_direction_within_the_cones_error():
+def test_friction_is_isotropic_within_the_error_of_the_cone():
     tilt, friction = np.radians(40.0), 0.5
     headings = np.linspace(0.0, np.pi / 2.0, 7)
 
     def coefficients(contact):
-        """What friction would have to be for the distances travelled."""
+        """Coefficients of friction that explain the distances travelled."""
         travelled = np.array([slope_motion(contact, 40.0, heading)[-1] for heading in headings])
         return (np.sin(tilt) - 2.0 * travelled / GRAVITY) / np.cos(tilt)
 
     np.testing.assert_allclose(coefficients(CONE), friction, rtol=0.005)
     np.testing.assert_allclose(coefficients(CompliantContact()), friction, rtol=0.03)
-    # a pyramid's edges reach out farther than its faces, by |cos| + |sin| of the direction on the slope
+    # a pyramid is stronger towards its edges, by |cos| + |sin| of the direction on the slope
     pyramid = coefficients(PYRAMID)
     assert pyramid.min() > friction * 0.995
     assert pyramid.max() < friction * np.sqrt(2.0) * 1.005
@@ -92,28 +92,28 @@ def test_friction_is_the_same_in_every_direction_within_the_cones_error():
 @pytest.mark.parametrize("restitution", [0.0, 0.4, 0.8, 1.0])
 def test_a_ball_bounces_to_the_height_of_its_restitution(contact, restitution):
     height = 1.0
-    model = on_plane("sphere", (0.1,), height=height, restitution=restitution)
+    model = body_on_plane("sphere", (0.1,), height=height, restitution=restitution)
     motion = run(model, contact, 1.0)
     z = motion.q[:, 2] - 0.1
-    touched = int(np.argmin(z[:500]))
+    impact = int(np.argmin(z[:500]))
     speed = np.sqrt(2.0 * GRAVITY * height)
     assert z.min() > -speed * DT  # no deeper than a step
-    assert z[touched:].max() == pytest.approx(restitution**2 * height, abs=0.005)
+    assert z[impact:].max() == pytest.approx(restitution**2 * height, abs=0.005)
 
 
 @IMPULSE
-def test_what_bounces_comes_to_rest(contact):
-    """Falling within one step is no impact: otherwise a body at rest would bounce by micrometres for ever."""
-    motion = run(on_plane("box", (0.05, 0.05, 0.05), height=0.02, restitution=0.5), contact, 2.0)
+def test_a_bouncing_body_comes_to_rest(contact):
+    """Free fall within a step is no impact: otherwise a body at rest would bounce by micrometres forever."""
+    motion = run(body_on_plane("box", (0.05, 0.05, 0.05), height=0.02, restitution=0.5), contact, 2.0)
     assert motion.q[100:300, 2].max() > 0.053
     assert np.abs(motion.qd[-500:]).max() < 1e-9
 
 
 @IMPULSE
-def test_a_cube_that_lands_on_an_edge_bounces_alike_at_every_tilt(contact):
-    """Also where it tips over the edge, so that another face is the lowest one, between touching and parting."""
+def test_edge_impact_of_a_cube_is_continuous_in_its_tilt(contact):
+    """Also where the cube tips over the edge, so that the lowest face changes, between closing and opening."""
     half, spin, speed = 0.05, 3.0, 1.0
-    model = on_plane("box", (half,) * 3, height=0.0, restitution=0.5, friction=0.0)
+    model = body_on_plane("box", (half,) * 3, height=0.0, restitution=0.5, friction=0.0)
     sim = Simulator(model, contact=contact, dt=DT)
     spins = []
     for tilt in np.pi / 4 + np.linspace(-0.01, 0.01, 21):
@@ -126,21 +126,21 @@ def test_a_cube_that_lands_on_an_edge_bounces_alike_at_every_tilt(contact):
     np.testing.assert_allclose(change, np.mean(change), rtol=0.1)
 
 
-def test_a_compliant_ball_bounces_as_hunt_and_crossley_say():
-    """With r = d/k, speeds u before and v after an impact obey r u − ln(1 + r u) = −r v − ln(1 − r v), whatever n."""
+def test_restitution_of_hunt_crossley_contact():
+    """With r = d/k, speeds u before and v after an impact obey r u − ln(1 + r u) = −r v − ln(1 − r v) for any n."""
     ratio, height = 0.5, 0.05
     contact = CompliantContact(stiffness=1e8, damping=ratio * 1e8)
-    sim = Simulator(on_plane("sphere", (0.1,), height=height), contact=contact, dt=1e-5)
+    sim = Simulator(body_on_plane("sphere", (0.1,), height=height), contact=contact, dt=1e-5)
     z = simulate(sim, steps=30_000).q[:, 2] - 0.1
     before = ratio * np.sqrt(2.0 * GRAVITY * height)
     after = brentq(lambda v: before - np.log1p(before) + v + np.log1p(-v), 0.0, before)
-    touched = int(np.argmin(z[:15_000]))
-    assert np.sqrt(z[touched:].max() / height) == pytest.approx(after / before, abs=0.005)
+    impact = int(np.argmin(z[:15_000]))
+    assert np.sqrt(z[impact:].max() / height) == pytest.approx(after / before, abs=0.005)
 
 
 @EACH
 def test_a_pushed_block_stops_after_its_braking_distance(contact):
-    model = on_plane("box", (0.1, 0.1, 0.05), friction=0.3)
+    model = body_on_plane("box", (0.1, 0.1, 0.05), friction=0.3)
     motion = run(model, contact, 1.0, qd=[0, 0, 0, 1.0, 0, 0])
     assert motion.q[-1, 0] == pytest.approx(1.0 / (2.0 * 0.3 * GRAVITY), rel=0.01)
     assert np.abs(motion.qd[-1]).max() < (1e-3 if contact is COMPLIANT else 1e-9)
@@ -148,9 +148,9 @@ def test_a_pushed_block_stops_after_its_braking_distance(contact):
 
 @EACH
 def test_a_block_slides_over_the_seam_of_two_flush_boxes(contact):
-    """It has sunk in by micrometres, but the second box's side is no wall."""
+    """It penetrates by micrometres, but does not hit the side face of the second box."""
     scene, half, speed, friction = ModelBuilder("tiles").passive(), 0.05, 1.0, 0.1
-    scene.add_body("block", kind="free", mass=1.0, inertia=inertia_of("box", (half,) * 3, 1.0))
+    scene.add_body("block", kind="free", mass=1.0, inertia=solid_inertia("box", (half,) * 3, 1.0))
     scene.add_geom("block", "box", (half,) * 3, friction=friction)
     for x in (-0.5, 0.5):
         scene.add_geom("world", "box", (0.5, 0.5, half), at=(x, 0, -half), friction=friction)
@@ -162,8 +162,8 @@ def test_a_block_slides_over_the_seam_of_two_flush_boxes(contact):
 
 @EACH
 def test_a_sliding_ball_begins_to_roll(contact):
-    """At 5/7 of its speed, after 2 v / (7 μ g)."""
-    model = on_plane("sphere", (0.1,), friction=0.3)
+    """At 5/7 of its initial speed, after 2 v / (7 μ g)."""
+    model = body_on_plane("sphere", (0.1,), friction=0.3)
     motion = run(model, contact, 0.5, qd=[0, 0, 0, 1.0, 0, 0])
     v = np.diff(motion.q[:, 0]) / DT
     assert v[-1] == pytest.approx(5.0 / 7.0, rel=0.01)
@@ -172,10 +172,10 @@ def test_a_sliding_ball_begins_to_roll(contact):
 
 
 @IMPULSE
-def test_a_bowling_ball_keeps_its_momentum_about_the_lane(contact):
-    """Friction has no lever about any line on the plane: m v r + I ω stays, while it slides and when it rolls."""
+def test_angular_momentum_of_a_bowling_ball_about_the_lane(contact):
+    """Friction has no moment about lines on the plane: m v r + I ω is conserved in sliding and rolling."""
     mass, radius = 2.0, 0.1
-    model = on_plane("sphere", (radius,), mass=mass, friction=0.2)
+    model = body_on_plane("sphere", (radius,), mass=mass, friction=0.2)
     sim = Simulator(model, contact=contact, dt=DT)
     motion = simulate(sim, sim.initial_state(qd=[0.0, -8.0, 5.0, 2.0, 0.3, 0]), steps=800)
     omega, v = world_velocities(motion)
@@ -184,12 +184,12 @@ def test_a_bowling_ball_keeps_its_momentum_about_the_lane(contact):
     about_x = -mass * v[:, 1] * radius + inertia * omega[:, 0]
     np.testing.assert_allclose(about_y, about_y[0], atol=1e-3 * abs(about_y[0]))
     np.testing.assert_allclose(about_x, about_x[0], atol=1e-3 * abs(about_y[0]))
-    np.testing.assert_allclose(omega[:, 2], omega[0, 2], rtol=1e-6)  # a point does not brake the spin about itself
+    np.testing.assert_allclose(omega[:, 2], omega[0, 2], rtol=1e-6)  # no torsional friction
 
 
-def test_a_top_on_a_smooth_floor_keeps_what_it_must():
-    """Without friction: spin about its axis, angular momentum about the vertical, horizontal momentum, energy."""
-    model = on_plane("sphere", (0.1,), friction=0.0)
+def test_conserved_quantities_of_a_top_on_a_frictionless_floor():
+    """Spin about its axis, angular momentum about the vertical, horizontal momentum, energy."""
+    model = body_on_plane("sphere", (0.1,), friction=0.0)
     # a flattened body: a ball's shape with a disc's inertia
     model = eqx.tree_at(lambda m: m.body.inertia, model, np.array([[0.003, 0.003, 0.005, 0, 0, 0]]))
     sim = Simulator(model, contact="impulse", dt=1e-4)
@@ -206,27 +206,27 @@ def test_a_top_on_a_smooth_floor_keeps_what_it_must():
 
 
 def drift(motion: Trajectory, boxes: int, start: int = 0) -> tuple[float, float]:
-    """How far boxes have moved [m] and turned [°] from where they were at a step, at most."""
+    """Largest displacement [m] and rotation [°] of boxes since a step."""
     q = motion.q[start:].reshape(-1, boxes, 7)
-    turned = 2.0 * np.linalg.norm(q[:, :, 3:] - q[0, :, 3:], axis=2)
-    return np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2).max(), np.degrees(turned).max()
+    rotation = 2.0 * np.linalg.norm(q[:, :, 3:] - q[0, :, 3:], axis=2)
+    return np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2).max(), np.degrees(rotation).max()
 
 
 @pytest.mark.parametrize("friction", [0.5, 1.0])
-def test_two_compliant_boxes_do_not_shake(friction):
-    """The lower one bears both, and its corners slip more easily than its centre."""
+def test_two_compliant_boxes_do_not_vibrate(friction):
+    """The lower one bears both, and its corners have less apparent inertia than its centre."""
     motion = run(stack(2, friction=friction), COMPLIANT, 1.0)
-    moved, turned = drift(motion, 2, 500)
-    assert moved < 1e-3 and turned < 0.01
-    # what still stirs bobs up and down
+    displacement, rotation = drift(motion, 2, 500)
+    assert displacement < 1e-3 and rotation < 0.01
+    # the remaining motion is vertical oscillation
     assert np.abs(motion.qd[-200:]).max() < 0.01
 
 
 @pytest.mark.parametrize("dt", [1e-3, 5e-3, 1e-2])
 @pytest.mark.parametrize("half", [(0.05, 0.05, 0.05), (0.2, 0.05, 0.02)], ids=["cube", "plate"])
 def test_a_compliant_impact_gains_no_energy_at_any_time_step(half, dt):
-    """Steps of what is as hard as this would throw it back many times as high."""
-    model = on_plane("box", half, height=1.0, friction=0.5)
+    """Without stability limits, explicit steps at this stiffness would gain energy many times over."""
+    model = body_on_plane("box", half, height=1.0, friction=0.5)
     sim = Simulator(model, contact="compliant", dt=dt)
     tilted = np.array([1.0, 0.1, 0.07, 0.02]) / np.linalg.norm([1.0, 0.1, 0.07, 0.02])
     motion = simulate(sim, sim.initial_state([*model.home[:3], *tilted]), steps=round(1.0 / dt))
@@ -235,20 +235,20 @@ def test_a_compliant_impact_gains_no_energy_at_any_time_step(half, dt):
     assert energies[-1] < 0.7 * energies[0]
 
 
-HARD = CompliantContact(stiffness=3.5e6)
-"""Ten times as hard as by default."""
+STIFF = CompliantContact(stiffness=3.5e6)
+"""Ten times the default stiffness."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("contact", "turn"), [(COMPLIANT, 0.0), (HARD, 0.0), (HARD, 1.0)], ids=["default", "hard", "hard and turned"]
+    ("contact", "turn"), [(COMPLIANT, 0.0), (STIFF, 0.0), (STIFF, 1.0)], ids=["default", "stiff", "stiff and rotated"]
 )
 def test_a_compliant_stack_of_five_boxes_rests(contact, turn):
-    """They sink in by 3 mm at first, or 0.6 mm if hard."""
-    model = stack(5, turn=turn, friction=0.5)
+    """Initial settling is 3 mm, or 0.6 mm if stiff."""
+    model = stack(5, max_yaw=turn, friction=0.5)
     motion = run(model, contact, 10.0)
-    moved, turned = drift(motion, 5, 2000)
-    assert moved < 1e-3 and turned < 0.1
+    displacement, rotation = drift(motion, 5, 2000)
+    assert displacement < 1e-3 and rotation < 0.1
     assert motion.q[0, -5] - motion.q[-1, -5] < (4e-3 if contact is COMPLIANT else 1e-3)
     assert np.abs(motion.qd[-1000:]).max() < 1e-3
     energies = energy(model, motion, every=100)
@@ -260,15 +260,15 @@ def test_a_compliant_stack_of_five_boxes_rests(contact, turn):
 @pytest.mark.parametrize("cone", ["pyramid", "cone"])
 @pytest.mark.parametrize("turn", [0.0, 1.0])
 def test_a_stack_of_five_boxes_rests(cone, sweeps, turn):
-    """Two sweeps do, with a drift of 0.25 mm, as with four; after one, the stack shakes and moves by 8 mm."""
-    model = stack(5, turn=turn, friction=0.5)
+    """Two sweeps are enough, with a drift of 0.25 mm as with four; with one, the stack vibrates and moves by 8 mm."""
+    model = stack(5, max_yaw=turn, friction=0.5)
     sim = Simulator(model, contact=ImpulseContact(cone=cone, sweeps=sweeps), dt=DT)
     motion = simulate(sim, steps=10_000)
     q = motion.q.reshape(len(motion.q), 5, 7)
     drift = np.linalg.norm(q[:, :, :3] - q[0, :, :3], axis=2)
-    turned = np.degrees(2.0 * np.linalg.norm(q[:, :, 3:] - q[0, :, 3:], axis=2))
+    rotation = np.degrees(2.0 * np.linalg.norm(q[:, :, 3:] - q[0, :, 3:], axis=2))
     assert drift.max() < 1e-3
-    assert turned.max() < 0.1
+    assert rotation.max() < 0.1
     assert np.abs(motion.qd[-1000:]).max() < 1e-9
     energies = energy(model, motion, every=100)
     assert energies.max() <= energies[0] + 1e-9

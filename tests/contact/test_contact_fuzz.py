@@ -1,7 +1,7 @@
-"""Random contact states, the awkward ones among them: no step and no gradient of one is ever NaN or infinite.
+"""Random and degenerate contact states: no step and no gradient is ever NaN or infinite.
 
-Coordinates and velocities are drawn over many orders of magnitude, zero included, so that bodies lie deep inside each
-other, have the same centre, nearly the same one, parallel axes or edges, and stand still or arrive fast.
+Coordinates and velocities are drawn over many orders of magnitude, zero included, so that bodies overlap deeply, are
+concentric or nearly so, have parallel axes or edges, and are at rest or collide fast.
 """
 
 from collections.abc import Mapping
@@ -27,33 +27,38 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import State
 from support.contact_pairs import ARROW, CUBE, CUBE_FACES
-from support.contact_scenes import inertia_of, on_plane
+from support.contact_scenes import body_on_plane, solid_inertia
 
-# homes are of no account here: every coordinate is drawn
-pytestmark = pytest.mark.filterwarnings("ignore:.*inside each other in its home")
+# the home configuration is not used: every coordinate is drawn
+pytestmark = pytest.mark.filterwarnings("ignore:.*overlap in its home")
 
-NOTHING = MappingProxyType({})
+EMPTY = MappingProxyType({})
 
 SCALES = np.array([0.0, 1e-13, 1e-11, 1e-7, 1e-4, 0.01, 0.1, 0.5])
-"""Distances from coincidence [m]; times ten, angular velocities and velocities; in radians, angles from alignment."""
+"""Distances from coincidence [m] and angles from alignment [rad]; times ten, velocities."""
 RIGHT_ANGLES = Rotation.create_group("O")
 """Attitudes in which edges and axes are parallel."""
 
 
-INERTIA = inertia_of("box", (0.1, 0.15, 0.2), 1.0)
-"""Of bodies of any shape: what is looked at are numbers, not motions."""
+INERTIA = solid_inertia("box", (0.1, 0.15, 0.2), 1.0)
+"""Inertia of bodies of any shape: motions need not be realistic."""
 
 
 def against(
-    shape: str, size: tuple[float, ...], other: str, other_size: tuple[float, ...], own: Mapping = NOTHING, **others
+    shape: str,
+    size: tuple[float, ...],
+    other: str,
+    other_size: tuple[float, ...],
+    options: Mapping = EMPTY,
+    **other_options,
 ) -> Model:
-    """A free body and a shape of the world."""
+    """A free body and a shape fixed in the world."""
     scene = ModelBuilder("body and world").passive().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
-    return scene.add_geom("body", shape, size, **own).add_geom("world", other, other_size, **others).build()
+    return scene.add_geom("body", shape, size, **options).add_geom("world", other, other_size, **other_options).build()
 
 
 def outlines_and_tip() -> Model:
-    """Both kinds of outlines, moving in a plane; a corner of the indented one is where the tip is at first."""
+    """Both kinds of outlines, moving in a plane; a corner of the concave one is at the initial position of the tip."""
     scene = ModelBuilder("pushing").passive().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
     scene.add_geom("body", "polygon", (0.0, 0.0, 0.1), data=ARROW - ARROW[4])
     scene.add_geom("body", "ellipse", (0.1, 0.2, 0.1))
@@ -63,7 +68,7 @@ def outlines_and_tip() -> Model:
 def two_boxes() -> Model:
     scene = ModelBuilder("boxes").passive()
     for k, size in enumerate([(0.1, 0.1, 0.1), (0.1, 0.2, 0.1)]):
-        scene.add_body(f"box{k}", kind="free", mass=1.0, inertia=inertia_of("box", size, 1.0))
+        scene.add_body(f"box{k}", kind="free", mass=1.0, inertia=solid_inertia("box", size, 1.0))
         scene.add_geom(f"box{k}", "box", size)
     return scene.build()
 
@@ -71,14 +76,14 @@ def two_boxes() -> Model:
 def five_links() -> Model:
     scene = ModelBuilder("pendulum")
     for k in range(5):
-        carried = {"parent": f"link{k - 1}", "at": (0, 0, -0.5)} if k else {"at": (0, 0, 1)}
+        attachment = {"parent": f"link{k - 1}", "at": (0, 0, -0.5)} if k else {"at": (0, 0, 1)}
         scene.add_body(
             f"link{k}",
             axis=(0, 1, 0),
             mass=1.0,
             com=(0, 0, -0.5),
-            inertia=inertia_of("sphere", (0.15,), 1.0),
-            **carried,
+            inertia=solid_inertia("sphere", (0.15,), 1.0),
+            **attachment,
         )
         scene.add_geom(f"link{k}", "sphere", (0.15,), at=(0, 0, -0.5), group=1, mask=2)
     return scene.add_geom("world", "plane", (), group=2, mask=1).build()
@@ -88,8 +93,8 @@ HILLS = {"data": np.random.default_rng(0).normal(scale=0.2, size=(5, 4))}
 DIE = {"data": 0.1 * CUBE, "faces": CUBE_FACES}
 POINTS = {"data": [(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (-0.1, 0.1, 0.0), (0.0, -0.1, 0.05)]}
 SCENES = {
-    "cube on plane": partial(on_plane, "box", (0.1, 0.1, 0.1)),
-    "capsule on plane": partial(on_plane, "capsule", (0.1, 0.2)),
+    "cube on plane": partial(body_on_plane, "box", (0.1, 0.1, 0.1)),
+    "capsule on plane": partial(body_on_plane, "capsule", (0.1, 0.2)),
     "cylinder on plane": partial(against, "cylinder", (0.1, 0.2), "plane", ()),
     "ellipsoid on plane": partial(against, "ellipsoid", (0.1, 0.2, 0.3), "plane", ()),
     "points on plane": partial(against, "points", (0.01,), "plane", (), POINTS),
@@ -124,20 +129,20 @@ CONTACTS = {
 
 
 def scattered(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Numbers of many sizes; those along the last axis have one size, and now and then only one that is not zero."""
+    """Random values of many scales; one scale along the last axis, and sometimes a single nonzero value there."""
     sizes = rng.choice(SCALES, size=(*shape[:-1], 1))
     only = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
     return sizes * rng.normal(size=shape) * np.where(rng.random((*shape[:-1], 1)) < 0.3, only, 1.0)
 
 
 def attitudes(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Quaternions: parallel to the world's axes up to a rotation of any size."""
+    """Quaternions: aligned with the world's axes up to a rotation of any size."""
     aligned = RIGHT_ANGLES[rng.integers(len(RIGHT_ANGLES), size=count)]
     return (Rotation.from_rotvec(scattered(rng, count, 3)) * aligned).as_quat()[:, [3, 0, 1, 2]]
 
 
-def fuzzed(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
-    """States and commands."""
+def random_states(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
+    """Random states and commands."""
     rng, model = np.random.default_rng(seed), sim.model
     q = np.zeros((count, model.nq))
     for kind, (first, last) in zip(model.topology.joint_types, model.topology.q_slices, strict=True):
@@ -150,39 +155,39 @@ def fuzzed(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
             right = 0.5 * np.pi * rng.integers(-2, 3, size=(count, last - first))
             q[:, first:last] = right + scattered(rng, count, last - first)
     qd = 10.0 * np.concatenate([scattered(rng, count, 1) for _ in range(model.nv)], axis=1)
-    qd *= rng.random((count, 1)) < 0.8  # the others stand still
+    qd *= rng.random((count, 1)) < 0.8  # the others are at rest
     memory = jax.tree.map(lambda x: np.abs(scattered(rng, count, len(x))) if x.size else x, sim.initial_state().aux)
     return State(q, qd, np.zeros(count), memory), scattered(rng, count, model.nu) if model.nu else np.zeros((count, 0))
 
 
 def check_finite(model: Model, contact, count: int, backend: str = "native") -> None:
-    """A step from each of many states, and its gradient by states, commands and everything that contact goes by."""
+    """Check a step from each of many states and its gradient by states, commands and contact parameters."""
     sim = Simulator(model, contact=contact, dt=1e-3, backend=backend)
-    states, commands = fuzzed(sim, count, seed=1)
+    states, commands = random_states(sim, count, seed=1)
 
     def parts(sim: Simulator):
         geometry = sim.model.geometry
         return sim.contact, geometry.size, geometry.data, geometry.recovery_time
 
-    numbers, rest = eqx.partition(parts(sim), eqx.is_inexact_array)
+    parameters, static = eqx.partition(parts(sim), eqx.is_inexact_array)
 
-    def after_a_step(numbers, states, commands):
-        changed = eqx.tree_at(parts, sim, eqx.combine(numbers, rest))
+    def step(parameters, states, commands):
+        changed = eqx.tree_at(parts, sim, eqx.combine(parameters, static))
         motion = jax.vmap(lambda state, u: rollout(changed, state, u[None]))(states, commands)
         return motion.final, motion.status
 
     @jax.jit
-    def step_and_gradient(numbers, states, commands):
-        final, pull, status = jax.vjp(after_a_step, numbers, states, commands, has_aux=True)
+    def step_and_gradient(parameters, states, commands):
+        final, pull, status = jax.vjp(step, parameters, states, commands, has_aux=True)
         return final, status, pull(jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape), final))
 
-    final, status, gradient = step_and_gradient(numbers, states, commands)
-    lost = np.flatnonzero(np.asarray(status) != Status.OK)
-    assert not len(lost), f"{len(lost)} steps diverge, from q = {states.q[lost[0]]} and qd = {states.qd[lost[0]]}"
-    for what, found in (("state", final), ("gradient", gradient)):
-        for path, leaf in jax.tree_util.tree_leaves_with_path(found):
+    final, status, gradient = step_and_gradient(parameters, states, commands)
+    failed = np.flatnonzero(np.asarray(status) != Status.OK)
+    assert not len(failed), f"{len(failed)} steps diverge, q = {states.q[failed[0]]}, qd = {states.qd[failed[0]]}"
+    for what, tree in (("state", final), ("gradient", gradient)):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
             bad = np.argwhere(~np.isfinite(leaf))
-            assert not len(bad), f"{what} {jax.tree_util.keystr(path)} is not finite in {len(bad)} places: {bad[:3]}"
+            assert not len(bad), f"{what} {jax.tree_util.keystr(path)} is not finite in {len(bad)} entries: {bad[:3]}"
 
 
 QUICK = {
@@ -193,7 +198,7 @@ QUICK = {
     ("hull and sphere", "compliant"),
     ("outlines and tip", "compliant"),
 }
-"""What is quick to compile, has every kind of derivative once, and most kinds of shapes."""
+"""Quick to compile, with every kind of derivative once and most kinds of shapes."""
 
 
 @pytest.mark.parametrize(("scene", "contact"), sorted(QUICK))
@@ -209,5 +214,5 @@ def test_every_routine_has_a_scene():
 @pytest.mark.parametrize("contact", CONTACTS)
 @pytest.mark.parametrize("scene", SCENES)
 def test_steps_and_gradients_of_100_000_random_states_are_finite(scene, contact):
-    """So many for every model of contact, over all scenes."""
+    """The total for every contact model, over all scenes."""
     check_finite(SCENES[scene](), CONTACTS[contact], 100_000 // len(SCENES))

@@ -1,4 +1,4 @@
-"""What users may ask of contact, what is refused, and what the simulator finds by itself."""
+"""Settings of contact models: public API, validation, defaults, and warnings of the simulator."""
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from hybridsim.model.contact_grid import contact_grid
 from hybridsim.model.floor import with_floor
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator, _bound_contact
-from support.contact_scenes import on_plane
+from support.contact_scenes import body_on_plane
 
 BASE_AND_LINK = """<robot name="arm">
 <link name="base"><collision><geometry><box size="0.4 0.4 0.4"/></geometry></collision></link>
@@ -33,8 +33,8 @@ BASE_AND_LINK = """<robot name="arm">
 </robot>"""
 
 
-def test_an_arm_does_not_collide_with_the_base_that_carries_it(tmp_path):
-    """Nor do links that are fixed to the one with links that are fixed to the other."""
+def test_an_arm_does_not_collide_with_its_base(tmp_path):
+    """Nor do links fixed to the arm with links fixed to the base."""
     path = tmp_path / "arm.urdf"
     path.write_text(BASE_AND_LINK)
     with pytest.warns(ModelWarning, match="with_floor"):
@@ -44,7 +44,7 @@ def test_an_arm_does_not_collide_with_the_base_that_carries_it(tmp_path):
     assert abs(motion.qd[-1, 0]) > 0.1
 
 
-def test_a_model_without_a_floor_is_given_one():
+def test_with_floor_adds_a_floor():
     ball = ModelBuilder("ball").passive()
     ball.add_body("ball", joint="root", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01), home=(0, 0, 1, 1, 0, 0, 0))
     ball.add_geom("ball", "sphere", (0.1,), name="ball", group=4, mask=4)
@@ -61,8 +61,8 @@ def test_a_model_without_a_floor_is_given_one():
 
 @pytest.mark.parametrize("dt", [1e-3, 1e-2])
 @pytest.mark.parametrize("stabilisation", [ERP(), Baumgarte()], ids=["erp", "baumgarte"])
-def test_defaults_of_stabilisations_fit_every_time_step(stabilisation, dt):
-    model = on_plane("box", (0.05, 0.05, 0.05), height=0.1)
+def test_default_stabilisations_are_stable_at_every_time_step(stabilisation, dt):
+    model = body_on_plane("box", (0.05, 0.05, 0.05), height=0.1)
     sim = Simulator(model, contact=ImpulseContact(stabilisation=stabilisation), dt=dt)
     motion = simulate(sim, steps=round(1.0 / dt))
     assert motion.q[:, 2].max() < 0.1501 and motion.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
@@ -78,8 +78,8 @@ def test_joint_limits_need_no_shapes(backend):
     assert motion.q[-1, 0] == pytest.approx(0.3, abs=1e-3)
 
 
-def test_default_compliance_is_that_of_the_mechanisms_that_touch():
-    """A heavy body far away changes nothing."""
+def test_default_compliance_depends_only_on_the_mechanisms_in_contact():
+    """A heavy body without contact has no effect."""
 
     def contact(other: float):
         scene = ModelBuilder("two").passive()
@@ -95,8 +95,8 @@ def test_default_compliance_is_that_of_the_mechanisms_that_touch():
     np.testing.assert_array_equal(light.law.transition, heavy.law.transition)
 
 
-def test_shapes_that_start_inside_each_other_are_named():
-    """Of one tree when the simulator is made; those that a start of one's own may part, when there is none."""
+def test_initial_overlaps_are_reported():
+    """Within a tree when the simulator is built, between trees when `initial_state` uses the home configuration."""
     scene = ModelBuilder("arm").passive()
     scene.add_body("base", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=(0, 0, 0.1, 1, 0, 0, 0))
     scene.add_geom("base", "box", (0.1, 0.1, 0.1), name="base")
@@ -104,9 +104,11 @@ def test_shapes_that_start_inside_each_other_are_named():
     scene.add_body("thigh", parent="hip", joint="thigh", axis=(0, 1, 0), mass=0.1, inertia=(0.01,) * 3)
     scene.add_geom("thigh", "capsule", (0.03, 0.1), name="thigh", at=(0, 0, 0.1))
     model = scene.build()
-    with pytest.warns(ModelWarning, match=r"inside each other .* thigh\|base by \d.* mm; .*exclude=\('thigh\|base',\)"):
+    with pytest.warns(
+        ModelWarning, match=r"overlap in its home .* thigh\|base by \d.* mm; .*exclude=\('thigh\|base',\)"
+    ):
         Simulator(model, contact="impulse")
-    # resting on the floor within a millimetre is what they are meant to do
+    # resting on the floor within a millimetre is intended
     for height in (0.0, 0.0009):
         Simulator(with_floor(model, height), contact=ImpulseContact(self_collision=False)).initial_state()
     sim = Simulator(with_floor(model, 0.05), contact=ImpulseContact(self_collision=False))
@@ -125,7 +127,7 @@ def test_warnings_are_shown_at_the_users_line():
     assert [w.filename for w in caught] == [__file__, __file__]
 
 
-def test_a_file_that_switches_contact_off_is_named(tmp_path):
+def test_a_file_that_disables_contact_is_reported(tmp_path):
     path = tmp_path / "m.xml"
     path.write_text(
         '<mujoco><option><flag contact="disable"/></option><worldbody><geom name="f" type="plane" size="0 0 1"/>'
@@ -137,25 +139,25 @@ def test_a_file_that_switches_contact_off_is_named(tmp_path):
     assert sim.contact.candidates.names == ()
 
 
-def test_compliant_contact_does_not_pass_over_restitution():
+def test_compliant_contact_warns_about_restitution():
     with pytest.warns(ModelWarning, match=r"does not use the restitution of 'body_geom0\|floor"):
-        Simulator(on_plane("sphere", (0.1,), restitution=0.5), contact="compliant")
+        Simulator(body_on_plane("sphere", (0.1,), restitution=0.5), contact="compliant")
 
 
-def test_settings_of_contact_are_public():
-    for made in (Baumgarte, ERP, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
-        assert getattr(hybridsim, made.__name__) is made
+def test_contact_settings_are_public():
+    for item in (Baumgarte, ERP, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
+        assert getattr(hybridsim, item.__name__) is item
 
 
-def test_a_class_is_no_contact_model():
-    for given in (ImpulseContact, CompliantContact):
-        with pytest.raises(TypeError, match=rf"write {given.__name__}\(\)"):
-            _bound_contact(given, on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
+def test_a_class_is_not_a_contact_model():
+    for contact_class in (ImpulseContact, CompliantContact):
+        with pytest.raises(TypeError, match=rf"write {contact_class.__name__}\(\)"):
+            _bound_contact(contact_class, body_on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
 
 
-def test_traced_numbers_of_a_simulator():
-    """Steps may be traced; of masses contact asks for numbers, unless all that depends on them is told."""
-    model = on_plane("sphere", (0.1,), height=-1e-4)
+def test_traced_parameters_of_a_simulator():
+    """Steps can be traced; masses must be concrete unless all parameters that depend on them are specified."""
+    model = body_on_plane("sphere", (0.1,), height=-1e-4)
 
     def speed(model, dt, contact):
         sim = Simulator(model, contact=contact, dt=dt, backend="xla")
@@ -166,34 +168,34 @@ def test_traced_numbers_of_a_simulator():
 
     with jax.enable_x64(True):
         value, slope = jax.value_and_grad(lambda dt: speed(model, dt, CompliantContact()))(1e-3)
-        told = CompliantContact(stiffness=1e5, damping=1e5, law=Coulomb(0.01))
-        assert float(jax.grad(of_mass(told))(jnp.asarray(1.0))) != 0.0
-        with pytest.raises(ValueError, match="simulator with contact finds from masses"):
+        specified = CompliantContact(stiffness=1e5, damping=1e5, law=Coulomb(0.01))
+        assert float(jax.grad(of_mass(specified))(jnp.asarray(1.0))) != 0.0
+        with pytest.raises(ValueError, match="simulator with contact scales softness and stiffness by masses"):
             jax.grad(of_mass(CompliantContact()))(jnp.asarray(1.0))
     assert float(slope) == pytest.approx(float(value) / 1e-3, rel=1e-9)
 
 
-WRONG = {
-    "negative": (lambda: ImpulseContact(friction=-0.5), "finite and not negative"),
-    "negative by name": (lambda: ImpulseContact(friction={"*": -0.5}), "finite and not negative"),
-    "infinite by name": (lambda: ImpulseContact(friction={"*": np.inf}), "finite and not negative"),
-    "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and not negative"),
-    "too bouncy": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
-    "more than the whole penetration": (lambda: ImpulseContact(stabilisation=ERP(3.0)), "between 0 and 1"),
+INVALID = {
+    "negative": (lambda: ImpulseContact(friction=-0.5), "finite and nonnegative"),
+    "negative by name": (lambda: ImpulseContact(friction={"*": -0.5}), "finite and nonnegative"),
+    "infinite by name": (lambda: ImpulseContact(friction={"*": np.inf}), "finite and nonnegative"),
+    "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and nonnegative"),
+    "restitution above 1": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
+    "erp above 1": (lambda: ImpulseContact(stabilisation=ERP(3.0)), "between 0 and 1"),
     "no exponent": (lambda: CompliantContact(exponent=0.0), "exponent must be positive"),
-    "reach": (lambda: ImpulseContact(reach=float("nan")), "must not be negative"),
+    "reach": (lambda: ImpulseContact(reach=float("nan")), "must be nonnegative"),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_mistakes_are_named(case):
-    make, message = WRONG[case]
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_parameters_are_refused(case):
+    make, message = INVALID[case]
     with pytest.raises(ValueError, match=message):
-        Simulator(on_plane("sphere", (0.1,)), contact=make())
+        Simulator(body_on_plane("sphere", (0.1,)), contact=make())
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"friction": -0.5},
         {"friction": np.nan},
@@ -203,6 +205,6 @@ def test_mistakes_are_named(case):
         {"damping": -1.0},
     ],
 )
-def test_surfaces_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ModelError, match=next(iter(wrong))):
-        on_plane("sphere", (0.1,), **wrong)
+def test_invalid_surfaces_are_refused(invalid):
+    with pytest.raises(ModelError, match=next(iter(invalid))):
+        body_on_plane("sphere", (0.1,), **invalid)

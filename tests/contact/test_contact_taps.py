@@ -1,6 +1,6 @@
-"""Quantities of contact at the taps: what is read there, and what networks do to motion through them.
+"""Contact taps: values read at rest and in sliding, and the effect of grafts on motion.
 
-A dumb-bell with its mass off the middle lies on a plane: two contacts with different loads, which share one network.
+A dumb-bell with an off-centre mass lies on a plane: two contacts with different loads, which share one network.
 """
 
 import equinox as eqx
@@ -26,7 +26,7 @@ from support.slow import slow
 DT, MASS, RADIUS, FRICTION, TRANSITION = 1e-3, 2.0, 0.1, 0.3, 0.02
 STIFFNESS, DAMPING, SOFTNESS = 3e5, 1e6, 0.2
 SHARES = np.array([0.75, 0.25])
-"""Of the weight on each ball, from the lever of the centre of mass."""
+"""Shares of the weight on each ball, from the position of the centre of mass."""
 CONTACTS = {
     "impulse": ImpulseContact(friction=FRICTION, softness=SOFTNESS),
     "compliant": CompliantContact(friction=FRICTION, stiffness=STIFFNESS, damping=DAMPING, law=Coulomb(TRANSITION)),
@@ -48,7 +48,7 @@ def dumbbell():
 
 @pytest.fixture(scope="module")
 def at_rest(dumbbell) -> dict[str, State]:
-    """Where it lies after it has settled, by kind of contact."""
+    """States after settling, by kind of contact."""
     return {
         kind: simulate(Simulator(dumbbell, contact=contact), steps=3000).final for kind, contact in CONTACTS.items()
     }
@@ -59,7 +59,7 @@ def simulator(dumbbell, kind: str, *grafts: Graft) -> Simulator:
 
 
 def pushed(state: State, v: float) -> State:
-    """The same state, moving along x and y [m/s]."""
+    """The state with an added velocity along x and y [m/s]."""
     return eqx.tree_at(lambda s: s.qd, state, state.qd + np.array([0, 0, 0, v, 0.5 * v, 0]))
 
 
@@ -67,18 +67,19 @@ def constant(*values):
     return eqx.Partial(lambda c, x: c + 0.0 * jnp.sum(x), jnp.asarray(values, dtype=float))
 
 
-seen = eqx.filter_jit(observe)
+observe_jit = eqx.filter_jit(observe)
 
 
 @BOTH
-def test_what_is_read_at_rest_is_the_closed_form(dumbbell, at_rest, kind):
+def test_values_at_rest_agree_with_closed_forms(dumbbell, at_rest, kind):
     sim = simulator(dumbbell, kind)
-    read = {name: np.asarray(value) for name, value in seen(sim, at_rest[kind]).items() if name.startswith("contact.")}
+    values = observe_jit(sim, at_rest[kind])
+    read = {name: np.asarray(value) for name, value in values.items() if name.startswith("contact.")}
     loads = SHARES * MASS * GRAVITY
     np.testing.assert_allclose(read["contact.normal_force"], loads, rtol=2e-3)
     assert read["contact.normal_force"].sum() == pytest.approx(MASS * GRAVITY, rel=1e-6)
     if kind == "impulse":
-        # what the row gives way for the impulse of the load is what the recovery aims at
+        # the velocity of the compliance under the load equals the recovery velocity
         depth = SOFTNESS * sim.contact.inverse_mass.pairs * loads * DT * DEFAULT_RECOVERY_TIME
     else:
         depth = (loads / STIFFNESS) ** (2.0 / 3.0)
@@ -89,29 +90,29 @@ def test_what_is_read_at_rest_is_the_closed_form(dumbbell, at_rest, kind):
     np.testing.assert_allclose(read["contact.point"], points, atol=1e-5)
     for name in ("contact.gap_velocity", "contact.slip_velocity"):
         assert np.abs(read[name]).max() < 1e-6
-    # friction that sticks may hold the balls against each other, but not more
-    rubbing = read["contact.friction_force"]
-    assert np.abs(rubbing.sum(axis=0)).max() < 1e-4 * MASS * GRAVITY
-    assert np.all(np.abs(rubbing) <= FRICTION * loads[:, None])
-    acting = np.concatenate([read["contact.normal_force"][:, None], read["contact.friction_force"]], axis=1)
-    np.testing.assert_allclose(read["contact.impulse"], DT * acting, rtol=1e-12)
+    # sticking friction may have internal forces between the balls, but no resultant
+    friction = read["contact.friction_force"]
+    assert np.abs(friction.sum(axis=0)).max() < 1e-4 * MASS * GRAVITY
+    assert np.all(np.abs(friction) <= FRICTION * loads[:, None])
+    force = np.concatenate([read["contact.normal_force"][:, None], read["contact.friction_force"]], axis=1)
+    np.testing.assert_allclose(read["contact.impulse"], DT * force, rtol=1e-12)
 
 
 @BOTH
-def test_what_is_read_in_sliding_is_coulombs_law(dumbbell, at_rest, kind):
-    read = seen(simulator(dumbbell, kind), pushed(at_rest[kind], 0.4))
+def test_values_in_sliding_agree_with_coulombs_law(dumbbell, at_rest, kind):
+    read = observe_jit(simulator(dumbbell, kind), pushed(at_rest[kind], 0.4))
     slip, normal, friction = (
         np.asarray(read[f"contact.{name}"]) for name in ("slip_velocity", "normal_force", "friction_force")
     )
     np.testing.assert_allclose(slip, [[0.4, 0.2]] * 2, atol=1e-5)
-    # a pyramid bounds each component by itself, the smooth law their length
+    # a pyramid bounds each component separately, the smooth law their norm
     direction = np.sign(slip) if kind == "impulse" else slip / np.linalg.norm(slip, axis=1, keepdims=True)
     np.testing.assert_allclose(friction, -FRICTION * normal[:, None] * direction, rtol=1e-9)
 
 
 @BOTH
-def test_one_force_for_every_contact_lifts_the_body(dumbbell, at_rest, kind):
-    """Three newtons more at each of two contacts for one step, in which nothing else happens."""
+def test_an_added_normal_force_lifts_the_body(dumbbell, at_rest, kind):
+    """Three newtons more at each of two contacts for one step."""
     graft = Graft("contact.normal_force", ["contact.gap"], constant(3.0), per="element")
     plain, lifted = (simulate(simulator(dumbbell, kind, *g), at_rest[kind], steps=1).final.qd for g in ((), (graft,)))
     change = lifted - plain
@@ -119,8 +120,8 @@ def test_one_force_for_every_contact_lifts_the_body(dumbbell, at_rest, kind):
 
 
 @BOTH
-def test_a_grafted_friction_law_brakes_as_it_says(dumbbell, at_rest, kind):
-    """Viscous in place of dry friction, −c N v at each contact: v falls as exp(−c g t)."""
+def test_a_grafted_viscous_friction_law(dumbbell, at_rest, kind):
+    """Viscous instead of dry friction, −c N v at each contact: v decays as exp(−c g t)."""
     rate = 0.5
     viscous = eqx.Partial(lambda c, x: -c * x[0] * x[1:], jnp.asarray(rate))
     inputs = ["contact.normal_force", "contact.slip_velocity"]
@@ -138,7 +139,7 @@ def test_a_grafted_friction_law_brakes_as_it_says(dumbbell, at_rest, kind):
     ("quantity", "change"),
     [("normal_force", (3.0,)), ("friction_force", (2.0, 1.0)), ("impulse", (0.1, 0.2, 0.3))],
 )
-def test_a_graft_does_nothing_where_nothing_touches(dumbbell, kind, quantity, change):
+def test_a_graft_has_no_effect_on_open_contacts(dumbbell, kind, quantity, change):
     graft = Graft(f"contact.{quantity}", ["contact.gap"], constant(*change), per="element")
     sim = simulator(dumbbell, kind, graft)
     start = sim.initial_state(q=[0, 0, 1.0, 1, 0, 0, 0])
@@ -146,15 +147,15 @@ def test_a_graft_does_nothing_where_nothing_touches(dumbbell, kind, quantity, ch
     np.testing.assert_allclose(grafted.qd, plain.qd, rtol=0, atol=1e-15)
 
 
-def test_points_that_are_not_there_are_shown_as_far_as_the_shapes_are_large():
-    """Two boxes on edge, of whose four points one is there; a graft cannot make the others touch."""
+def test_gap_of_absent_points_is_the_sum_of_bounding_radii():
+    """Two boxes in edge contact, with one of four points; a graft cannot close the others."""
     scene = ModelBuilder("boxes").passive()
-    for k, turn in enumerate(((1.0, 0.0, 0.0, 0.0), (0.9, 0.3, 0.2, 0.1))):
-        home = (0, 0, 0.05 + 0.14 * k, *(np.array(turn) / np.linalg.norm(turn)))
+    for k, quaternion in enumerate(((1.0, 0.0, 0.0, 0.0), (0.9, 0.3, 0.2, 0.1))):
+        home = (0, 0, 0.05 + 0.14 * k, *(np.array(quaternion) / np.linalg.norm(quaternion)))
         scene.add_body(f"box{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.01,) * 3, home=home)
         scene.add_geom(f"box{k}", "box", (0.05,) * 3, name=f"box{k}")
     sim = Simulator(scene.build(), contact="compliant", dt=DT)
-    gap = np.asarray(seen(sim, sim.initial_state())["contact.gap"])
+    gap = np.asarray(observe_jit(sim, sim.initial_state())["contact.gap"])
     far = 2.0 * np.sqrt(3.0) * 0.05
     assert gap.min() < 0.05 and np.sum(np.isclose(gap, far, rtol=1e-12)) == 3
     pressed = Simulator(
@@ -163,47 +164,47 @@ def test_points_that_are_not_there_are_shown_as_far_as_the_shapes_are_large():
         dt=DT,
         blueprint=Blueprint(Graft("contact.gap", ["contact.gap"], constant(-far - 0.01), per="element")),
     )
-    forces = np.asarray(seen(pressed, pressed.initial_state())["contact.normal_force"])
+    forces = np.asarray(observe_jit(pressed, pressed.initial_state())["contact.normal_force"])
     assert np.sum(forces > 0.0) == 1
 
 
 def analytic(kind: str) -> list[Graft]:
-    """Networks that compute what they replace."""
+    """Networks that compute the same as the quantities that they replace."""
     if kind == "impulse":
         same = eqx.Partial(lambda c, x: c * x, jnp.ones(()))
         quantities = ("contact.normal_force", "contact.friction_force", "contact.impulse")
         return [Graft(name, [name], same, mode="replace", per="element") for name in quantities]
 
-    def spring(numbers, x):
-        return hunt_crossley(-x[0], -x[1], *numbers)
+    def spring(parameters, x):
+        return hunt_crossley(-x[0], -x[1], *parameters)
 
-    def coulomb(numbers, x):
-        mu, transition = numbers
+    def coulomb(parameters, x):
+        mu, transition = parameters
         speed = jnp.sqrt(x[1:] @ x[1:] + 1e-30)
         return -mu * x[0] * jnp.tanh(speed / transition) / speed * x[1:]
 
     normal = eqx.Partial(spring, tuple(jnp.asarray(x) for x in (STIFFNESS, DAMPING, 1.5)))
-    rubbing = eqx.Partial(coulomb, (jnp.asarray(FRICTION), jnp.asarray(TRANSITION)))
+    friction = eqx.Partial(coulomb, (jnp.asarray(FRICTION), jnp.asarray(TRANSITION)))
     inputs = ["contact.normal_force", "contact.slip_velocity"]
     return [
         Graft("contact.normal_force", ["contact.gap", "contact.gap_velocity"], normal, mode="replace", per="element"),
-        Graft("contact.friction_force", inputs, rubbing, mode="replace", per="element"),
+        Graft("contact.friction_force", inputs, friction, mode="replace", per="element"),
     ]
 
 
 @BOTH
-def test_networks_that_compute_what_they_replace_leave_the_motion_as_it_is(dumbbell, at_rest, kind):
+def test_networks_equal_to_the_quantities_they_replace_do_not_change_motion(dumbbell, at_rest, kind):
     start = pushed(at_rest[kind], 0.3)
     plain = simulate(simulator(dumbbell, kind), start, steps=200)
     grafted = simulate(simulator(dumbbell, kind, *analytic(kind)), start, steps=200)
-    assert plain.q[-1, 0] > plain.q[0, 0] + 0.005, "it is to slide"
-    # they round differently
+    assert plain.q[-1, 0] > plain.q[0, 0] + 0.005, "the body must slide"
+    # up to rounding
     np.testing.assert_allclose(grafted.q, plain.q, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["compliant", slow("impulse")])
-def test_weights_of_a_shared_network_have_the_right_gradient(dumbbell, at_rest, kind):
-    """One network gives both forces of every contact from its gap and slip."""
+def test_gradient_with_respect_to_weights_of_a_shared_network(dumbbell, at_rest, kind):
+    """One network outputs both forces of every contact from its gap and slip."""
     net = MLP(3, 3, hidden=(4,), seed=1, input_scale=[1e-3, 0.1, 0.1])
     net = eqx.tree_at(lambda n: n.weights[-1], net, np.random.default_rng(0).normal(size=(3, 4)))
     outputs = ["contact.normal_force", "contact.friction_force"]
@@ -217,11 +218,11 @@ def test_weights_of_a_shared_network_have_the_right_gradient(dumbbell, at_rest, 
     gradient = jax.grad(loss)(net.weights)
     for layer, entry in ((0, (2, 1)), (0, (1, 0)), (1, (0, 3)), (1, (2, 1))):
 
-        def moved(h, layer=layer, entry=entry):
+        def perturbed_loss(h, layer=layer, entry=entry):
             weights = [w.copy() for w in net.weights]
             weights[layer][entry] += h
             return float(loss(tuple(weights)))
 
-        expected = (moved(1e-5) - moved(-1e-5)) / 2e-5
+        expected = (perturbed_loss(1e-5) - perturbed_loss(-1e-5)) / 2e-5
         assert float(gradient[layer][entry]) == pytest.approx(expected, rel=1e-5)
         assert abs(expected) > 1e-6

@@ -1,4 +1,4 @@
-"""Derivatives that feel contacts before they touch: nothing but derivatives changes, and those by what is promised."""
+"""Derivatives of open contacts: values do not change, and derivatives follow the documented formula."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
-from support.contact_scenes import inertia_of, on_plane
+from support.contact_scenes import body_on_plane, solid_inertia
 from support.slow import slow
 
 DT, RADIUS, MASS, REACH = 1e-3, 0.1, 2.0, 0.04
@@ -20,11 +20,11 @@ KINDS = pytest.mark.parametrize("kind", [ImpulseContact, CompliantContact], ids=
 COMPLIANT_FIRST = pytest.mark.parametrize(
     "kind", [CompliantContact, slow(ImpulseContact)], ids=["compliant", "impulse"]
 )
-"""Where a second gradient would have to be compiled, that of impulses is left to the slow run."""
+"""Where a second gradient has to be compiled, that of impulse contact runs with the slow tests."""
 
 
 def slope_of_closed(sim: Simulator) -> float:
-    """Change of vertical velocity in a step by height, were the contact closed [1/s]."""
+    """Derivative of the vertical velocity after a step of a closed contact with respect to height [1/s]."""
     if isinstance(sim.contact, ImpulseContact):
         return -1.0 / DEFAULT_RECOVERY_TIME
     stiffness, exponent = float(sim.contact.stiffness[0]), float(sim.contact.exponent[0])
@@ -32,10 +32,10 @@ def slope_of_closed(sim: Simulator) -> float:
 
 
 def ball(kind, reach: float) -> Simulator:
-    return Simulator(on_plane("sphere", (RADIUS,), mass=MASS), contact=kind(reach=reach), dt=DT, backend="native")
+    return Simulator(body_on_plane("sphere", (RADIUS,), mass=MASS), contact=kind(reach=reach), dt=DT, backend="native")
 
 
-def fallen(sim: Simulator, height, steps: int):
+def fall(sim: Simulator, height, steps: int):
     """Velocity and height after some steps from a height [m]."""
     start = sim.initial_state()
     state = rollout(sim, eqx.tree_at(lambda s: s.q, start, start.q + np.eye(7)[2] * height), steps=steps).final
@@ -43,22 +43,26 @@ def fallen(sim: Simulator, height, steps: int):
 
 
 def slopes(sim: Simulator, gap: float, steps: int = 1) -> tuple[np.ndarray, float]:
-    """Derivatives by height of what becomes of a ball: of its velocity and of its last height."""
-    _, pull = jax.vjp(lambda height: fallen(sim, height, steps), jnp.asarray(gap))
-    found = np.array([float(pull(jnp.asarray(row))[0]) for row in np.eye(7)])
-    return found[:6], found[6]
+    """Derivatives of final velocity and height of a ball with respect to its initial height."""
+    _, pull = jax.vjp(lambda height: fall(sim, height, steps), jnp.asarray(gap))
+    rows = np.array([float(pull(jnp.asarray(row))[0]) for row in np.eye(7)])
+    return rows[:6], rows[6]
 
 
 @KINDS
-def test_no_value_changes_by_a_single_bit(kind):
+def test_values_are_bitwise_identical(kind):
     """A box spins, falls on a corner and slides.
 
-    It has a name of its own: native code for a mechanism that others have simulated with further numbers takes these as
-    inputs instead of constants, and then rounds differently, whatever the reach.
+    Its name is unique: native code for a mechanism that other tests simulate with more parameters takes these as inputs
+    instead of constants, and then rounds differently, whatever the reach.
     """
     scene = ModelBuilder("thrown box").passive()
     scene.add_body(
-        "thrown", kind="free", mass=1.0, inertia=inertia_of("box", (0.1, 0.1, 0.1), 1.0), home=(0, 0, 0.12, 1, 0, 0, 0)
+        "thrown",
+        kind="free",
+        mass=1.0,
+        inertia=solid_inertia("box", (0.1, 0.1, 0.1), 1.0),
+        home=(0, 0, 0.12, 1, 0, 0, 0),
     )
     scene.add_geom("thrown", "box", (0.1, 0.1, 0.1), friction=0.3).add_geom("world", "plane", (), friction=0.3)
     model = scene.build()
@@ -67,21 +71,21 @@ def test_no_value_changes_by_a_single_bit(kind):
         sim = Simulator(model, contact=kind(reach=reach), dt=DT)
         motions.append(simulate(sim, sim.initial_state(qd=[0.1, 0.2, 0.3, 0.4, 0.2, 0.0]), steps=300))
     near, far = motions
-    assert np.abs(near.qd[-1] - near.qd[0]).max() > 0.1, "it is to have touched"
+    assert np.abs(near.qd[-1] - near.qd[0]).max() > 0.1, "the box must have hit the plane"
     assert np.array_equal(near.q, far.q) and np.array_equal(near.qd, far.qd)
 
 
 @COMPLIANT_FIRST
-def test_a_ball_in_the_air_does_not_feel_the_ground_by_default(kind):
+def test_open_contact_has_no_derivative_by_default(kind):
     of_velocity, of_height = slopes(ball(kind, 0.0), 0.02)
     assert np.all(of_velocity == 0.0) and of_height == 1.0
 
 
 @KINDS
-def test_a_ball_in_the_air_feels_the_ground_with_a_reach(kind):
+def test_open_contact_has_a_derivative_with_a_reach(kind):
     sim = ball(kind, REACH)
     for gap in (0.02, 0.04, 0.12):
-        # higher up, the ground would push less: by what a closed contact does, and ever less with the distance
+        # that of a closed contact, decaying exponentially with the gap
         expected = slope_of_closed(sim) * np.exp(-gap / REACH)
         of_velocity, of_height = slopes(sim, gap)
         assert of_velocity[5] == pytest.approx(expected, rel=1e-6) and expected < 0.0
@@ -90,8 +94,8 @@ def test_a_ball_in_the_air_feels_the_ground_with_a_reach(kind):
 
 
 @KINDS
-def test_over_many_steps_it_is_felt_ever_more(kind):
-    """d height / d start obeys ẍ = slope · x / dt: it falls below one, faster and faster."""
+def test_derivative_accumulates_over_steps(kind):
+    """The derivative x of height with respect to initial height obeys ẍ = slope · x / dt."""
     sim = ball(kind, REACH)
     changes = [1.0 - slopes(sim, 0.05, steps)[1] for steps in (1, 2, 4)]
     # 1, 1 + 2 and 1 + 2 + 3 + 4 times the first, while the change is small
@@ -100,7 +104,7 @@ def test_over_many_steps_it_is_felt_ever_more(kind):
 
 
 @COMPLIANT_FIRST
-def test_a_contact_that_touches_is_felt_as_without(kind):
+def test_derivative_of_a_closed_contact_does_not_depend_on_reach(kind):
     near, far = slopes(ball(kind, 0.0), -1e-3), slopes(ball(kind, REACH), -1e-3)
     np.testing.assert_allclose(far[0], near[0], rtol=1e-12, atol=1e-12)
     assert far[1] == pytest.approx(near[1], rel=1e-12)
@@ -109,8 +113,8 @@ def test_a_contact_that_touches_is_felt_as_without(kind):
 
 @pytest.mark.slow
 @KINDS
-def test_forward_mode_feels_the_same(kind):
+def test_forward_mode_agrees_with_reverse_mode(kind):
     sim = ball(kind, REACH)
-    _, forward = jax.jvp(lambda height: fallen(sim, height, 3), (jnp.asarray(0.03),), (jnp.ones(()),))
+    _, forward = jax.jvp(lambda height: fall(sim, height, 3), (jnp.asarray(0.03),), (jnp.ones(()),))
     of_velocity, of_height = slopes(sim, 0.03, 3)
     np.testing.assert_allclose(forward, [*of_velocity, of_height], rtol=1e-10, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, and on all of them again afterwards."""
+"""Single-threaded linear algebra; the number of threads is restored afterwards."""
 
 from threadpoolctl import threadpool_info
 
@@ -9,7 +9,7 @@ def threads() -> set[int]:
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
-def test_blas_has_one_thread_for_a_while():
+def test_one_blas_thread_within_the_context():
     before = threads()
     with one_blas_thread():
         assert threads() == {1}

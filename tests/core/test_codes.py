@@ -1,4 +1,4 @@
-"""The list of problem codes is complete: nothing reports a problem with a code that is not in it."""
+"""The list of problem codes is complete, and contains no unused codes."""
 
 import ast
 import re
@@ -19,12 +19,12 @@ FILES += "course.png windows.png window_typical.png window_worst.png "
 FILES += "discovery.json blueprint.toml blueprint.safetensors wiring.svg weights.svg"
 QUANTITIES = "joint.q joint.qd step.time input.* topology.* sensor.bias sensor.delay *.*"
 OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}
-"""Words that look like codes and are none."""
+"""Words of the form of codes that are not codes."""
 
 
 def words() -> Iterator[str]:
-    """Strings in the code that look like codes; what is filled in while the program runs is a star."""
-    form = re.compile(r"([a-z_]+|\*)\.([a-z_]+|\*)")
+    """Strings in the source code of the form of codes; formatted values are replaced by a star."""
+    pattern = re.compile(r"([a-z_]+|\*)\.([a-z_]+|\*)")
     for path in (path for package in CHECKED for path in sorted((SOURCE / package).rglob("*.py"))):
         tree = ast.parse(path.read_text())
         parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
@@ -35,16 +35,16 @@ def words() -> Iterator[str]:
                 word = node.value
             else:
                 continue
-            if form.fullmatch(word) and path.name != "codes.py":
+            if pattern.fullmatch(word) and path.name != "codes.py":
                 yield word
 
 
 def test_every_code_in_use_is_listed():
-    found = [word for word in words() if word not in OTHERS and not word.startswith(OPEN_TOPICS)]
-    assert len(found) > 100
-    assert {word for word in found if not matching(CODES, word)} == set()
+    used = [word for word in words() if word not in OTHERS and not word.startswith(OPEN_TOPICS)]
+    assert len(used) > 100
+    assert {word for word in used if not matching(CODES, word)} == set()
 
 
 def test_every_listed_code_is_in_use():
-    found = set(words()) - OTHERS
-    assert {code for code in CODES if not any(matching([code], word) for word in found)} == set()
+    used = set(words()) - OTHERS
+    assert {code for code in CODES if not any(matching([code], word) for word in used)} == set()

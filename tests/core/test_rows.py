@@ -1,4 +1,4 @@
-"""Picking and merging rows: the fast paths give what plain indexing gives."""
+"""Gathering and merging rows: the fast paths agree with plain indexing."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ X = np.arange(12.0).reshape(6, 2)
         ([5, 4, 3], "gather"),
     ],
 )
-def test_take_is_indexing_and_as_cheap_as_it_can_be(indices, primitive):
+def test_take_is_indexing_by_the_cheapest_primitive(indices, primitive):
     np.testing.assert_array_equal(take({"a": X}, indices)["a"], X[np.asarray(indices, dtype=int)])
     program = jax.make_jaxpr(lambda x: take(x, indices))(jnp.asarray(X))
     used = {equation.primitive.name for equation in program.eqns}
@@ -31,14 +31,14 @@ def test_take_is_indexing_and_as_cheap_as_it_can_be(indices, primitive):
     assert primitive == "gather" or "gather" not in used
 
 
-def test_take_has_a_derivative_along_repeated_rows():
+def test_gradient_of_take_with_repeated_rows():
     gradient = jax.grad(lambda x: jnp.sum(take(x, [3, 1, 4, 1]) * np.arange(8.0).reshape(4, 2)))(jnp.asarray(X))
     expected = np.zeros((6, 2))
     np.add.at(expected, [3, 1, 4, 1], np.arange(8.0).reshape(4, 2))
     np.testing.assert_array_equal(gradient, expected)
 
 
-def test_merge_undoes_a_partition():
+def test_merge_inverts_a_partition():
     parts = [[4, 0], [5], [1, 3, 2]]
     tree = {"a": X, "b": np.arange(6.0)}
     merged = merge([take(tree, part) for part in parts], parts)

@@ -54,7 +54,7 @@ def messages(tmp_path) -> Callable[..., Path]:
 
 @pytest.fixture
 def columns_in(tmp_path, messages) -> Callable[[str, Columns], Path]:
-    """Writes columns of equal length in the format of an ending."""
+    """Writes columns of equal length in the format of a file extension."""
 
     def write(suffix: str, columns: Columns) -> Path:
         path = tmp_path / f"run{suffix}"
@@ -85,7 +85,7 @@ def columns_in(tmp_path, messages) -> Callable[[str, Columns], Path]:
 
 @pytest.fixture
 def problems() -> Callable[..., list[Problem]]:
-    """What a call that must fail says."""
+    """Problems raised by a call that must fail."""
 
     def problems_of(call: Callable[[], object]) -> list[Problem]:
         with pytest.raises(DataError) as caught:

@@ -1,4 +1,4 @@
-"""Arrays with more dimensions: columns by number, stacks of runs, runs one after the other."""
+"""Arrays of more dimensions: columns by index, stacked runs, concatenated runs."""
 
 import h5py
 import numpy as np
@@ -24,7 +24,7 @@ def path(request, tmp_path):
     return tmp_path / f"runs{request.param}"
 
 
-def test_columns_of_an_array_are_called_by_number(path):
+def test_columns_of_an_array_are_named_by_index(path):
     saved(path, {"t": [0.0, 0.1, 0.2], "angles": np.arange(6.0).reshape(3, 2)})
     table = read_table(path)
     assert table.columns["angles[1]"].tolist() == [1.0, 3.0, 5.0]
@@ -35,17 +35,17 @@ def test_columns_of_an_array_are_called_by_number(path):
 @pytest.mark.parametrize(
     ("column", "word"),
     [
-        ("angles", "name one of them: 'angles[0]' to 'angles[1]'"),
-        ("angles[2]", "name one of them"),
-        ("dt", "name another"),
-        ("label", "name another"),
+        ("angles", "choose one of them: 'angles[0]' to 'angles[1]'"),
+        ("angles[2]", "choose one of them"),
+        ("dt", "choose another"),
+        ("label", "choose another"),
         ("stack[0]", "run=0"),
         ("wide[0]", "transpose"),
-        ("film[0]", "name another"),
+        ("film[0]", "choose another"),
         ("angle[0]", "did you mean 'angles[0]'"),
     ],
 )
-def test_what_is_no_column_says_why(path, problems, column, word):
+def test_arrays_that_are_not_columns_are_explained(path, problems, column, word):
     arrays = {
         "t": np.arange(3.0),
         "angles": np.arange(6.0).reshape(3, 2),
@@ -60,7 +60,7 @@ def test_what_is_no_column_says_why(path, problems, column, word):
     assert problem.file == str(path) and word in problem.fix and repr(column) in problem.message
 
 
-def test_a_stack_of_runs_is_taken_apart(path, problems):
+def test_stacked_runs_are_separated(path, problems):
     states = np.random.default_rng(2).normal(size=(3, 5, 2))
     torque = np.random.default_rng(3).normal(size=(3, 5))
     saved(path, {"states": states, "torque": torque, "t": np.arange(5.0), "calibration": np.eye(2)})
@@ -78,7 +78,7 @@ def test_a_stack_of_runs_is_taken_apart(path, problems):
     assert problem.code == "data.run" and "3 runs" in problem.fix
 
 
-def test_runs_one_after_the_other_are_taken_apart(path, problems):
+def test_concatenated_runs_are_separated(path, problems):
     states = np.arange(20.0).reshape(10, 2)
     states[7, 1] = np.nan
     saved(path, {"states": states, "ptr": np.array([0, 4, 7, 10]), "mass": 0.3})
@@ -90,7 +90,7 @@ def test_runs_one_after_the_other_are_taken_apart(path, problems):
     assert (problem.code, problem.line) == ("data.nan", 8) and "row 8 (in run 2)" in problem.message
 
 
-def test_an_error_of_every_run_is_told_once(path, problems):
+def test_an_error_of_every_run_is_reported_once(path, problems):
     saved(path, {"states": np.zeros((30, 5, 2))})
     (problem,) = problems(lambda: load_runs(path, [Channel("x", "speeds[0]")], time=0.01))
     assert problem.code == "data.missing_column"
@@ -107,19 +107,19 @@ def test_an_error_of_every_run_is_told_once(path, problems):
         ([0, 10], "p"),
     ],
 )
-def test_starts_of_runs_that_make_no_sense(path, problems, starts, name):
+def test_invalid_run_starts(path, problems, starts, name):
     saved(path, {"states": np.zeros((10, 2)), "ptr": np.array(starts)})
     (problem,) = problems(lambda: read_table(path, run=0, run_starts=name))
     assert problem.code == "data.run" and problem.fix
 
 
-def test_a_run_must_be_chosen(path, problems):
+def test_a_run_must_be_selected(path, problems):
     saved(path, {"states": np.zeros((10, 2)), "ptr": np.array([0, 10])})
     (problem,) = problems(lambda: read_table(path, run_starts="ptr"))
-    assert "no run is chosen" in problem.message
+    assert "no run is selected" in problem.message
     saved(path, {"q": np.zeros(10)})
     (problem,) = problems(lambda: read_table(path, run=0))
-    assert "no stack of runs" in problem.message
+    assert "no stacked runs" in problem.message
 
 
 def test_an_array_without_a_name(tmp_path, problems):

@@ -1,4 +1,4 @@
-"""Data that can be used but deserves a look: told in the recording's problems, never raised, never repaired."""
+"""Suspicious but usable data: reported in the recording's problems, never raised, never repaired."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hybridsim.data.recording import Recording
 T = np.arange(0.0, 2.0, 0.01)
 
 
-def found(recording):
+def problems_by_code(recording):
     return {problem.code: problem for problem in recording.problems}
 
 
@@ -20,52 +20,52 @@ def table(columns_in):
     return lambda **columns: columns_in(".npz", {"time": T, **columns})
 
 
-def test_good_data_are_not_doubted(table):
+def test_good_data_have_no_problems(table):
     rng = np.random.default_rng(5)
     file = table(q=np.sin(9 * T) * 3.1, v=rng.normal(size=len(T)))
     assert load_recording(file, [Channel("q", "q", "rad"), Channel("v", "v")]).problems == ()
 
 
 def test_a_constant_channel(table):
-    problem = found(load_recording(table(f=np.full(len(T), 0.3)), [Channel("force", "f")]))["data.constant"]
+    problem = problems_by_code(load_recording(table(f=np.full(len(T), 0.3)), [Channel("force", "f")]))["data.constant"]
     assert (problem.severity, problem.element) == (Severity.WARNING, "f") and "'force'" in problem.message
 
 
-def test_two_channels_with_the_same_numbers(table):
+def test_two_channels_with_the_same_values(table):
     q = np.random.default_rng(4).normal(size=len(T))
     file = table(a=q, b=q.copy(), c=np.nextafter(q, 9.0), d=np.zeros(len(T)), e=np.zeros(len(T)))
     recording = load_recording(file, [Channel(name, name) for name in "abcde"])
-    alike = [p for p in recording.problems if p.code == "data.duplicate_channel"]
-    assert [p.message for p in alike] == ["channels 'a', 'b' are identical to the last bit"]
+    duplicates = [p for p in recording.problems if p.code == "data.duplicate_channel"]
+    assert [p.message for p in duplicates] == ["channels 'a', 'b' are bitwise identical"]
 
 
 def test_a_gap(text):
     t = [*np.arange(0.0, 1.0, 0.1), *np.arange(3.0, 4.0, 0.1), *np.arange(5.0, 6.0, 0.1)]
     file = text("time,q\n" + "\n".join(f"{x},{x}" for x in t))
-    problem = found(load_recording(file, [Channel("q", "q")]))["data.gap"]
+    problem = problems_by_code(load_recording(file, [Channel("q", "q")]))["data.gap"]
     assert (problem.severity, problem.line) == (Severity.WARNING, 12)
-    assert "gap of 2.1 s before line 12" in problem.message and "2 gaps in all" in problem.message
+    assert "gap of 2.1 s before line 12" in problem.message and "2 gaps in total" in problem.message
 
 
-def test_a_gap_made_by_leaving_samples_out(table):
+def test_a_gap_from_dropped_samples(table):
     q, v = np.sin(T), np.cos(T)
     q[50:70] = np.nan
     recording = load_recording(table(q=q, v=v), [Channel("q", "q"), Channel("v", "v")], on_nan="drop")
-    assert found(recording)["data.gap"].element == "q"
+    assert problems_by_code(recording)["data.gap"].element == "q"
 
 
 @pytest.mark.parametrize("unit", ["rad", "deg"])
-def test_an_angle_that_starts_again(table, unit):
-    turn = {"rad": 2 * np.pi, "deg": 360.0}[unit]
-    file = table(q=np.mod(0.7 * T + 0.1, 1.0) * turn)
-    problem = found(load_recording(file, [Channel("q", "q", unit)]))["data.jump"]
+def test_a_wrapped_angle(table, unit):
+    period = {"rad": 2 * np.pi, "deg": 360.0}[unit]
+    file = table(q=np.mod(0.7 * T + 0.1, 1.0) * period)
+    problem = problems_by_code(load_recording(file, [Channel("q", "q", unit)]))["data.jump"]
     assert problem.line == int(np.argmax(0.7 * T + 0.1 >= 1.0)) + 1 and problem.fix == "set unwrap=True"
     assert load_recording(file, [Channel("q", "q", unit, unwrap=True)]).problems == ()
 
 
-def test_numbers_without_a_unit_that_look_like_an_angle(table):
+def test_values_without_a_unit_that_look_like_an_angle(table):
     wrapped = np.mod(5.0 * T, 2 * np.pi) - np.pi
-    assert "unit='rad'" in found(load_recording(table(q=wrapped), [Channel("q", "q")]))["data.jump"].fix
+    assert "unit='rad'" in problems_by_code(load_recording(table(q=wrapped), [Channel("q", "q")]))["data.jump"].fix
     switched = np.where(np.sin(9 * T) > 0, 3.0, -3.0)
     assert load_recording(table(u=switched), [Channel("u", "u")]).problems == ()
     assert load_recording(table(x=wrapped), [Channel("x", "x", "m")]).problems == ()
@@ -73,23 +73,23 @@ def test_numbers_without_a_unit_that_look_like_an_angle(table):
 
 def test_an_angle_too_fast_to_be_unwrapped(table):
     file = table(q=np.mod(0.45 * np.arange(len(T)), 1.0))
-    assert "data.unwrap" in found(load_recording(file, [Channel("q", "q", "rev", unwrap=True)]))
+    assert "data.unwrap" in problems_by_code(load_recording(file, [Channel("q", "q", "rev", unwrap=True)]))
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1e3 * 20, "ms"), (1e9, "ns")])
-def test_times_in_another_unit_than_told(factor, unit):
+def test_times_in_another_unit_than_specified(factor, unit):
     recording = Recording.from_arrays("run", T * factor, {"q": np.sin(T)})
-    problem = found(recording)["data.time_unit"]
+    problem = problems_by_code(recording)["data.time_unit"]
     assert problem.severity is Severity.WARNING and repr(unit) in problem.fix
 
 
 def test_times_that_are_too_short_to_be_seconds():
-    assert "data.time_unit" in found(Recording.from_arrays("run", T * 1e-9, {"q": np.sin(T)}))
+    assert "data.time_unit" in problems_by_code(Recording.from_arrays("run", T * 1e-9, {"q": np.sin(T)}))
 
 
 def test_uneven_sampling_is_noted():
     t = np.cumsum(np.random.default_rng(0).exponential(0.01, size=500))
-    note = found(Recording.from_arrays("run", t, {"q": np.sin(t)}))["data.uneven"]
+    note = problems_by_code(Recording.from_arrays("run", t, {"q": np.sin(t)}))["data.uneven"]
     assert note.severity is Severity.NOTE
     jittered = T + np.random.default_rng(0).uniform(-0.001, 0.001, size=len(T))
     assert Recording.from_arrays("run", jittered, {"q": np.sin(jittered)}).problems == ()

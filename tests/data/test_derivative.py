@@ -1,4 +1,4 @@
-"""Derivatives of series sampled unevenly, and the fits behind them."""
+"""Derivatives of unevenly sampled series, and the local polynomial fits."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ UNEVEN = np.cumsum(RNG.uniform(0.2, 1.8, size=400)) * 0.01
 @pytest.mark.parametrize("window", [4, 5, 9, 51, 400, 0.2, 100.0])
 @pytest.mark.parametrize("start", [0.0, 1.7e9])
 def test_cubic_motions_are_exact_also_at_uneven_times(window, start):
-    # dates count from 1970, where times are only known to 0.2 µs: compared with the cubic at the rounded times
+    # times since 1970 are resolved to 0.2 µs only, so compare with the cubic at the rounded times
     t = UNEVEN + start
     x = t - start
     series = Series("q", t, 2 * x**3 - 3 * x**2 + x - 7)
@@ -37,11 +37,11 @@ def test_fits_agree_with_least_squares(seed, samples, degree):
     assert fit.value == pytest.approx(expected(t), abs=1e-9)
     assert fit.first == pytest.approx(expected.deriv(1)(t), abs=1e-8)
     assert fit.second == pytest.approx(expected.deriv(2)(t), abs=1e-7)
-    # what a fit follows is counted by its parameters
+    # the leverages sum to the number of parameters
     assert fit.leverage.sum() == pytest.approx(degree + 1)
 
 
-def test_long_series_are_worked_on_in_blocks(monkeypatch):
+def test_long_series_are_processed_in_blocks(monkeypatch):
     series = Series("q", UNEVEN, np.sin(UNEVEN))
     whole = derivative(series, window=0.1).values
     monkeypatch.setattr("hybridsim.data.local_polynomial.BLOCK_ELEMENTS", 100)
@@ -61,16 +61,16 @@ def test_longer_windows_average_noise():
     ("window", "word"),
     [(3, "for seconds write 3.0"), (401, "shorter"), (0.001, "needs 4 samples"), (0.0, "longer"), (-1.0, "longer")],
 )
-def test_windows_that_hold_too_little(problems, window, word):
+def test_windows_with_too_few_samples(problems, window, word):
     (problem,) = problems(lambda: derivative(Series("q", UNEVEN, UNEVEN), window=window))
     assert problem.code == "data.window" and problem.element == "q" and word in problem.fix
 
 
-def test_counts_of_samples_may_come_from_numpy():
+def test_numpy_integers_are_sample_counts():
     series = Series("q", UNEVEN, np.sin(UNEVEN))
     assert (derivative(series, window=np.int64(9)).values == derivative(series, window=9).values).all()
 
 
 def test_other_orders_are_refused():
-    with pytest.raises(ValueError, match="order is 1 or 2"):
+    with pytest.raises(ValueError, match="order must be 1 or 2"):
         derivative(Series("q", UNEVEN, UNEVEN), window=9, order=3)  # type: ignore[arg-type]

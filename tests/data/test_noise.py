@@ -11,7 +11,7 @@ def swing(t):
 
 @pytest.mark.parametrize("level", [1e-5, 1e-3, 0.1])
 @pytest.mark.parametrize("even", [True, False])
-def test_known_noise_is_found_within_a_tenth(level, even):
+def test_noise_level_is_within_ten_percent(level, even):
     rng = np.random.default_rng(1)
     steps = np.full(4000, 0.002) if even else rng.uniform(0.0005, 0.0035, size=4000)
     t = np.cumsum(steps)
@@ -19,7 +19,7 @@ def test_known_noise_is_found_within_a_tenth(level, even):
     assert noise_level(series) == pytest.approx(level, rel=0.1)
 
 
-def test_outliers_count_little():
+def test_noise_level_is_robust_to_outliers():
     rng = np.random.default_rng(2)
     t = np.arange(4000) * 0.002
     values = swing(t) + 1e-3 * rng.normal(size=len(t))
@@ -33,7 +33,7 @@ def test_smooth_motions_have_no_noise():
         assert noise_level(Series("q", t, values)) < 1e-7
 
 
-def test_an_encoder_is_as_noisy_as_its_steps_are_wide():
+def test_noise_of_an_encoder_is_at_least_its_quantisation():
     t = np.arange(4000) * 0.001
     step = 2 * np.pi / 4096
     slow = np.round(np.where(t < 3.5, 0.3, 0.3 + (t - 3.5)) / step) * step

@@ -1,4 +1,4 @@
-"""Every format holds the same numbers; what cannot be read says why."""
+"""All formats give the same values; unreadable files are explained."""
 
 import hashlib
 import sys
@@ -23,7 +23,7 @@ NUMBERS = st.lists(st.tuples(*[st.floats(-1e300, 1e300, allow_subnormal=False)] 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=15)
 @given(rows=NUMBERS)
-def test_every_format_gives_back_the_same_numbers(columns_in, suffix, rows):
+def test_every_format_reproduces_the_values(columns_in, suffix, rows):
     q, v = np.array(rows).T
     table = read_table(columns_in(suffix, {"q": q, "v": v}))
     assert (table.columns["q"] == q).all() and (table.columns["v"] == v).all()
@@ -40,7 +40,7 @@ def test_the_order_of_channels_does_not_matter(columns_in, suffix, order):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_missing_numbers_are_told_by_row_in_every_format(columns_in, problems, suffix):
+def test_missing_values_are_reported_by_row_in_every_format(columns_in, problems, suffix):
     file = columns_in(suffix, {"time": [0.0, 1.0, 2.0, 3.0], "q": [1.0, 2.0, np.nan, np.inf]})
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")]))
     row = 4 if suffix == ".csv" else 3
@@ -49,7 +49,7 @@ def test_missing_numbers_are_told_by_row_in_every_format(columns_in, problems, s
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_files_are_told_by_the_hash_of_their_bytes(columns_in, suffix):
+def test_files_are_identified_by_sha256(columns_in, suffix):
     file = columns_in(suffix, {"time": [0.0, 1.0], "q": [1.0, 2.0]})
     expected = hashlib.sha256(file.read_bytes()).hexdigest()
     assert read_table(file).sha256 == expected
@@ -80,8 +80,8 @@ def test_random_damage_is_an_error_or_leaves_a_usable_recording(columns_in, suff
     refused = 0
     for _ in range(60):
         damaged = bytearray(whole)
-        for place in rng.integers(len(whole), size=3):
-            damaged[place] = rng.integers(256)
+        for position in rng.integers(len(whole), size=3):
+            damaged[position] = rng.integers(256)
         file.write_bytes(damaged[: rng.integers(len(whole))] if rng.random() < 0.3 else damaged)
         try:
             load_recording(file, [Channel("q", "q"), Channel("v", "v")])
@@ -115,12 +115,12 @@ def test_other_formats_are_refused_with_advice(text, problems, name, advice):
     assert problem.code == "data.format" and advice in problem.fix
 
 
-def test_files_that_are_not_there(tmp_path, text, problems):
+def test_missing_files(tmp_path, text, problems):
     text("0,1\n1,2\n", "run_7.csv")
     (problem,) = problems(lambda: read_table(tmp_path / "run7.csv"))
     assert problem.code == "file.missing" and problem.fix == "did you mean 'run_7.csv'?"
     (problem,) = problems(lambda: read_table(tmp_path / "nowhere" / "run.csv"))
-    assert problem.code == "file.missing" and "no folder" in problem.fix
+    assert problem.code == "file.missing" and "does not exist either" in problem.fix
     (problem,) = problems(lambda: read_table(tmp_path))
     assert problem.code == "file.directory"
 
@@ -144,7 +144,7 @@ def test_groups_of_hdf5_files(tmp_path, problems):
     assert "is a data set" in problem.message
 
 
-def test_groups_and_runs_where_there_are_none(text, problems):
+def test_groups_and_runs_in_formats_without_them(text, problems):
     (problem,) = problems(lambda: read_table(text("0,1\n1,2\n"), group="a"))
     assert problem.code == "data.group"
     (problem,) = problems(lambda: read_table(text("0,1\n1,2\n"), run=0))

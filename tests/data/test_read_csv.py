@@ -1,4 +1,4 @@
-"""Text tables: what people and programs write, and what is wrong with it, by line and column."""
+"""Text tables: dialects of real files, and problems reported by line and column."""
 
 import numpy as np
 import pytest
@@ -23,12 +23,12 @@ from hybridsim.data.read import read_table
         "# t q\n0 1.5\n1 -2e3\n",
     ],
 )
-def test_all_ways_of_writing_a_table_give_the_same_numbers(text, content):
+def test_all_dialects_give_the_same_values(text, content):
     table = read_table(text(content))
     assert {name: column.tolist() for name, column in table.columns.items()} == {"t": [0.0, 1.0], "q": [1.5, -2000.0]}
 
 
-def test_columns_without_a_header_are_called_by_their_position(text):
+def test_columns_without_a_header_are_named_by_index(text):
     table = read_table(text("# 2 columns\n0,1.5\n1,2.5\n"))
     assert [*table.columns] == ["0", "1"]
     assert table.columns["1"].tolist() == [1.5, 2.5]
@@ -54,7 +54,7 @@ def test_lines_are_counted_beyond_the_first_block(text, problems):
 
 
 @pytest.mark.parametrize("word", ["", "nan", "NaN", "NA", "null", "None", "inf", "-inf", '""'])
-def test_cells_without_a_number_are_found(text, problems, word):
+def test_cells_without_a_finite_value_are_reported(text, problems, word):
     file = text(f"t,q\n0,1\n1,{word}\n2,3\n3,{word}\n4,4\n")
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
     assert (problem.code, problem.line, problem.element, problem.file) == ("data.nan", 3, "q", str(file))
@@ -66,7 +66,7 @@ def test_cells_without_a_number_are_found(text, problems, word):
     [
         ("t;q\n0;1,5\n1;2,5\n", "1,5", "decimal point, 1.5 instead of 1,5"),
         ("t,q\n0,1.5 deg\n1,2\n", "1.5 deg", "unit in the channel"),
-        ("t,q\n0,1;5\n1,2;5\n", "1;5", "same character"),
+        ("t,q\n0,1;5\n1,2;5\n", "1;5", "same delimiter"),
         ("t,q\n0,ok\n1,2\n", "ok", "leave it empty"),
         ("t,q\n0,1_000\n1,2\n", "1_000", "correct the cell"),
     ],
@@ -77,23 +77,23 @@ def test_text_instead_of_a_number_is_quoted_with_advice(text, problems, content,
     assert repr(cell) in problem.message and advice in problem.fix
 
 
-def test_text_in_a_column_that_nobody_asks_for_is_no_problem(text):
+def test_text_in_an_unused_column_is_no_problem(text):
     file = text("t,mode,q\n0,idle,1\n1,run,2\n")
     assert load_recording(file, [Channel("q", "q")], time="t").problems == ()
     assert read_table(file).unreadable["mode"].code == "data.text"
 
 
-@pytest.mark.parametrize("separator", [",", " "])
-def test_rows_beside_text_are_checked_like_all_others(text, problems, separator):
+@pytest.mark.parametrize("delimiter", [",", " "])
+def test_rows_with_a_text_column_are_checked_too(text, problems, delimiter):
     rows = [f"{k} run {k}.5" for k in range(100)]
     rows[60], rows[70], rows[80], rows[90] = "60 run 60.5 9", "70 run", '80 "run" 80.5', "90 run nan"
-    content = "\n".join(["t mode q", *rows]).replace(" ", separator)
+    content = "\n".join(["t mode q", *rows]).replace(" ", delimiter)
     found = problems(lambda: load_recording(text(content), [Channel("q", "q")], time="t"))
     assert [(p.code, p.line) for p in found] == [("data.ragged", 62), ("data.nan", 92)]
     assert "1 more such row" in found[0].message
 
 
-def test_rows_of_the_wrong_length_are_found_with_all_else_that_is_wrong(text, problems):
+def test_rows_of_the_wrong_length_are_reported_with_all_other_problems(text, problems):
     file = text("t,q,v\n0,1,2\n1,2\n2,nan,3\n3,4,5\n4,5")
     found = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
     assert [(p.code, p.line) for p in found] == [("data.ragged", 3), ("data.nan", 4)]
@@ -110,12 +110,12 @@ def test_rows_of_the_wrong_length_are_found_with_all_else_that_is_wrong(text, pr
         ("t,q\n0,1\n1,2,3\n", "half a row"),
     ],
 )
-def test_why_rows_have_the_wrong_length(text, problems, content, advice):
+def test_rows_of_the_wrong_length_are_explained(text, problems, content, advice):
     (problem,) = problems(lambda: read_table(text(content)))
     assert problem.code == "data.ragged" and advice in problem.fix
 
 
-def test_names_that_occur_twice_cannot_be_used(text, problems):
+def test_duplicate_column_names_cannot_be_used(text, problems):
     file = text("t,q,q\n0,1,2\n1,2,3\n")
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
     assert (problem.code, problem.element) == ("data.duplicate_column", "q")
@@ -133,12 +133,12 @@ def test_names_that_occur_twice_cannot_be_used(text, problems):
         (b"PK\x03\x04\x00\x00", "data.format", "not a text file"),
     ],
 )
-def test_files_that_are_no_tables(text, problems, content, code, word):
+def test_files_that_are_not_tables(text, problems, content, code, word):
     (problem,) = problems(lambda: read_table(text(content)))
     assert problem.code == code and word in problem.message and problem.fix
 
 
-def test_numbers_keep_every_bit(text):
+def test_values_are_parsed_exactly(text):
     numbers = np.random.default_rng(3).normal(size=(100, 3)) * 10.0 ** np.arange(-3, 0)
     lines = "\n".join(",".join(map(repr, row)) for row in numbers.tolist())
     fast = read_table(text("a,b,c\n" + lines)).columns

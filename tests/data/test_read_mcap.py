@@ -1,4 +1,4 @@
-"""MCAP files: fields of JSON messages as columns, topics with times of their own."""
+"""MCAP files: fields of JSON messages as columns, topics with separate time stamps."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_log_times_count_from_the_first_message_of_any_topic(two_topics):
     assert t == pytest.approx([0.001000001, 0.002000002, 0.003000003, 0.004000004], rel=0, abs=1e-15)
 
 
-def test_without_a_topic_all_are_given(two_topics):
+def test_without_a_topic_all_are_read(two_topics):
     columns = read_table(two_topics).columns
     assert columns["/imu/gyro.z"].tolist() == [5.0, 6.0, 7.0]
     assert len(columns["/joints/log_time"]) == 4
@@ -70,7 +70,7 @@ def test_messages_in_other_encodings_are_refused_with_advice(messages, problems)
         assert problem.code == "data.encoding" and "cdr" in problem.message and "CSV" in problem.fix
 
 
-def test_other_encodings_beside_json_do_no_harm(messages, problems):
+def test_topics_in_other_encodings_do_not_affect_json_topics(messages, problems):
     content = [
         (topic, k, value) for k in range(3) for topic, value in [("/cdr/x", b"1"), ("/a", {"x": k}), ("/b", {"x": 1})]
     ]

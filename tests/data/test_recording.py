@@ -1,4 +1,4 @@
-"""Recordings: what cannot be used is refused with every error at once; nothing is repaired in silence."""
+"""Recordings: unusable data are refused with all errors together; nothing is repaired silently."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 
 
-def test_every_error_is_told_at_once(text, problems):
+def test_all_errors_are_reported_together(text, problems):
     file = text("time,q,v,mode\n0,1,2,a\n1,nan,3,b\n0.5,3,,c\n")
     channels = [
         Channel("q", "q"),
@@ -31,12 +31,12 @@ def test_every_error_is_told_at_once(text, problems):
     assert all(p.fix and p.severity is Severity.ERROR for p in found)
 
 
-def test_wrong_columns_are_answered_with_the_nearest_names(text, problems):
+def test_unknown_columns_suggest_the_closest_names(text, problems):
     file = text("time,shoulder_angle,elbow_angle\n0,1,2\n1,2,3\n")
     channels = [Channel("a", "Shoulder_Angle"), Channel("b", "torque")]
     first, second = problems(lambda: load_recording(file, channels))
     assert first.fix.startswith("did you mean 'shoulder_angle'") and first.element == "Shoulder_Angle"
-    assert second.fix == "there are 'time', 'shoulder_angle', 'elbow_angle'"
+    assert second.fix == "valid names are 'time', 'shoulder_angle', 'elbow_angle'"
 
 
 def test_a_file_without_times_needs_a_step(text, problems):
@@ -50,34 +50,37 @@ def test_a_file_without_times_needs_a_step(text, problems):
         assert problem.code == "data.step"
 
 
-def test_times_that_stand_still_or_go_back_are_errors(text, problems):
+def test_times_that_repeat_or_decrease_are_errors(text, problems):
     file = text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n1.5,6\n3,7\n")
-    back, still = problems(lambda: load_recording(file, [Channel("q", "q")]))
-    assert (back.code, back.line) == ("data.time_order", 6) and "from 2 to 1.5 s in line 6" in back.message
-    assert (still.code, still.line) == ("data.time_duplicate", 4) and "1 more such row" in still.message
+    decreasing, repeated = problems(lambda: load_recording(file, [Channel("q", "q")]))
+    assert (decreasing.code, decreasing.line) == (
+        "data.time_order",
+        6,
+    ) and "from 2 to 1.5 s in line 6" in decreasing.message
+    assert (repeated.code, repeated.line) == ("data.time_duplicate", 4) and "1 more such row" in repeated.message
 
 
-def test_samples_out_of_order_can_be_left_out_and_this_is_told(text):
+def test_samples_out_of_order_can_be_dropped_with_a_note(text):
     file = text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n3,7\n")
     recording = load_recording(file, [Channel("q", "q")], on_disorder="drop")
     assert recording.series["q"].t.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert recording.series["q"].values.tolist() == [1.0, 2.0, 4.0, 7.0]
     (note,) = recording.problems
     assert (note.code, note.line, note.severity) == ("data.time_order", 4, Severity.NOTE)
-    assert "left out 2 samples" in note.message
+    assert "dropped 2 samples" in note.message
 
 
-def test_samples_without_numbers_can_be_left_out_and_this_is_told(text):
+def test_samples_without_a_value_can_be_dropped_with_a_note(text):
     file = text("time,q,v\n0,1,1\n1,nan,2\n2,3,4\n,4,4\n4,5,7\n")
     recording = load_recording(file, [Channel("q", "q"), Channel("v", "v")], on_nan="drop")
     assert recording.series["q"].t.tolist() == [0.0, 2.0, 4.0]
     assert recording.series["v"].t.tolist() == [0.0, 1.0, 2.0, 4.0]
     notes = {(p.code, p.element, p.line): p for p in recording.problems if p.code == "data.nan"}
     assert [*notes] == [("data.nan", "time", 5), ("data.nan", "q", 3)]
-    assert all(note.severity is Severity.NOTE and "left out 1 sample" in note.message for note in notes.values())
+    assert all(note.severity is Severity.NOTE and "dropped 1 sample" in note.message for note in notes.values())
 
 
-def test_angles_are_unwrapped_across_samples_that_were_left_out(text):
+def test_angles_are_unwrapped_across_dropped_samples(text):
     file = text("time,q\n0,170\n1,nan\n2,-170\n3,-160\n")
     recording = load_recording(file, [Channel("q", "q", "deg", unwrap=True)], on_nan="drop")
     assert np.rad2deg(recording.series["q"].values) == pytest.approx([170.0, 190.0, 200.0])
@@ -116,13 +119,13 @@ def test_a_recording_of_several_files(text, problems):
     assert problem.code == "data.missing_column" and "force.csv" in problem.message
 
 
-def test_errors_of_several_files_are_told_at_once(text, tmp_path, problems):
+def test_errors_of_several_files_are_reported_together(text, tmp_path, problems):
     good = text("time,q\n0,1\n1,nan\n", "good.csv")
     found = problems(lambda: load_recording([good, tmp_path / "gone.csv"], [Channel("q", "q")]))
     assert [p.code for p in found] == ["file.missing", "data.nan"]
 
 
-def test_velocities_that_were_not_measured_are_estimated_and_this_is_told(text, problems):
+def test_velocities_that_were_not_measured_are_estimated_with_a_note(text, problems):
     rows = "\n".join(f"{t},{t**3 - t}" for t in np.arange(0.0, 1.0, 0.05).tolist())
     file = text("time,q\n" + rows)
     recording = load_recording(file, [Channel("v", velocity_of="q"), Channel("q", "q")])
@@ -154,7 +157,7 @@ def test_arrays_in_memory_are_checked_like_files(problems):
     assert len(Recording.from_arrays("swing", t, {"q": bad["q"]}, on_nan="drop").series["q"]) == 4
 
 
-def test_series_cannot_be_made_or_changed_wrongly(problems):
+def test_invalid_series_are_refused_and_series_are_read_only(problems):
     values = np.array([1.0, 2.0])
     series = Series("q", np.array([0.0, 1.0]), values)
     values[0] = 5.0
@@ -168,13 +171,13 @@ def test_series_cannot_be_made_or_changed_wrongly(problems):
 
 def test_options_are_checked(text):
     file = text("time,q\n0,1\n1,2\n")
-    with pytest.raises(ValueError, match="on_nan is one of error, drop, not 'ignore'"):
+    with pytest.raises(ValueError, match="on_nan must be one of error, drop, not 'ignore'"):
         load_recording(file, [Channel("q", "q")], on_nan="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no file"):
+    with pytest.raises(ValueError, match="path is an empty list"):
         load_recording([], [Channel("q", "q")])
 
 
-def test_messages_name_the_place_and_the_fix(text):
+def test_messages_give_location_and_fix(text):
     file = text("time,q\n0,1\n1,two\n")
     with pytest.raises(DataError) as caught:
         load_recording(file, [Channel("elbow", "q")])

@@ -7,7 +7,7 @@ from hybridsim.data.series import Series
 T = np.array([0.0, 0.5, 0.7, 1.5, 2.0])
 
 
-def test_the_three_ways_from_sample_to_sample():
+def test_interpolation_kinds():
     series = Series("q", T, np.array([0.0, 1.0, 3.0, 3.0, 5.0]))
     times = [0.25, 0.5, 0.6, 1.9999]
     assert resample(series, times) == pytest.approx([0.5, 1.0, 2.0, 4.9996])
@@ -18,18 +18,18 @@ def test_the_three_ways_from_sample_to_sample():
 
 
 @pytest.mark.parametrize("kind", ["linear", "hold", "cubic"])
-def test_samples_stay_what_they_are(kind):
+def test_samples_are_reproduced(kind):
     series = Series("q", T, np.random.default_rng(8).normal(size=5))
     assert resample(series, T, kind) == pytest.approx(series.values, abs=1e-14)
 
 
 @pytest.mark.parametrize("time", [-0.01, 2.01, np.nan, np.inf])
-def test_nothing_is_made_up_outside(problems, time):
+def test_extrapolation_is_refused(problems, time):
     (problem,) = problems(lambda: resample(Series("elbow", T, T**2), [1.0, time]))
     assert problem.code == "data.range" and problem.element == "elbow" and "from 0 to 2 s" in problem.message
 
 
-def test_sums_of_steps_may_end_beside_the_last_sample():
+def test_accumulated_steps_may_pass_the_last_sample_by_rounding():
     series = Series("q", np.array([0.0, 0.1, 0.3]), np.array([0.0, 1.0, 3.0]))
     assert resample(series, [0.1 + 0.2, 3 * 0.1], "hold").tolist() == [3.0, 3.0]
 

@@ -20,7 +20,7 @@ def test_a_gap_splits_a_run():
     assert second.series["q"].values.tolist() == [3.0, 4.0]
 
 
-def test_a_run_without_gaps_stays_what_it_is():
+def test_a_run_without_gaps_is_returned_unchanged():
     whole = recording(q=[0.0, 1.0, 2.0])
     assert segments(whole, longest_gap=1.0) == [whole]
 
@@ -37,13 +37,13 @@ def test_gaps_that_overlap_are_one():
     assert [(one.start, one.end) for one in segments(both, longest_gap=1.5)] == [(0.0, 1.0), (7.0, 8.0)]
 
 
-def test_parts_that_are_too_short_are_left_out_and_this_is_told():
+def test_segments_that_are_too_short_are_dropped_with_a_note():
     (first, second) = segments(recording(q=[0.0, 1.0, 4.0, 8.0, 9.0]), longest_gap=1.5)
     assert second.series["q"].t.tolist() == [8.0, 9.0]
-    assert "1 part" in first.problems[0].message and "from 4 to 4 s" in first.problems[0].message
+    assert "1 segment" in first.problems[0].message and "from 4 to 4 s" in first.problems[0].message
 
 
-def test_no_part_is_left(problems):
+def test_no_segment_is_left(problems):
     (problem,) = problems(lambda: segments(recording(q=[0.0, 1.0, 2.0]), longest_gap=0.5))
     assert problem.code == "data.gap" and "allow longer" in problem.fix
     with pytest.raises(ValueError, match="positive"):
@@ -52,12 +52,12 @@ def test_no_part_is_left(problems):
 
 @settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(0.01, 3.0), min_size=2, max_size=30), min_size=1, max_size=3))
-def test_no_part_has_a_gap_and_no_sample_occurs_twice(steps):
+def test_no_segment_has_a_gap_and_no_sample_occurs_twice(steps):
     whole = recording(**{str(k): np.cumsum(one) for k, one in enumerate(steps)})
     try:
         parts = segments(whole, longest_gap=1.0)
     except DataError as error:
-        assert "leave no part" in str(error)
+        assert "leave no segment" in str(error)
         return
     for name, series in whole.series.items():
         times = np.concatenate([part.series[name].t for part in parts])
@@ -65,7 +65,7 @@ def test_no_part_has_a_gap_and_no_sample_occurs_twice(steps):
         assert all((np.diff(part.series[name].t) <= 1.0).all() for part in parts)
 
 
-def test_a_part_by_time(problems):
+def test_slice_by_time(problems):
     whole = recording(q=[0.0, 1.0, 2.0, 3.0], f=[0.5, 1.5, 2.5])
     part = whole.slice(1.0, 2.5)
     assert part.series["q"].t.tolist() == [1.0, 2.0] and part.series["f"].t.tolist() == [1.5, 2.5]

@@ -17,7 +17,7 @@ def names(recordings):
     return [recording.name for recording in recordings]
 
 
-def test_a_part_of_all_runs_is_spread_over_them():
+def test_held_out_runs_are_spread_evenly():
     training, validation = split_runs(runs(8))
     assert names(validation) == ["run2", "run6"]
     assert names(training) == ["run0", "run1", "run3", "run4", "run5", "run7"]
@@ -26,7 +26,7 @@ def test_a_part_of_all_runs_is_spread_over_them():
 
 @settings(max_examples=60)
 @given(st.integers(2, 40), st.floats(0.001, 0.999))
-def test_every_run_is_on_one_side_and_no_side_is_empty(count, share):
+def test_every_run_is_in_one_set_and_neither_set_is_empty(count, share):
     recordings = runs(count)
     training, validation = split_runs(recordings, validation=share)
     assert training and validation
@@ -40,7 +40,7 @@ def test_runs_can_be_named():
     assert names(split_runs(runs(4), validation="run2")[1]) == ["run2"]
 
 
-def test_nothing_for_validation_if_told_so():
+def test_validation_can_be_empty():
     training, validation = split_runs(runs(1), validation=0.0)
     assert names(training) == ["run0"] and validation == []
 
@@ -50,32 +50,32 @@ def test_nothing_for_validation_if_told_so():
     [
         (runs(4), ["run7"], "did you mean"),
         (runs(2), ["run0", "run1"], "leave some"),
-        (runs(2) + runs(2), ["run0"], "a name of its own"),
+        (runs(2) + runs(2), ["run0"], "a unique name"),
         (runs(1), 0.25, "validation to 0"),
         (runs(4), 1.0, "less than 1"),
         (runs(4), -0.1, "from 0"),
     ],
 )
-def test_splits_that_cannot_be_made(problems, recordings, validation, word):
+def test_invalid_splits_are_refused(problems, recordings, validation, word):
     (problem,) = problems(lambda: split_runs(recordings, validation=validation))
     assert problem.code == "data.split" and word in problem.fix
 
 
-def test_pieces_of_a_run_stay_together():
-    pieces = [piece for k in range(3) for piece in segments(run_with_a_gap(f"run{k}"), longest_gap=0.5)]
-    assert [piece.name for piece in pieces][:2] == ["run0.0", "run0.1"]
-    training, held = split_runs(pieces, validation=0.3)
-    assert [one.name for one in held] == ["run1.0", "run1.1"] and len(training) == 4
-    assert [one.name for one in split_runs(pieces, validation=["run2"])[1]] == ["run2.0", "run2.1"]
-    assert [one.name for one in split_runs(pieces, validation=["run2.1"])[1]] == ["run2.1"]
-    # of the only run, some pieces have to do
-    assert [one.name for one in split_runs(pieces[:2], validation=0.3)[1]] == ["run0.1"]
+def test_segments_of_a_run_stay_together():
+    parts = [part for k in range(3) for part in segments(run_with_a_gap(f"run{k}"), longest_gap=0.5)]
+    assert [part.name for part in parts][:2] == ["run0.0", "run0.1"]
+    training, held_out = split_runs(parts, validation=0.3)
+    assert [one.name for one in held_out] == ["run1.0", "run1.1"] and len(training) == 4
+    assert [one.name for one in split_runs(parts, validation=["run2"])[1]] == ["run2.0", "run2.1"]
+    assert [one.name for one in split_runs(parts, validation=["run2.1"])[1]] == ["run2.1"]
+    # of a single run, segments are held out
+    assert [one.name for one in split_runs(parts[:2], validation=0.3)[1]] == ["run0.1"]
 
 
-def test_a_gap_that_was_cut_out_is_no_doubt_any_more():
+def test_segments_have_no_warnings_about_gaps():
     run = run_with_a_gap("run")
     assert [problem.code for problem in run.problems] == ["data.gap"]
-    assert all(not piece.problems for piece in segments(run, longest_gap=0.5))
+    assert all(not segment.problems for segment in segments(run, longest_gap=0.5))
 
 
 def run_with_a_gap(name: str) -> Recording:

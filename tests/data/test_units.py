@@ -1,4 +1,4 @@
-"""Units, scales and angles of channels, and channels that make no sense."""
+"""Units, scales and angles of channels, and invalid channels."""
 
 import math
 
@@ -12,8 +12,8 @@ from hybridsim.data.load import load_recording
 from hybridsim.data.units import UNITS
 
 
-def recorded(text, numbers, **channel):
-    rows = "\n".join(f"{k},{number!r}" for k, number in enumerate(numbers))
+def recorded(text, samples, **channel):
+    rows = "\n".join(f"{k},{sample!r}" for k, sample in enumerate(samples))
     return load_recording(text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
 
 
@@ -52,7 +52,7 @@ def test_scale_and_offset_come_after_the_unit(text):
     assert values == pytest.approx([1.0 - 2 * math.pi, 1.0])
 
 
-def test_unknown_units_are_answered_with_all_known_ones(text, problems):
+def test_unknown_units_list_all_known_ones(text, problems):
     (problem,) = problems(lambda: recorded(text, [1.0, 2.0], unit="degree"))
     assert problem.code == "data.unit" and "did you mean 'deg'" in problem.fix
     assert all(unit in problem.fix for unit in UNITS)
@@ -70,8 +70,8 @@ def test_a_time_unit_must_be_one_of_time(text, problems):
 @given(rate=st.floats(-9.0, 9.0), start=st.floats(-20.0, 20.0))
 def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
     angle = start + rate * np.sin(np.arange(0.0, 12.0, 0.1))
-    turn = UNITS[unit].period
-    wrapped = np.mod(angle / (2 * math.pi) + 0.5, 1.0) * turn - turn / 2
+    period = UNITS[unit].period
+    wrapped = np.mod(angle / (2 * math.pi) + 0.5, 1.0) * period - period / 2
     recording = recorded(text, wrapped.tolist(), unit=unit, unwrap=True)
     values = recording.series["q"].values
     assert np.diff(values) == pytest.approx(np.diff(angle), abs=1e-9)
@@ -89,12 +89,12 @@ def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
         ({"column": ""}, "column or velocity_of"),
         ({"velocity_of": "p"}, "column or velocity_of"),
         ({"column": "", "velocity_of": "P"}, "did you mean 'p'"),
-        ({"column": "", "velocity_of": "p", "scale": 2.0}, "make them for the channel"),
-        ({"name": "p"}, "a name of its own"),
+        ({"column": "", "velocity_of": "p", "scale": 2.0}, "move them to channel"),
+        ({"name": "p"}, "a unique name"),
         ({"name": ""}, "name what it measures"),
     ],
 )
-def test_channels_that_make_no_sense(text, problems, settings, word):
+def test_invalid_channels(text, problems, settings, word):
     channel = Channel(**{"name": "q", "column": "q", **settings})
     file = text("time,p,q\n0,1,2\n1,2,4\n")
     found = problems(lambda: load_recording(file, [Channel("p", "p"), channel]))

@@ -1,4 +1,4 @@
-"""Actuators: each stage does what its name says."""
+"""Actuation: stages, chains of stages, and their internal states."""
 
 import equinox as eqx
 import jax
@@ -27,7 +27,7 @@ MODEL = pendulum()
 REST = Motor(jnp.zeros(1), jnp.zeros(1))
 
 
-def _driven(**actuator):
+def _actuated(**actuator):
     builder = ModelBuilder("driven", gravity=(0, 0, 0))
     builder.add_body("rotor", joint="axle", axis=(0, 0, 1), mass=1.0, inertia=(0.5, 0.5, 0.5), effort_limit=30.0)
     return builder.add_actuator("axle", **actuator).build()
@@ -35,27 +35,27 @@ def _driven(**actuator):
 
 def _torque(model, u, q=0.0, qd=0.0, actuation=None):
     actuation = actuation or Actuation()
-    memory = actuation.initial_state(model, np.array([q]), np.array([qd]))
-    return float(actuation.torques(model, np.array([q]), np.array([qd]), np.array([u]), memory, np.asarray(0.01))[0])
+    aux = actuation.initial_state(model, np.array([q]), np.array([qd]))
+    return float(actuation.torques(model, np.array([q]), np.array([qd]), np.array([u]), aux, np.asarray(0.01))[0])
 
 
 def test_direct_geared_and_limited():
-    assert _torque(_driven(), 2.0) == 2.0
-    assert _torque(_driven(gear=5.0), 2.0) == 10.0
-    assert _torque(_driven(control_range=(-1.0, 1.0)), 2.0) == 1.0
-    assert _torque(_driven(gear=5.0, force_range=(-1.5, 1.5)), 2.0) == 7.5
-    assert _torque(_driven(gear=100.0), 2.0) == 30.0, "the joint's effort limit comes last"
+    assert _torque(_actuated(), 2.0) == 2.0
+    assert _torque(_actuated(gear=5.0), 2.0) == 10.0
+    assert _torque(_actuated(control_range=(-1.0, 1.0)), 2.0) == 1.0
+    assert _torque(_actuated(gear=5.0, force_range=(-1.5, 1.5)), 2.0) == 7.5
+    assert _torque(_actuated(gear=100.0), 2.0) == 30.0, "the joint's effort limit comes last"
 
 
 def test_affine_law_sees_the_actuator_side_of_the_gear():
-    model = _driven(gear=2.0, gain=10.0, bias=(1.0, -10.0, -0.5))
+    model = _actuated(gear=2.0, gain=10.0, bias=(1.0, -10.0, -0.5))
     # length 2·0.3, speed 2·0.4
     assert _torque(model, 0.7, 0.3, 0.4) == pytest.approx(2.0 * (7.0 + 1.0 - 6.0 - 0.4))
 
 
 def test_servo_and_saturation():
-    assert _torque(_driven(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5))) == pytest.approx(5.0)
-    assert _torque(_driven(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5), Saturation(3.0))) == 3.0
+    assert _torque(_actuated(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5))) == pytest.approx(5.0)
+    assert _torque(_actuated(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5), Saturation(3.0))) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -68,26 +68,24 @@ def test_torque_speed_line(speed, signal, expected):
 
 
 def test_lag_follows_the_exact_exponential():
-    lag, memory = FirstOrderLag(0.05), np.zeros(1)
+    lag, aux = FirstOrderLag(0.05), np.zeros(1)
     for _ in range(10):
-        memory = lag.advance(MODEL, jnp.ones(1), REST, memory, jnp.asarray(0.01))
-    np.testing.assert_allclose(
-        lag.output(MODEL, jnp.ones(1), REST, memory, 0.01), 1.0 - np.exp(-0.1 / 0.05), rtol=1e-12
-    )
+        aux = lag.advance(MODEL, jnp.ones(1), REST, aux, jnp.asarray(0.01))
+    np.testing.assert_allclose(lag.output(MODEL, jnp.ones(1), REST, aux, 0.01), 1.0 - np.exp(-0.1 / 0.05), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("delay", "expected"), [(0.0, 5.0), (0.01, 4.0), (0.025, 2.5), (0.03, 2.0), (1.0, 1.0)])
 def test_delay_interpolates_between_samples(delay, expected):
     stage = TransportDelay(delay, samples=4)
-    memory = stage.initial_state(REST)
+    aux = stage.initial_state(REST)
     for value in (1.0, 2.0, 3.0, 4.0):
-        memory = stage.advance(MODEL, jnp.array([value]), REST, memory, 0.01)
-    assert float(stage.output(MODEL, jnp.array([5.0]), REST, memory, 0.01)[0]) == pytest.approx(expected)
+        aux = stage.advance(MODEL, jnp.array([value]), REST, aux, 0.01)
+    assert float(stage.output(MODEL, jnp.array([5.0]), REST, aux, 0.01)[0]) == pytest.approx(expected)
 
 
 def test_delay_acts_in_a_simulation():
-    """A pulse of torque after a delay of three steps: the joint starts three steps later."""
-    model = _driven()
+    """A torque pulse delayed by three steps: the joint begins to move three steps later."""
+    model = _actuated()
     commands = np.zeros((8, 1))
     commands[0] = 1.0
     run = simulate(
@@ -99,7 +97,7 @@ def test_delay_acts_in_a_simulation():
 
 
 def test_series_elastic_motor_settles_at_the_commanded_torque():
-    """Locked by a stiff joint spring, the spring of the actuator carries the whole motor torque."""
+    """With the joint held by a stiff spring, the spring of the actuator transmits the whole motor torque."""
     builder = ModelBuilder("sea", gravity=(0, 0, 0))
     builder.add_body("load", joint="axle", mass=1.0, inertia=(0.5, 0.5, 0.5), stiffness=50.0, damping=5.0)
     spring = SeriesElastic(stiffness=200.0, damping=4.0, rotor_inertia=0.05)
@@ -111,7 +109,7 @@ def test_series_elastic_motor_settles_at_the_commanded_torque():
 
 
 def test_series_elastic_motor_starts_relaxed():
-    model = _driven(gear=3.0)
+    model = _actuated(gear=3.0)
     sim = Simulator(model, actuation=Actuation(SeriesElastic(200.0, 4.0, 0.05)), dt=0.001)
     run = simulate(sim, sim.initial_state([1.0], [0.5]), steps=10)
     np.testing.assert_allclose(run.qd, 0.5, rtol=1e-9)
@@ -119,20 +117,20 @@ def test_series_elastic_motor_starts_relaxed():
 
 @pytest.mark.parametrize("stage", [FirstOrderLag(0.03), TransportDelay(0.02), SeriesElastic(20.0, 1.0, 0.05)])
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
-def test_a_graft_on_the_command_is_a_command(stage, integrator):
-    """Actuators with memory must remember what the grafts made of the command, not what was sent."""
+def test_a_graft_on_the_command_equals_a_command(stage, integrator):
+    """Internal states of actuators must follow the command after grafts, not the input command."""
     push = Blueprint(Graft("actuator.command", ["step.time"], eqx.Partial(lambda c, x: c + 0.0 * x, jnp.array([5.0]))))
     actuation = Actuation(stage, ModelLaw()) if not isinstance(stage, SeriesElastic) else Actuation(stage)
-    grafted = Simulator(_driven(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
-    plain = Simulator(_driven(), actuation=actuation, dt=0.01, integrator=integrator)
+    grafted = Simulator(_actuated(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
+    plain = Simulator(_actuated(), actuation=actuation, dt=0.01, integrator=integrator)
     by_graft = simulate(grafted, inputs=np.zeros((10, 1)))
     by_command = simulate(plain, inputs=np.full((10, 1), 5.0))
     np.testing.assert_allclose(by_graft.q, by_command.q, rtol=1e-12)
     assert abs(by_graft.q[-1, 0]) > 1e-3
 
 
-def test_parameters_given_as_plain_numbers_have_gradients():
-    sim = Simulator(_driven(), actuation=Actuation(PDServo(8.0, 0.5)), dt=0.01)
+def test_parameters_specified_as_python_floats_have_gradients():
+    sim = Simulator(_actuated(), actuation=Actuation(PDServo(8.0, 0.5)), dt=0.01)
 
     def final(sim):
         return rollout(sim, sim.initial_state([0.2]), steps=5).q[-1, 0]
@@ -149,15 +147,15 @@ def test_lag_without_a_time_constant_has_a_finite_gradient():
     assert float(jax.grad(out)(0.0)) == 0.0
 
 
-def test_delays_beyond_the_memory_are_refused():
+def test_delays_beyond_the_buffer_are_refused():
     with pytest.raises(ValueError, match="more samples"):
-        Simulator(_driven(), actuation=Actuation(TransportDelay(0.5, samples=4), ModelLaw()), dt=0.01)
+        Simulator(_actuated(), actuation=Actuation(TransportDelay(0.5, samples=4), ModelLaw()), dt=0.01)
 
 
-def test_memory_advances_once_per_step_in_rk4():
+def test_internal_states_advance_once_per_step_in_rk4():
     lagged = Actuation(FirstOrderLag(0.05), ModelLaw())
     final = {}
     for integrator in ("euler", "rk4"):
-        sim = Simulator(_driven(), actuation=lagged, dt=0.01, integrator=integrator)
+        sim = Simulator(_actuated(), actuation=lagged, dt=0.01, integrator=integrator)
         final[integrator] = simulate(sim, inputs=np.ones((5, 1))).final.aux["actuation"][0]
     np.testing.assert_array_equal(final["euler"], final["rk4"])

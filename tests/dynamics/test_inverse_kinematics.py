@@ -1,4 +1,4 @@
-"""Inverse kinematics: what it reaches, what it says when it cannot, and its derivatives."""
+"""Inverse kinematics: reachable and unreachable targets, limits, and derivatives."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from hybridsim.dynamics.kinematics import frame_pose, kinematics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.robots import planar_arm
 from hybridsim.robots.arm import DH, arm_from_dh
-from hybridsim.spatial.rotation import matrix_exp
+from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from support.derivatives import check_derivatives
 
 SIX_AXES = (
@@ -38,14 +38,14 @@ def two_links(**second):
     return arm.add_frame("tip", "lower", at=(0.5, 0.0, 0.0)).build()
 
 
-def test_reaches_what_can_be_reached():
+def test_reachable_targets_are_reached():
     model = planar_arm()
     q_goal = np.array([0.4, -0.5, 0.9, -0.3])
     tool = tool_pose(model, q_goal)
     target = Target("tool", position=tool.p, rotation=tool.R)
-    found = jax.jit(lambda q: inverse_kinematics(model, [target], q))(np.array([0.1, 0.1, 0.1, 0.1]))
-    assert int(found.status) == Status.OK and float(found.error) < 1e-8
-    np.testing.assert_allclose(found.q, q_goal, atol=1e-6)
+    solution = jax.jit(lambda q: inverse_kinematics(model, [target], q))(np.array([0.1, 0.1, 0.1, 0.1]))
+    assert int(solution.status) == Status.OK and float(solution.error) < 1e-8
+    np.testing.assert_allclose(solution.q, q_goal, atol=1e-6)
     far = jax.jit(lambda q: inverse_kinematics(model, [Target("tool", position=np.array([9.0, 0, 0]))], q))(q_goal)
     assert int(far.status) == Status.MAX_ITERATIONS, "out of reach must not be reported as success"
 
@@ -53,15 +53,15 @@ def test_reaches_what_can_be_reached():
 def test_stays_within_limits():
     model = two_links(lower=0.2, upper=1.0)
     target = Target("tip", position=np.array([0.2, 0.2, 0.0]))
-    start = np.array([0.1, 0.5])
-    found = jax.jit(lambda q: inverse_kinematics(model, [target], q))(start)
-    assert int(found.status) == Status.MAX_ITERATIONS
-    np.testing.assert_allclose(found.q[1], 1.0, atol=1e-12)
-    free = jax.jit(lambda q: inverse_kinematics(model, [target], q, respect_limits=False))(start)
-    assert int(free.status) == Status.OK and float(free.q[1]) > 1.0
+    guess = np.array([0.1, 0.5])
+    limited = jax.jit(lambda q: inverse_kinematics(model, [target], q))(guess)
+    assert int(limited.status) == Status.MAX_ITERATIONS
+    np.testing.assert_allclose(limited.q[1], 1.0, atol=1e-12)
+    unlimited = jax.jit(lambda q: inverse_kinematics(model, [target], q, respect_limits=False))(guess)
+    assert int(unlimited.status) == Status.OK and float(unlimited.q[1]) > 1.0
 
 
-def test_mistakes_are_explained():
+def test_invalid_targets_are_explained():
     model, q = planar_arm(), np.zeros(4)
     with pytest.raises(KeyError, match="no body or frame named 'hand'"):
         inverse_kinematics(model, [Target("hand", position=np.zeros(3))], q)
@@ -73,23 +73,23 @@ def test_mistakes_are_explained():
         inverse_kinematics(model, [Target("tool", position=np.zeros(3))], np.zeros(3))
 
 
-def test_derivative_of_a_pose_that_is_reached():
-    """Six axes and six conditions: the solution is unique nearby."""
+def test_derivative_at_a_reached_pose():
+    """Six axes and six constraints: the solution is locally unique."""
     model = arm_from_dh(SIX_AXES)
     tool = tool_pose(model, GOAL)
 
     def solution(p):
         changed = eqx.tree_at(lambda m: m.joint.placement.p, model, p["joint positions"])
-        target = Target("tool", tool.p + p["position"], tool.R @ matrix_exp(p["turn"]))
+        target = Target("tool", tool.p + p["position"], tool.R @ matrix_from_rotation_vector(p["rotation"]))
         return inverse_kinematics(changed, [target], GOAL + 0.05, tolerance=1e-12).q
 
-    nothing = np.zeros(3)
-    parameters = {"joint positions": model.joint.placement.p, "position": nothing, "turn": nothing}
+    zero = np.zeros(3)
+    parameters = {"joint positions": model.joint.placement.p, "position": zero, "rotation": zero}
     sizes = check_derivatives(solution, parameters, tolerance=1e-6)
     assert min(sizes.values()) > 0.1
 
 
-def test_redundant_arm_follows_its_target_by_the_smallest_motion():
+def test_a_redundant_arm_follows_its_target_by_the_minimum_norm_motion():
     model = planar_arm()
     q = np.array([0.4, -0.5, 0.9, -0.3])
     tool = tool_pose(model, q)
@@ -109,13 +109,13 @@ def test_redundant_arm_follows_its_target_by_the_smallest_motion():
 
 
 def test_derivative_out_of_reach():
-    """An arm that points at its target turns with it; the derivative is that of the least-squares solution."""
+    """An arm that points at its target rotates with it; the derivative is that of the least-squares solution."""
     model = two_links()
 
     def solution(p):
         changed = eqx.tree_at(lambda m: m.joint.placement.p, model, p["joint positions"])
-        found = inverse_kinematics(changed, [Target("tip", position=p["target"])], np.array([0.3, 0.4]))
-        return found.q, found.error
+        solution = inverse_kinematics(changed, [Target("tip", position=p["target"])], np.array([0.3, 0.4]))
+        return solution.q, solution.error
 
     parameters = {"joint positions": model.joint.placement.p, "target": np.array([1.5, 0.6, 0.3])}
     sizes = check_derivatives(solution, parameters, tolerance=1e-5, step=1e-2)
@@ -123,7 +123,7 @@ def test_derivative_out_of_reach():
 
 
 def test_derivative_at_a_limit():
-    """A joint that is held at its limit moves with the limit, the other one makes the best of it."""
+    """A joint at its limit moves with the limit, the other joint minimizes the error."""
     model = two_links(lower=0.2, upper=1.0)
 
     def solution(p):

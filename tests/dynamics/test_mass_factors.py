@@ -1,4 +1,4 @@
-"""Factors of the mass matrix: they give it back, solve with it, and are zero where it is."""
+"""Factors of the mass matrix: reconstruction, solution, and sparsity."""
 
 import jax
 import jax.numpy as jnp
@@ -27,19 +27,19 @@ def factors_of(model) -> tuple[MassFactors, jax.Array, np.ndarray]:
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
-def test_factors_give_the_mass_matrix_and_its_inverse(spec):
+def test_factors_reconstruct_the_mass_matrix_and_its_inverse(spec):
     factors, M, torque = factors_of(random_model(**spec))
     unit = factors.L + jnp.eye(len(M))
     assert_relative(unit.T @ jnp.diag(1.0 / factors.D_inv) @ unit, M, 1e-12)
     assert_relative(M @ factors.apply_mass_inverse(torque), torque, 1e-9)
-    (u, k), (_, other) = factors.half_solve(torque), factors.half_solve(M[0])
-    assert_relative(u @ other, torque[0], 1e-9)
+    (u, k), (_, k_row) = factors.half_solve(torque), factors.half_solve(M[0])
+    assert_relative(u @ k_row, torque[0], 1e-9)
     assert_relative(factors.finish_solve(k), factors.apply_mass_inverse(torque), 1e-15)
 
 
-def test_joints_on_different_branches_have_nothing_to_do_with_each_other():
+def test_factors_preserve_branch_induced_sparsity():
     factors, M, _ = factors_of(robots.quadruped())
     legs = slice(6, None)
-    apart = np.asarray(M)[legs, legs] == 0.0
-    assert apart.sum() == 12 * 9  # four legs of three joints
-    np.testing.assert_array_equal(np.asarray(factors.L)[legs, legs][apart], 0.0)
+    zeros = np.asarray(M)[legs, legs] == 0.0
+    assert zeros.sum() == 12 * 9  # four legs of three joints
+    np.testing.assert_array_equal(np.asarray(factors.L)[legs, legs][zeros], 0.0)

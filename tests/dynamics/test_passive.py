@@ -43,7 +43,7 @@ def test_dry_friction_opposes_motion_and_stribeck_raises_it_near_standstill():
 
 
 def test_friction_stops_a_wheel_after_the_right_angle():
-    """ω²I/(2τ), up to the width of the smoothed sign."""
+    """ω²I/(2τ), up to the width of the regularized sign."""
     model = _joint(friction=2.0, friction_width=1e-3)
     sim = Simulator(model, dt=1e-4)
     run = simulate(sim, sim.initial_state(qd=[3.0]), steps=10_000)
@@ -53,7 +53,7 @@ def test_friction_stops_a_wheel_after_the_right_angle():
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit"])
 def test_light_links_with_strong_friction_come_to_rest_instead_of_chattering(integrator):
-    """Two gram-scale links: at a width of 0.01 rad/s friction would throw them back and forth for ever."""
+    """Two gram-scale links: at a width of 0.01 rad/s friction would make them oscillate forever."""
     finger, parent = ModelBuilder("finger", gravity=(0, 0, 0)), "world"
     for name in ("proximal", "distal"):
         finger.add_body(
@@ -72,7 +72,7 @@ def test_light_links_with_strong_friction_come_to_rest_instead_of_chattering(int
     speed = simulate(sim, sim.initial_state(qd=[20.0, -30.0]), steps=300).qd
     late = speed[-50:]
     assert np.abs(late).max() < 0.05
-    assert (np.diff(np.sign(late), axis=0) == 0).all(), "the sign of a joint that comes to rest does not alternate"
+    assert (np.diff(np.sign(late), axis=0) == 0).all(), "the velocity of a joint that comes to rest keeps its sign"
     assert _joint(friction=0.01).joint.friction_width == pytest.approx(0.01), "heavy joints keep a narrow width"
 
 
@@ -81,13 +81,13 @@ def test_limit_stops_push_back_and_never_pull():
     assert _torque(model, 1.5, 0.0) == pytest.approx(-50.0)
     assert _torque(model, -1.5, 0.0) == pytest.approx(50.0)
     assert _torque(model, 1.5, 1.0) == pytest.approx(-60.0)
-    assert _torque(model, 1.005, 1.0) == pytest.approx(-0.5 - 0.5 * 10.0), "the damper comes in over a centiradian"
-    assert _torque(model, 1.01, -100.0) == 0.0, "a stop that is left quickly must not hold the joint back"
+    assert _torque(model, 1.005, 1.0) == pytest.approx(-0.5 - 0.5 * 10.0), "the damping ramps up over a centiradian"
+    assert _torque(model, 1.01, -100.0) == 0.0, "a stop must not pull a joint that leaves it quickly"
     assert _torque(model, 0.9, 50.0) == 0.0
 
 
-def test_gradient_through_a_stop_is_the_gradient():
-    """A rollout that hits its stop and comes back: forward mode against finite differences."""
+def test_gradient_through_a_stop():
+    """A rollout that rebounds from a limit stop: forward mode against finite differences."""
     model = _joint(lower=-1.0, upper=0.5, limit_stiffness=2000.0, limit_damping=20.0)
     sim = Simulator(model, dt=1e-4)
     state = sim.initial_state(qd=[2.0])
@@ -101,13 +101,13 @@ def test_gradient_through_a_stop_is_the_gradient():
     derivative = float(jax.jvp(final, (upper,), (jnp.ones(1),))[1])
     assert float(final(upper)) < 0.5
     numeric = float(final(upper + 0.002) - final(upper - 0.002)) / 0.004
-    # the kinks at the ends of the ramp leave an error of first order in dt; a force that jumps would leave a factor
+    # the kinks at the ends of the ramp cause an error of first order in dt; a discontinuity would cause one of order 1
     assert derivative == pytest.approx(numeric, rel=0.05)
 
 
 @pytest.mark.parametrize("dt", [0.001, 0.002, 0.005])
-def test_a_chain_pressed_against_its_stops_does_not_rattle(dt):
-    """The chain swings on about its first joint; the two pressed ones must follow, not chatter."""
+def test_a_chain_pressed_against_its_stops_does_not_chatter(dt):
+    """The chain swings about its first joint; the two joints at their limits must follow without chatter."""
     chain = ModelBuilder("chain", timestep=dt)
     for i in range(3):
         chain.add_body(
@@ -129,7 +129,7 @@ def test_a_chain_pressed_against_its_stops_does_not_rattle(dt):
     assert np.abs(run.q[late, 1:]).max() < 0.8
 
 
-def test_a_joint_thrown_against_its_stop_comes_back_without_gaining_energy():
+def test_a_joint_rebounds_from_its_stop_without_gaining_energy():
     model = _joint(upper=0.5)
     sim = Simulator(model, dt=1e-3)
     run = simulate(sim, sim.initial_state(qd=[2.0]), steps=1000)

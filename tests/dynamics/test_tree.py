@@ -1,4 +1,4 @@
-"""Passes over the tree against plain loops over bodies, on trees that exercise every way of batching."""
+"""Passes over the tree against plain loops over bodies, on trees that exercise all kinds of batching."""
 
 import jax
 import jax.numpy as jnp
@@ -48,59 +48,59 @@ def test_repeating_levels_become_loops():
 
 @pytest.mark.parametrize("name", TREES)
 def test_root_to_leaves(name):
-    """What a body passes down depends on its parent's result, its own row and its own degrees of freedom."""
+    """The result of a body depends on its parent's result, its row and its degrees of freedom."""
     tree = topology(name)
     bodies, dofs = rows(tree)
 
-    def step(parent, body, own):
-        result = 0.5 * parent + body[0] + jnp.sum(own)
-        return result, own * result
+    def step(parent, body, body_dofs):
+        result = 0.5 * parent + body[0] + jnp.sum(body_dofs)
+        return result, body_dofs * result
 
     @jax.jit
-    def passed(bodies, dofs):
+    def traverse(bodies, dofs):
         return root_to_leaves(tree, step, jnp.asarray(7.0), bodies, dofs)
 
-    result, dof_result = passed(jnp.asarray(bodies), jnp.asarray(dofs))
+    result, dof_result = traverse(jnp.asarray(bodies), jnp.asarray(dofs))
     expected = np.zeros(tree.nb)
     for i, parent in enumerate(tree.parents):
-        own = dofs[slice(*tree.tree_v_slices[i])]
-        expected[i] = 0.5 * (7.0 if parent < 0 else expected[parent]) + bodies[i, 0] + own.sum()
-        np.testing.assert_allclose(dof_result[slice(*tree.tree_v_slices[i])], own * expected[i], rtol=1e-12)
+        body_dofs = dofs[slice(*tree.tree_v_slices[i])]
+        expected[i] = 0.5 * (7.0 if parent < 0 else expected[parent]) + bodies[i, 0] + body_dofs.sum()
+        np.testing.assert_allclose(dof_result[slice(*tree.tree_v_slices[i])], body_dofs * expected[i], rtol=1e-12)
     np.testing.assert_allclose(result, expected, rtol=1e-12)
-    check_grads(passed, (bodies, dofs), order=1, modes=["fwd", "rev"])
+    check_grads(traverse, (bodies, dofs), order=1, modes=["fwd", "rev"])
 
 
 @pytest.mark.parametrize("name", TREES)
 def test_leaves_to_root(name):
-    """What a body passes up adds to its parent's own value."""
+    """The contribution of a body is added to its parent's value."""
     tree = topology(name)
     bodies, dofs = rows(tree)
-    own_values = np.random.default_rng(1).normal(size=(tree.nb, 4))
+    values = np.random.default_rng(1).normal(size=(tree.nb, 4))
 
-    def step(total, body, own):
-        return 0.5 * total + body[1], total * body[0], own * total[0]
+    def step(total, body, body_dofs):
+        return 0.5 * total + body[1], total * body[0], body_dofs * total[0]
 
     @jax.jit
-    def passed(own_values, bodies, dofs):
-        return leaves_to_root(tree, step, own_values, bodies, dofs)
+    def traverse(values, bodies, dofs):
+        return leaves_to_root(tree, step, values, bodies, dofs)
 
-    result, dof_result = passed(*map(jnp.asarray, (own_values, bodies, dofs)))
-    totals = own_values.copy()
+    result, dof_result = traverse(*map(jnp.asarray, (values, bodies, dofs)))
+    totals = values.copy()
     for i in reversed(range(tree.nb)):
         if tree.parents[i] >= 0:
             totals[tree.parents[i]] += 0.5 * totals[i] + bodies[i, 1]
     np.testing.assert_allclose(result, totals * bodies[:, :1], rtol=1e-12)
     np.testing.assert_allclose(dof_result, dofs * totals[np.array(tree.dof_bodies), :1], rtol=1e-12)
-    check_grads(passed, (own_values, bodies, dofs), order=1, modes=["fwd", "rev"])
+    check_grads(traverse, (values, bodies, dofs), order=1, modes=["fwd", "rev"])
 
 
-def test_per_joint_type_hands_each_body_its_own_coordinates():
+def test_map_joint_types_passes_each_body_its_coordinates():
     tree = topology("mixed kinds on a level")
     q = np.arange(float(tree.mq))
     weights = np.arange(1.0, tree.nb + 1.0)
 
-    def function(kind, weight, own):
-        return weight * jnp.sum(own), jnp.full((kind.nv, 1), weight)
+    def function(kind, weight, body_q):
+        return weight * jnp.sum(body_q), jnp.full((kind.nv, 1), weight)
 
     result, dof_result = map_joint_types(tree, function, weights, q)
     expected = [w * q[slice(*tree.tree_q_slices[i])].sum() for i, w in enumerate(weights)]

@@ -17,7 +17,7 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
-from support.contact_scenes import inertia_of, on_plane
+from support.contact_scenes import body_on_plane, solid_inertia
 from support.derivatives import check_derivatives
 from support.slow import slow
 
@@ -27,7 +27,7 @@ RADIUS = 0.1
 
 @pytest.fixture(scope="module")
 def hopper():
-    """A ball with a driven arm that ends in a smaller ball: two contacts that feel each other."""
+    """A ball with an actuated arm that ends in a smaller ball: two coupled contacts."""
     robot = ModelBuilder("hopper", timestep=DT)
     robot.add_body(
         "ball", joint="root", kind="free", mass=1.0, inertia=(0.004, 0.005, 0.006), home=(0, 0, 1, 1, 0, 0, 0)
@@ -43,9 +43,9 @@ def hopper():
 
 
 def modes() -> dict:
-    """States in which both contacts are, one after the other, in every mode."""
+    """States in which the contacts are in all modes: separated, approaching, sliding, sticking, …"""
     rows = {
-        #             gap    hinge  ω                 v                    command  and the speed of an impact before
+        #             gap    hinge  ω                 v                    command, approach speed of an earlier impact
         "separated": (0.05, 0.0, (0.3, -0.2, 0.1), (0.5, 0.2, -0.4), 0.1),
         "approaching": (6e-4, 0.01, (0.3, -0.2, 0.1), (0.5, 0.2, -1.1), 0.1),
         "grazing": (2e-4, 0.02, (0.0, 0.1, 0.0), (1.0, 0.3, -0.22), 0.0),
@@ -56,45 +56,45 @@ def modes() -> dict:
         "at the limit": (0.03, 0.401, (0.1, 0.2, 0.3), (0.3, 0.2, -0.3), 1.5),
         "parting": (-2e-4, 0.1495, (0.1, 0.2, 0.3), (0.3, 0.2, -0.02), 0.4, 0.7),
     }
-    found = {"q": [], "qd": [], "u": [], "approach": []}
+    states = {"q": [], "qd": [], "u": [], "approach": []}
     for gap, hinge, omega, v, command, *approach in rows.values():
-        tilted = np.array([0.9, 0.1, 0.05, 0.2])
-        found["q"].append([0.1, 0.2, RADIUS + gap, *(tilted / np.linalg.norm(tilted)), hinge])
-        found["qd"].append([*omega, *v, 0.2 * omega[1]])
-        found["u"].append([command])
-        found["approach"].append(approach or [0.0])
-    return {name: np.array(values) for name, values in found.items()}
+        quaternion = np.array([0.9, 0.1, 0.05, 0.2])
+        states["q"].append([0.1, 0.2, RADIUS + gap, *(quaternion / np.linalg.norm(quaternion)), hinge])
+        states["qd"].append([*omega, *v, 0.2 * omega[1]])
+        states["u"].append([command])
+        states["approach"].append(approach or [0.0])
+    return {name: np.array(values) for name, values in states.items()}
 
 
 def check(sim: Simulator, where: dict):
-    """Derivatives of a step by the state, the command and the contact's numbers, in all modes at once."""
+    """Check derivatives of a step with respect to state, command and selected parameters, in all modes."""
     states = modes()
 
-    def one(p, q, qd, u, approach):
-        numbers = [get(sim) * (1.0 + p[name]) for name, get in where.items()]
-        changed = eqx.tree_at(lambda s: [get(s) for get in where.values()], sim, numbers) if where else sim
-        start = eqx.tree_at(
+    def step(p, q, qd, u, approach):
+        values = [get(sim) * (1.0 + p[name]) for name, get in where.items()]
+        changed = eqx.tree_at(lambda s: [get(s) for get in where.values()], sim, values) if where else sim
+        initial = eqx.tree_at(
             lambda s: (s.q, s.qd), sim.initial_state(), (retract(sim.model, q, p["delta q"]), qd + p["delta qd"])
         )
-        if "contact" in start.aux:
-            # of both contacts, and of all impulses that the sweeps begin with
-            met = approach * (1.0 + p["approach"])
-            start = eqx.tree_at(lambda s: s.aux["contact"], start, ImpulseState(p["delta impulse"], met))
-        new = rollout(changed, start, (u + p["delta u"])[None]).final
+        if "contact" in initial.aux:
+            # approach speeds of both contacts, and all impulses of the warm start
+            approach = approach * (1.0 + p["approach"])
+            initial = eqx.tree_at(lambda s: s.aux["contact"], initial, ImpulseState(p["delta impulse"], approach))
+        new = rollout(changed, initial, (u + p["delta u"])[None]).final
         return new.q, new.qd, new.aux
 
     count = len(states["q"])
-    memory = sim.initial_state().aux.get("contact")
+    warm_start = sim.initial_state().aux.get("contact")
     parameters = {
         "delta q": np.zeros((count, sim.model.nv)),
         "delta qd": np.zeros((count, sim.model.nv)),
         "delta u": np.zeros((count, sim.model.nu)),
         **{name: np.zeros((count, *np.shape(get(sim)))) for name, get in where.items()},
     }
-    if memory is not None:
-        parameters["delta impulse"] = np.zeros((count, *memory.impulse.shape))
-        parameters["approach"] = np.zeros((count, *memory.approach.shape))
-    sizes = check_derivatives(lambda p: jax.vmap(one)(p, *states.values()), parameters, tolerance=1e-6, step=5e-8)
+    if warm_start is not None:
+        parameters["delta impulse"] = np.zeros((count, *warm_start.impulse.shape))
+        parameters["approach"] = np.zeros((count, *warm_start.approach.shape))
+    sizes = check_derivatives(lambda p: jax.vmap(step)(p, *states.values()), parameters, tolerance=1e-6, step=5e-8)
     for name in where:
         assert sizes[name] > 1e-9, f"{name} has no influence"
 
@@ -108,7 +108,7 @@ IMPULSE = {
     "mass": lambda s: s.model.body.mass,
     "radius": lambda s: s.model.geometry.size,
 }
-NUMBERS = {"friction": {"*": 0.4, "arm*": 0.6}, "restitution": 0.3, "softness": 0.3, "cfm": 0.05}
+CONTACT_PARAMETERS = {"friction": {"*": 0.4, "arm*": 0.6}, "restitution": 0.3, "softness": 0.3, "cfm": 0.05}
 
 
 BACKENDS = pytest.mark.parametrize("backend", ["native", slow("xla")])
@@ -121,7 +121,7 @@ BACKENDS = pytest.mark.parametrize("backend", ["native", slow("xla")])
 )
 def test_impulse_contact(hopper, cone, gradient, backend):
     sweeps = 4 if gradient == "unrolled" else 100
-    contact = ImpulseContact(cone=cone, gradient=gradient, sweeps=sweeps, **NUMBERS)
+    contact = ImpulseContact(cone=cone, gradient=gradient, sweeps=sweeps, **CONTACT_PARAMETERS)
     check(Simulator(hopper, contact=contact, backend=backend), IMPULSE)
 
 
@@ -152,20 +152,20 @@ def test_compliant_contact(hopper, law, backend):
         "exponent": lambda s: s.contact.exponent,
         "mass": lambda s: s.model.body.mass,
     }
-    numbers = {"transition": 0.05}
+    law_parameters = {"transition": 0.05}
     if law != "coulomb":
-        numbers["static"] = 1.3
+        law_parameters["static"] = 1.3
     if law == "andersson":
-        numbers |= {"stribeck": 0.06, "exponent": 1.4}
-    where |= {f"{what} of the law": lambda s, what=what: getattr(s.contact.law, what) for what in numbers}
-    made = LAWS[law](**{what: np.array(value) for what, value in numbers.items()})
-    contact = CompliantContact(friction=0.4, stiffness=1e5, damping=2e5, law=made)
+        law_parameters |= {"stribeck": 0.06, "exponent": 1.4}
+    where |= {f"{name} of the law": lambda s, name=name: getattr(s.contact.law, name) for name in law_parameters}
+    friction_law = LAWS[law](**{name: np.array(value) for name, value in law_parameters.items()})
+    contact = CompliantContact(friction=0.4, stiffness=1e5, damping=2e5, law=friction_law)
     check(Simulator(hopper, contact=contact, backend=backend), where)
 
 
 def test_surfaces_do_not_change_accelerations_without_contact():
-    """Nor do their derivatives fail, though of all that changes nothing reaches them."""
-    model = on_plane("sphere", (RADIUS,))
+    """Their derivatives are zero, although the accelerations do not depend on any differentiated input."""
+    model = body_on_plane("sphere", (RADIUS,))
 
     def accelerations(friction):
         changed = eqx.tree_at(lambda m: m.geometry.friction, model, friction)
@@ -177,21 +177,21 @@ def test_surfaces_do_not_change_accelerations_without_contact():
 
 
 def tripod():
-    """A body with three feet: unlike that on a box's four corners, their load is unique, and sweeps converge soon."""
+    """A body with three feet; unlike those of a box's four corners, its loads are unique, and sweeps converge fast."""
     robot = ModelBuilder("tripod").passive()
-    inertia = inertia_of("box", (0.05, 0.04, 0.03), 1.0)
+    inertia = solid_inertia("box", (0.05, 0.04, 0.03), 1.0)
     robot.add_body("body", kind="free", mass=1.0, inertia=inertia, home=(0, 0, 0.05, 1, 0, 0, 0))
     robot.add_geom("body", "points", (), data=[(0.05, 0, -0.03), (-0.03, 0.04, -0.03), (-0.03, -0.04, -0.03)])
     return robot.add_geom("world", "plane", ()).build()
 
 
-BOX = partial(on_plane, "box", (0.05, 0.04, 0.03), height=0.02)
-BALL = partial(on_plane, "sphere", (0.05,), height=0.02)
+BOX = partial(body_on_plane, "box", (0.05, 0.04, 0.03), height=0.02)
+BALL = partial(body_on_plane, "sphere", (0.05,), height=0.02)
 BOUNCY = partial(ImpulseContact, friction=0.4, restitution=0.3, softness=0.2)
 ROLLOUTS = {
     "pyramid": (BOX, BOUNCY()),
     "cone": (BOX, BOUNCY(cone="cone")),
-    # on two feet that stick the tripod would come to rest, and what these do to each other has no unique answer
+    # the tripod would come to rest on two sticking feet, whose impulses along their line are not unique
     "implicit pyramid": (BALL, BOUNCY(friction=0.1, sweeps=200, gradient="implicit")),
     "implicit cone": (tripod, BOUNCY(sweeps=200, gradient="implicit", cone="cone")),
     "compliant": (BOX, CompliantContact(friction=0.4)),
@@ -210,59 +210,65 @@ ROLLOUTS = {
         slow("compliant", "xla"),
     ],
 )
-def test_a_rollout_that_bounces_slides_and_stops(name, backend):
-    """Gradients with respect to the start and the surface over 300 steps with an impact, slip and rest."""
-    make, contact = ROLLOUTS[name]
-    sim = Simulator(make(), contact=contact, dt=DT, backend=backend)
-    start = sim.initial_state()
-    own = ("stiffness", "damping") if name == "compliant" else ("restitution", "softness")
+def test_rollout_with_impact_sliding_and_rest(name, backend):
+    """Gradients with respect to initial velocity and contact parameters, over 300 steps."""
+    build_model, contact = ROLLOUTS[name]
+    sim = Simulator(build_model(), contact=contact, dt=DT, backend=backend)
+    initial = sim.initial_state()
+    specific = ("stiffness", "damping") if name == "compliant" else ("restitution", "softness")
 
-    def numbers(sim: Simulator):
-        return [sim.model.body.mass, *(getattr(sim.contact, what) for what in ("friction", *own))]
+    def selected(sim: Simulator):
+        return [sim.model.body.mass, *(getattr(sim.contact, what) for what in ("friction", *specific))]
 
-    def end(p):
-        scaled = [x * (1.0 + p[what]) for what, x in zip(("mass", "friction", *own), numbers(sim), strict=True)]
-        changed = eqx.tree_at(numbers, sim, scaled)
-        begin = eqx.tree_at(lambda s: s.qd, start, p["qd"])
-        motion = rollout(changed, begin, steps=300)
+    def coordinates(p):
+        names = ("mass", "friction", *specific)
+        scaled = [x * (1.0 + p[name]) for name, x in zip(names, selected(sim), strict=True)]
+        changed = eqx.tree_at(selected, sim, scaled)
+        motion = rollout(changed, eqx.tree_at(lambda s: s.qd, initial, p["qd"]), steps=300)
         return motion.q[-1], motion.q[150]
 
     parameters = {
-        "qd": np.array([0.3, 0.25, 0.5, 0.6, 0.2, -0.1]),  # no contact begins or ends within the differences
-        **{what: np.zeros(1) for what in ("mass", "friction", *own)},
+        "qd": np.array(
+            [0.3, 0.25, 0.5, 0.6, 0.2, -0.1]
+        ),  # the finite differences do not change the steps at which contacts begin or end
+        **{name: np.zeros(1) for name in ("mass", "friction", *specific)},
     }
-    sizes = check_derivatives(end, parameters, tolerance=1e-4, step=1e-8)
+    sizes = check_derivatives(coordinates, parameters, tolerance=1e-4, step=1e-8)
     assert min(sizes.values()) > 1e-5, sizes
 
 
-def test_feet_that_hold_each_other_do_not_spoil_the_implicit_derivative():
-    """On two feet that stick, the pull of one on the other is hardly determined; what moves does not depend on it."""
+def test_implicit_derivative_with_nonunique_impulses():
+    """Impulses of two sticking feet along their line are almost undetermined, but do not affect the motion."""
     sim = Simulator(tripod(), contact=BOUNCY(sweeps=400, gradient="implicit"), dt=DT, backend="native")
-    start = eqx.tree_at(lambda s: s.qd, sim.initial_state(), np.array([0.3, 0.25, 0.5, 0.6, 0.2, -0.1]))
-    start = simulate(sim, start, steps=210).final
+    initial = eqx.tree_at(lambda s: s.qd, sim.initial_state(), np.array([0.3, 0.25, 0.5, 0.6, 0.2, -0.1]))
+    sticking = simulate(sim, initial, steps=210).final
 
     @jax.jit
-    def after(turn):
-        q = retract(sim.model, start.q, jnp.concatenate([jnp.zeros(3), turn]))
-        return rollout(sim, eqx.tree_at(lambda s: s.q, start, q), steps=1).qd[-1]
+    def next_velocity(delta):
+        q = retract(sim.model, sticking.q, jnp.concatenate([jnp.zeros(3), delta]))
+        return rollout(sim, eqx.tree_at(lambda s: s.q, sticking, q), steps=1).qd[-1]
 
     step = 1e-8
-    expected = np.stack([(after(step * e) - after(-step * e)) / (2.0 * step) for e in np.eye(3)], axis=1)
+    expected = np.stack(
+        [(next_velocity(step * e) - next_velocity(-step * e)) / (2.0 * step) for e in np.eye(3)], axis=1
+    )
     assert np.abs(expected).max() > 10.0
-    np.testing.assert_allclose(jax.jacfwd(after)(jnp.zeros(3)), expected, atol=1e-3 * np.abs(expected).max())
+    jacobian = jax.jacfwd(next_velocity)(jnp.zeros(3))
+    np.testing.assert_allclose(jacobian, expected, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("gradient", [slow("unrolled"), "implicit"])
-def test_one_number_of_the_contacts_alone_has_a_derivative(gradient):
-    """Nothing else of the problem changes with it."""
-    sim = Simulator(on_plane("sphere", (RADIUS,)), contact=ImpulseContact(gradient=gradient), dt=DT, backend="xla")
-    start = sim.initial_state(q=np.array([0, 0, RADIUS - 1e-3, 1, 0, 0, 0]), qd=np.array([0, 0, 0, 1.0, 0, 0]))
+def test_derivative_with_respect_to_friction_only(gradient):
+    """No other parameter and no state is differentiated."""
+    sim = Simulator(body_on_plane("sphere", (RADIUS,)), contact=ImpulseContact(gradient=gradient), dt=DT, backend="xla")
+    initial = sim.initial_state(q=np.array([0, 0, RADIUS - 1e-3, 1, 0, 0, 0]), qd=np.array([0, 0, 0, 1.0, 0, 0]))
 
     @jax.jit
-    def slip(friction):
+    def sliding_speed(friction):
         changed = eqx.tree_at(lambda s: s.model.geometry.friction, sim, jnp.stack([friction, jnp.zeros(())]))
-        return rollout(changed, start, steps=5).qd[-1, 3]
+        return rollout(changed, initial, steps=5).qd[-1, 3]
 
-    slope = jax.grad(slip)(0.3)
-    np.testing.assert_allclose(slope, (slip(0.3 + 1e-6) - slip(0.3 - 1e-6)) / 2e-6, rtol=1e-7)
+    slope = jax.grad(sliding_speed)(0.3)
+    difference = (sliding_speed(0.3 + 1e-6) - sliding_speed(0.3 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(slope, difference, rtol=1e-7)
     assert slope < -0.01

@@ -1,4 +1,4 @@
-"""Gradients of every algorithm and of whole rollouts, forward and reverse, against finite differences."""
+"""Gradients of all algorithms and of rollouts, in forward and reverse mode, against finite differences."""
 
 import equinox as eqx
 import jax
@@ -31,7 +31,7 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.rollout_xla import MAX_STORED_STEPS
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
-from hybridsim.spatial.rotation import matrix_exp
+from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from support.derivatives import check_derivatives
 from support.random_models import random_inertia, random_q
 from support.slow import slow
@@ -68,12 +68,12 @@ COMMON = {
     "friction_width": 0.5,
     "stribeck_velocity": 1.0,
 }
-"""Passive parameters of every joint in the tests, such that each has an effect."""
+"""Passive parameters of all joints in the tests; each has an effect."""
 
 
 @pytest.fixture(scope="module")
 def model():
-    """One mechanism with a free base, a ball joint, hinges, a slider, springs, friction and a limit in use."""
+    """A mechanism with a free base, a ball joint, hinges, a slider, springs, friction and an active limit."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("all", gravity=(0.3, -0.4, -9.0))
     for name, parent, kind, extra in (
@@ -109,7 +109,7 @@ def model():
 def _parameters(model, *groups) -> dict:
     rng = np.random.default_rng(1)
     values = {name: get(model) for group in groups for name, get in group.items()}
-    # where the limits are infinite there is nothing to differentiate
+    # infinite limits are not differentiated
     for name in {"lower", "upper"} & set(values):
         values[name] = np.array([values[name][model.topology.tree_dof_names.index("lower")]])
     return values | {
@@ -121,20 +121,22 @@ def _parameters(model, *groups) -> dict:
 
 
 def _at(model, parameters):
-    """The model and state at these parameters; `q` is a step in the tangent space, `orientation` one of the joints."""
+    """Model and state at given parameters; `q` and the joints' `orientation` are displacements in the tangent space."""
     where = MODEL_PARAMETERS | PASSIVE_PARAMETERS
     q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(2))), parameters["q"])
     changed = stretch_links(model, parameters["lengths"])
     for name, value in parameters.items():
         if name in ("com", "position", "anchor"):
-            # lengths multiply what they stretch
+            # link lengths scale these vectors
             value = where[name](changed) + value - where[name](model)
         if name in ("lower", "upper"):
             dof = model.topology.tree_dof_names.index("lower")
             value = jnp.asarray(where[name](model)).at[dof].set(value[0])
         if name in where:
             changed = eqx.tree_at(where[name], changed, value)
-    R = jax.vmap(lambda R, r: R @ matrix_exp(r))(jnp.asarray(model.joint.placement.R), parameters["orientation"])
+    R = jax.vmap(lambda R, r: R @ matrix_from_rotation_vector(r))(
+        jnp.asarray(model.joint.placement.R), parameters["orientation"]
+    )
     return eqx.tree_at(lambda m: m.joint.placement.R, changed, R), q, parameters["qd"]
 
 
@@ -163,18 +165,18 @@ ALGORITHMS = {
 }
 
 
-# forward dynamics contain kinematics and inverse dynamics
-CONTAINED = ("kinematics and energies", "inverse dynamics", "regressor")
+# also covered by forward dynamics
+COVERED = ("kinematics and energies", "inverse dynamics", "regressor")
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in CONTAINED else name for name in ALGORITHMS])
+@pytest.mark.parametrize("name", [slow(name) if name in COVERED else name for name in ALGORITHMS])
 def test_algorithm(model, name):
     check_derivatives(lambda p: ALGORITHMS[name](*_at(model, p)), _parameters(model, MODEL_PARAMETERS))
 
 
 def test_passive_torques(model):
     parameters = _parameters(model, PASSIVE_PARAMETERS)
-    # joint `lower` sits beyond its upper limit in the state of the test
+    # in this state, joint `lower` is beyond its upper limit
     sizes = check_derivatives(lambda p: passive_torques(*_at(model, p)), parameters)
     assert all(sizes[name] > 0.0 for name in PASSIVE_PARAMETERS if name not in ("lower", "upper"))
     assert sizes["lower"] > 0.0 or sizes["upper"] > 0.0
@@ -194,7 +196,7 @@ MIMIC_PARAMETERS = {"ratio": lambda m: m.joint.mimic_ratio, "offset": lambda m: 
 
 
 def test_mimic_joint():
-    """A gripper whose second finger follows the first: the dynamics on reduced coordinates."""
+    """Dynamics in reduced coordinates, of a gripper whose second finger mimics the first."""
     gripper = ModelBuilder("gripper", gravity=(0.3, -0.4, -9.0))
     gripper.add_body("slide", kind="prismatic", axis=(0.1, 0.2, 1.0), mass=1.0, inertia=(0.1, 0.2, 0.25), **COMMON)
     for name, extra in (("left", {}), ("right", {"mimic": "left", "mimic_ratio": -0.7, "mimic_offset": 0.2})):
@@ -263,13 +265,13 @@ def test_actuators_through_a_rollout(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
-def test_rollout_of_everything(model, integrator):
+def test_rollout_of_large_mechanism(model, integrator):
     check_rollout(model, integrator)
 
 
 @pytest.mark.parametrize("integrator", ["euler", slow("rk4"), "implicit"])
 def test_rollout(integrator):
-    """The same on two hinges, which compile quickly; the second one sits beyond its limit."""
+    """Rollout of two hinges, which compiles quickly; the second one is beyond its limit."""
     rng = np.random.default_rng(0)
     builder = ModelBuilder("small", gravity=(0.3, -0.4, -9.0))
     for name, parent in (("upper", "world"), ("lower", "upper")):
@@ -312,27 +314,27 @@ def check_rollout(model, integrator):
         return out.q, out.qd
 
     sizes = check_derivatives(trajectory, parameters, tolerance=1e-6)
-    seen = {name for name, size in sizes.items() if size > 1e-6}
-    # only one of the two limits can be in use
-    assert len(set(parameters) - seen) <= 1 and set(parameters) - seen <= {"lower", "upper"}, set(parameters) - seen
+    without_effect = set(parameters) - {name for name, size in sizes.items() if size > 1e-6}
+    # only one of the two limits can be active
+    assert len(without_effect) <= 1 and without_effect <= {"lower", "upper"}, without_effect
 
 
-def test_gradient_survives_checkpointed_blocks():
-    """A rollout long enough for √T blocks has the same gradient in reverse mode as in forward mode."""
+def test_reverse_mode_with_checkpoints_equals_forward_mode():
+    """For a rollout long enough to be divided into √T checkpointed blocks."""
     sim = Simulator(pendulum(damping=0.1), dt=0.001, backend="xla")
 
     def final(mass, steps):
         changed = eqx.tree_at(lambda s: s.model.body.mass, sim, mass)
         return rollout(changed, sim.initial_state([1.0]), steps=steps).q[-1, 0]
 
-    long = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
-    plain = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
-    np.testing.assert_allclose(long, plain, rtol=1e-10)
+    reverse = jax.jit(jax.grad(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
+    forward = jax.jit(jax.jacfwd(final), static_argnums=1)(jnp.ones(1), MAX_STORED_STEPS + 7)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-10)
 
 
 @pytest.mark.slow
-def test_memory_of_a_long_gradient_is_bounded():
-    """Beyond `CHAIN` steps a reverse sweep keeps about √T states, not all that every step computes."""
+def test_memory_of_long_gradients_is_bounded():
+    """Beyond `MAX_STORED_STEPS` steps, a reverse sweep stores about √T states, not all intermediate values."""
     sim = Simulator(pendulum(), dt=0.001, backend="xla")
 
     def memory(steps):

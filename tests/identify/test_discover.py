@@ -1,4 +1,4 @@
-"""Discovery finds what a mechanism really depends on, and nothing else."""
+"""Discovery selects exactly the inputs that a mechanism depends on."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.support_search import Candidate, SeedResult
 from hybridsim.networks.mlp import MLP
-from hybridsim.networks.prune import Column, columns_of
+from hybridsim.networks.prune import Column, prunable_columns
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -18,7 +18,7 @@ from hybridsim.robots import double_pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.discovery_cases import CASES, DT, NOISE, READS, RUNS, candidates, chain, pendulum
+from support.discovery_cases import CASES, DT, NOISE, READS, RUNS, chain, discovery_problem, pendulum
 
 STAGE, WARM_UP = CASES["damping of both joints"].stage, CASES["damping of both joints"].warm_up
 DAMPED = {"joint.qd[joint0] → joint.tau[joint0]", "joint.qd[joint1] → joint.tau[joint1]"}
@@ -28,34 +28,34 @@ def test_damping_is_found_and_the_blueprint_is_ready_to_use():
     of = pendulum(READS, NOISE, (0.15, 0.1))
     found = discover(of, STAGE, seeds=[0], warm_up=WARM_UP)
     assert {str(column) for column in found.support} == DAMPED
-    assert found.plain > 30.0 and found.settled.error == pytest.approx(1.0, abs=0.1)
+    assert found.baseline_error > 30.0 and found.final.error == pytest.approx(1.0, abs=0.1)
     assert found.sites == {("joint.tau[joint0]",): 1.0, ("joint.tau[joint1]",): 1.0}
     blueprint = found.blueprint()
     assert [graft.inputs for graft in blueprint.grafts] == [("joint.qd[joint0]",), ("joint.qd[joint1]",)]
-    # the same as the network with all of its inputs, of which most have no weight
-    sim = of.space.put(of.setup, found.settled.theta).sim
+    # equal to the network with all of its inputs, most of which have zero weights
+    sim = of.space.put(of.setup, found.final.theta).sim
     state = sim.initial_state([0.5, -0.2], [1.0, 2.0])
     pruned = Simulator(sim.model, dt=DT, blueprint=blueprint)
     np.testing.assert_allclose(step(pruned, state).qd, step(sim, state).qd, rtol=1e-12)
-    # seeds that are known are not done again
-    told = []
-    again = discover(of, STAGE, seeds=[0], known={0: found.seeds[0]}, tell=told.append)
-    assert again.support == found.support and not told
+    # completed seeds are not run again
+    messages = []
+    again = discover(of, STAGE, seeds=[0], completed={0: found.seeds[0]}, log=messages.append)
+    assert again.support == found.support and not messages
 
 
-def test_a_spring_is_found_between_its_bodies_and_the_others_are_left_out():
+def test_a_spring_is_found_between_its_bodies_only():
     case = CASES["a spring in a chain of four links"]
     found = discover(chain(3, (0, 2), NOISE, friction=False), case.stage, seeds=[0], warm_up=case.warm_up)
     (spring,) = found.support
     assert str(spring) == (
         "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_force[link0,link2]"
     )
-    assert found.plain > 30.0 and found.settled.error == pytest.approx(1.0, abs=0.1)
+    assert found.baseline_error > 30.0 and found.final.error == pytest.approx(1.0, abs=0.1)
     (graft,) = found.blueprint().grafts
     assert graft.outputs == ("body.external_force[link0,link2]",)
-    # its force is the spring's, where motions have been
+    # its force is the spring's within the range of the recordings
     lengths = np.linspace(0.75, 0.95, 5)
-    forces = [float(graft.net.along(x, np.zeros(()))) for x in lengths]
+    forces = [float(graft.net.axial_force(x, np.zeros(()))) for x in lengths]
     np.testing.assert_allclose(forces, -20.0 * (lengths - 0.8), atol=0.3)
 
 
@@ -65,7 +65,7 @@ def test_a_spring_is_found_between_its_bodies_and_the_others_are_left_out():
 def test_exactly_what_is_missing_is_found_in_nine_of_ten_seeds(case, noise):
     made = CASES[case]
     found = discover(made.problem(noise), made.stage, seeds=range(10), warm_up=made.warm_up)
-    exact = [{(c.graft, c.column) for c in one.best.support} == made.wanted for one in found.seeds]
+    exact = [{(c.graft, c.column) for c in one.best.support} == made.required for one in found.seeds]
     assert sum(exact) >= 9
 
 
@@ -76,12 +76,12 @@ def test_nothing_is_found_where_nothing_is_missing(noise):
 
 
 def constant_torque(noise: float) -> FitProblem:
-    """A joint that is pushed all the time, and networks that may read much."""
+    """A joint with a constant external torque, and networks with many candidate inputs."""
     model, rng = double_pendulum(), np.random.default_rng(0)
-    starts = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
+    initial = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
     push = Graft("joint.tau[joint0]", "joint.q[joint0]", lambda q: 0.0 * q + 0.3)
     grafts = list(pendulum(READS, 0.0).setup.sim.blueprint.grafts)
-    return candidates(Simulator(model, dt=DT, blueprint=Blueprint(push)), model, grafts, starts, noise)
+    return discovery_problem(Simulator(model, dt=DT, blueprint=Blueprint(push)), model, grafts, initial, noise)
 
 
 def test_a_constant_is_not_taken_for_an_input():
@@ -96,28 +96,28 @@ def test_a_constant_is_not_taken_for_an_input():
 def test_a_faint_effect_is_found():
     """Damping that adds a tenth to the error."""
     found = discover(pendulum(READS, NOISE, (0.0, 0.0015)), STAGE, seeds=range(5), warm_up=WARM_UP)
-    assert found.plain < 1.2
+    assert found.baseline_error < 1.2
     assert {str(column) for column in found.support} == {"joint.qd[joint1] → joint.tau[joint1]"}
 
 
-def chose(seed: int, *columns: Column) -> SeedResult:
+def selected(seed: int, *columns: Column) -> SeedResult:
     one = Candidate(frozenset(columns), np.zeros(1), 1.0)
     return SeedResult(seed, one, (), one)
 
 
-def test_shares_are_of_seeds_and_sites_of_all_networks_there():
+def test_frequencies_of_inputs_and_sites_over_seeds():
     of = pendulum(READS, 0.0)
-    columns = columns_of(of.setup.sim.bound_blueprint(), of.space.labels)
+    columns = prunable_columns(of.setup.sim.bound_blueprint(), of.space.labels)
     first, second = columns[0], columns[-1]
     assert first.outputs != second.outputs
-    seeds = (chose(0, first), chose(1, first, second), chose(2, first))
-    told = Discovery(of, columns, 9.0, seeds, seeds[0].best)
-    assert told.frequency[first] == 1.0 and told.frequency[second] == pytest.approx(1 / 3)
-    assert told.sites == {first.outputs: 1.0, second.outputs: pytest.approx(1 / 3)}
+    seeds = (selected(0, first), selected(1, first, second), selected(2, first))
+    discovery = Discovery(of, columns, 9.0, seeds, seeds[0].best)
+    assert discovery.frequency[first] == 1.0 and discovery.frequency[second] == pytest.approx(1 / 3)
+    assert discovery.sites == {first.outputs: 1.0, second.outputs: pytest.approx(1 / 3)}
 
 
 class Own(eqx.Module):
-    """A network of a user's own, which is never silent."""
+    """A user-defined network without a method to ablate it."""
 
     log_size: np.ndarray
 
@@ -125,29 +125,29 @@ class Own(eqx.Module):
         return -jnp.exp(self.log_size) * x
 
 
-def test_a_network_that_cannot_be_silent_is_told():
+def test_a_network_that_cannot_be_ablated_is_an_error():
     setup = Setup(
         Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(Graft("joint.tau", "joint.qd", Own(np.zeros(2))))),
         pendulum(READS, 0.0).setup.sensors,
     )
     of = pendulum(READS, 0.0)
-    with pytest.raises(TapError, match="give it a method silenced"):
+    with pytest.raises(TapError, match="give it a method ablate"):
         discover(
-            FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), of.measured, of.train, of.held_out), STAGE
+            FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), of.measurements, of.train, of.held_out), STAGE
         )
 
 
-def test_what_cannot_be_chosen_from_is_told():
+def test_problems_without_candidates_are_errors():
     of = pendulum(READS, 0.0)
     with pytest.raises(HybridsimError, match="hold some out"):
-        discover(FitProblem(of.setup, of.space, of.measured, of.train), STAGE)
+        discover(FitProblem(of.setup, of.space, of.measurements, of.train), STAGE)
 
     def with_networks(*grafts, free):
         setup = Setup(Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(*grafts)), of.setup.sensors)
-        return FitProblem(setup, ParameterSpace(setup, [Free(free)]), of.measured, of.train, of.held_out)
+        return FitProblem(setup, ParameterSpace(setup, [Free(free)]), of.measurements, of.train, of.held_out)
 
     with pytest.raises(HybridsimError, match="no inputs to choose from"):
         discover(with_networks(free="joint.damping[*]"), STAGE)
     replacing = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(4, 2, hidden=(3,)), mode="replace")
-    with pytest.raises(TapError, match="cannot be tried without"):
+    with pytest.raises(TapError, match="cannot be ablated"):
         discover(with_networks(replacing, free="graft[*]"), STAGE)

@@ -1,4 +1,4 @@
-"""The pages on fitting say what works: their programs are run as they stand."""
+"""The code blocks of docs/fitting.md run as they are."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,8 @@ def test_the_documented_fit(capsys):
     first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     names: dict = {}
     exec(compile(first, str(PAGE), "exec"), names)
-    explained, predicted = (float(line) for line in capsys.readouterr().out.splitlines()[1:])
-    assert names["found"].converged and explained == pytest.approx(1e-3, rel=0.2) and predicted < 1e-2
+    window_error, prediction_error = (float(line) for line in capsys.readouterr().out.splitlines()[1:])
+    assert names["result"].converged and window_error == pytest.approx(1e-3, rel=0.2) and prediction_error < 1e-2
     assert names["fitted"].model.joint.damping == pytest.approx(0.03, rel=0.02)
     exec(compile(second, str(PAGE), "exec"), names)
     assert names["free"].names == ("graft[0].quadratic",)

@@ -1,4 +1,4 @@
-"""A fit that was stopped and goes on is the fit that was not, bit for bit."""
+"""A fit that is stopped and resumed is bit-identical to an uninterrupted one."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.params.free import Free
-from support.fit_problems import CopyingKeeper, double_pendulum_problem, pendulum_problem
+from support.fit_problems import CopyingCheckpointStore, double_pendulum_problem, pendulum_problem
 
 SOLVERS = {
     "lm": LevenbergMarquardt(max_steps=6),
@@ -28,54 +28,52 @@ def links():
 
 
 def stages(solver):
-    return [Stage(window=0.2, solver=solver), Stage(window=0.3, starts="near", solver=solver)]
+    return [Stage(window=0.2, solver=solver), Stage(window=0.3, initial_states="near", solver=solver)]
 
 
 def stopped_after(steps: int):
-    """Says stop when it has been asked that often."""
-    asked = iter(range(10**9))
-    return lambda: next(asked) >= steps
+    """Stop request after a number of calls."""
+    calls = iter(range(10**9))
+    return lambda: next(calls) >= steps
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_fit_goes_on_to_the_same_bits(links, name):
+def test_a_resumed_fit_is_bit_identical(links, name):
     both = stages(SOLVERS[name])
-    undisturbed = fit(links, both, keeper=(counting := CopyingKeeper()))
-    assert not undisturbed.stopped and len(undisturbed.verdicts) == 2
+    uninterrupted = fit(links, both, checkpoint_store=(counting := CopyingCheckpointStore()))
+    assert not uninterrupted.stopped and len(uninterrupted.terminations) == 2
     for k in {1, 4, counting.saved // 2, counting.saved - 2}:
-        keeper = CopyingKeeper()
-        part = fit(links, both, keeper=keeper, stop=stopped_after(k))
-        assert part.stopped and keeper.saved <= k
-        whole = fit(links, both, keeper=CopyingKeeper(keeper.newest()))
-        np.testing.assert_array_equal(whole.theta, undisturbed.theta)
-        np.testing.assert_array_equal(whole.state.point.qd, undisturbed.state.point.qd)
-        assert whole.costs[-1] == undisturbed.costs[-1] and whole.verdicts[-1] == undisturbed.verdicts[-1]
+        store = CopyingCheckpointStore()
+        part = fit(links, both, checkpoint_store=store, stop=stopped_after(k))
+        assert part.stopped and store.saved <= k
+        whole = fit(links, both, checkpoint_store=CopyingCheckpointStore(store.newest()))
+        np.testing.assert_array_equal(whole.theta, uninterrupted.theta)
+        np.testing.assert_array_equal(whole.state.point.qd, uninterrupted.state.point.qd)
+        assert whole.costs[-1] == uninterrupted.costs[-1] and whole.terminations[-1] == uninterrupted.terminations[-1]
 
 
 def test_a_fit_that_is_interrupted_after_every_step_still_ends_the_same(links):
     both = stages(LevenbergMarquardt())
-    undisturbed = fit(links, both)
-    keeper = CopyingKeeper()
-    while (part := fit(links, both, keeper=keeper, stop=stopped_after(1))).stopped:
+    uninterrupted = fit(links, both)
+    store = CopyingCheckpointStore()
+    while (part := fit(links, both, checkpoint_store=store, stop=stopped_after(1))).stopped:
         pass
-    np.testing.assert_array_equal(part.theta, undisturbed.theta)
+    np.testing.assert_array_equal(part.theta, uninterrupted.theta)
 
 
-def test_whoever_watches_is_told_about_every_step(links):
+def test_the_callback_is_called_after_every_step(links):
     seen = []
-    fitted = fit(links, [Stage(window=0.2)], watch=seen.append)
+    fitted = fit(links, [Stage(window=0.2)], callback=seen.append)
     assert [progress.step for progress in seen] == list(range(1, len(seen) + 1))
     assert all(later.cost <= sooner.cost for sooner, later in pairwise(seen))
     assert seen[-1].rms == pytest.approx(1.0, abs=0.1) and fitted.converged
     np.testing.assert_array_equal(seen[-1].theta, fitted.theta)
 
 
-def test_a_start_that_diverges_is_an_error_that_says_where():
+def test_diverging_initial_values_are_an_error_that_says_where():
     wild = pendulum_problem([Free("joint.damping[*]")])
     wild.space.initial = np.array([1e7])
-    with pytest.raises(
-        HybridsimError, match=r"diverges at the starting values in \d+ of \d+ windows, the first one at"
-    ):
+    with pytest.raises(HybridsimError, match=r"diverges at the initial values in \d+ of \d+ windows, the first at"):
         fit(wild, [Stage(window=0.2)])
 
 

@@ -1,4 +1,4 @@
-"""What data can tell about parameters, found before a fit."""
+"""Identifiability of parameters, before a fit."""
 
 import numpy as np
 import pytest
@@ -43,48 +43,48 @@ def checked(swinging, *frees: Free):
     return identifiability(objective, objective.point(problem.space.initial))
 
 
-def test_what_can_be_told_is_not_complained_about(swinging):
+def test_identifiable_parameters_cause_no_warnings(swinging):
     found = checked(swinging, Free("body.mass[link1]"), Free("joint.damping[*]", initial=0.1))
     assert found.is_identifiable and found.rank == 3
     assert found.condition < 1e3
-    assert found.sentences() == []
+    assert found.messages() == []
     assert np.isfinite(found.deviation).all()
 
 
-def test_a_parameter_that_nothing_depends_on_is_named(swinging):
-    """Both joints turn about y: what the first link weighs to the side does not matter."""
+def test_an_unidentifiable_parameter_is_named(swinging):
+    """Both joints rotate about y: the lateral centre of mass of the first link has no effect."""
     found = checked(swinging, Free("body.mass[link1]"), Free("body.com[link0].y"))
-    assert found.unseen == ("body.com[link0].y",)
+    assert found.unidentifiable == ("body.com[link0].y",)
     assert found.rank == 1 and found.condition == np.inf
-    assert "body.com[link0].y cannot be told by this data" in found.sentences()[0]
+    assert "body.com[link0].y is unidentifiable from this data" in found.messages()[0]
 
 
-def test_parameters_that_cannot_be_told_apart_are_named_together(swinging):
+def test_confounded_parameters_are_named_together(swinging):
     """Without other forces, masses, inertias and damping can all grow alike."""
     frees = [Free("body.mass[*]"), Free("body.inertia[*].yy"), Free("joint.damping[*]", initial=0.1)]
     found = checked(swinging, *frees)
     confounded = found.confounded
-    # the first link turns about a fixed point: its mass acts through its weight and through one moment of inertia
+    # the first link rotates about a fixed point: its mass acts through its weight and through one moment of inertia
     assert len(confounded) == 1 and found.rank == 5
     assert set(confounded[0]) == set(found.names)
-    assert "cannot be told apart" in found.sentences()[0]
+    assert "are confounded" in found.messages()[0]
     assert not checked(swinging, Free("body.mass[link0]"), Free("body.inertia[link0].yy")).confounded
 
 
-def test_a_prior_makes_the_difference(swinging):
+def test_a_prior_makes_parameters_identifiable(swinging):
     frees = [Free("body.mass[link0]", prior=(1.0, 0.1)), Free("body.mass[link1]"), Free("body.inertia[*].yy")]
     assert checked(swinging, *frees, Free("joint.damping[*]", initial=0.1)).is_identifiable
 
 
-def test_what_is_hardly_seen_or_starts_at_a_bound_is_told(swinging):
+def test_weak_parameters_and_initial_values_at_bounds_are_reported(swinging):
     found = checked(swinging, Free("joint.armature[joint0]", bounds=(0.0, 1e-9)))
     assert found.weak == ("joint.armature[joint0]",) == found.at_bounds
-    (told,) = (sentence for sentence in found.sentences() if "hardly seen" in sentence)
-    assert told.endswith(f"leaves it uncertain by {found.uncertainty[0]:.2g} kg·m²")
+    (message,) = (message for message in found.messages() if "weakly identifiable" in message)
+    assert message.endswith(f"causes a standard deviation of {found.uncertainty[0]:.2g} kg·m²")
 
 
-def test_deviations_are_those_of_noise(swinging):
-    """Many fits to noisy data would scatter by as much; here by the linear answer to one draw of noise."""
+def test_deviations_follow_from_the_covariance(swinging):
+    """The inverse of the Gauss–Newton matrix with the initial states eliminated."""
     setup, runs = swinging
     measured = Measurements({"first": NOISE, "second": NOISE}, {}, {})
     space = ParameterSpace(setup, [Free("body.mass[link1]"), Free("joint.damping[joint1]", initial=0.1)])
@@ -98,14 +98,14 @@ def test_deviations_are_those_of_noise(swinging):
 
 
 @pytest.mark.parametrize("more", [{"scale": 0.2}, {"map": "interval", "bounds": (0.3, 4.0)}])
-def test_uncertainties_are_in_units_of_the_numbers(swinging, more):
+def test_uncertainties_are_in_units_of_the_values(swinging, more):
     plain, other = (checked(swinging, Free("body.mass[link1]", **some)) for some in ({}, more))
     assert plain.units == ("kg",)
     np.testing.assert_allclose(other.uncertainty, plain.uncertainty, rtol=1e-4)
     assert abs(other.deviation[0] / plain.deviation[0] - 1.0) > 0.1
 
 
-def test_what_is_told_does_not_depend_on_the_loss():
+def test_identifiability_does_not_depend_on_the_loss():
     of = double_pendulum_problem(noise=NOISE)
     found = []
     for loss in ("linear", "cauchy"):
@@ -114,8 +114,8 @@ def test_what_is_told_does_not_depend_on_the_loss():
     np.testing.assert_array_equal(*found)
 
 
-def test_starts_that_nothing_sees_take_nothing_away():
-    """Two pendulums that have nothing to do with each other, of which one is measured, with few samples."""
+def test_unobservable_initial_states_do_not_reduce_identifiability():
+    """Two uncoupled pendulums, only one of them measured, with few samples."""
     two = ModelBuilder("two")
     for k in range(2):
         two.add_body(f"link{k}", joint=f"joint{k}", **LINK)
@@ -125,10 +125,10 @@ def test_starts_that_nothing_sees_take_nothing_away():
     deviations = []
     for samples in (4, 12):
         objective, _ = of.objective(Stage(window=samples * DT))
-        told = identifiability(objective, objective.point(of.space.initial))
-        assert told.is_identifiable
-        deviations.append(told.deviation[0])
-    # of windows of a single pendulum the same can be told
+        result = identifiability(objective, objective.point(of.space.initial))
+        assert result.is_identifiable
+        deviations.append(result.deviation[0])
+    # the same as for a single pendulum
     alone = problem(Simulator(_single(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
     objective, _ = alone.objective(Stage(window=4 * DT))
     assert deviations[0] == pytest.approx(

@@ -1,4 +1,4 @@
-"""First guesses of starts, from what was measured around them."""
+"""Initial guesses of initial states, from nearby measurements."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,13 @@ from hybridsim import Simulator
 from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
-from hybridsim.identify.initial_guess import DEGREE, SAMPLES, _smoothed
+from hybridsim.identify.initial_guess import DEGREE, MIN_SAMPLES, _smooth
 from hybridsim.identify.problem import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
-from support.fit_problems import DOUBLE, DT, FLYING, problem, recorded
+from support.fit_problems import DOUBLE, DT, FLYING, problem, simulate_recording
 
-TURNING = [3.0, -2.0, 4.0, 0.5, 0.2, 1.0]
+SPIN = [3.0, -2.0, 4.0, 0.5, 0.2, 1.0]
 
 
 @pytest.fixture(scope="module")
@@ -25,73 +25,73 @@ def sim():
 @pytest.fixture(scope="module")
 def swing(sim):
     channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
-    return recorded(sim, [0.6, -0.4], steps=60, channels=channels, noise=1e-4)
+    return simulate_recording(sim, [0.6, -0.4], steps=60, channels=channels, noise=1e-4)
 
 
-def guessed(sim, channels, run, stage=None, **sensors):
+def guess_of(sim, channels, run, stage=None, **sensors):
     frees = [Free("gravity.z")]
     return problem(sim, channels, frees, [run], **sensors).objective(stage or Stage(window=0.2))[1]
 
 
 def test_positions_and_velocities_from_positions_alone(sim, swing):
-    found = guessed(sim, DOUBLE, swing)
-    assert found.unseen == ()
+    found = guess_of(sim, DOUBLE, swing)
+    assert found.unmeasured == ()
     np.testing.assert_allclose(found.q[:, 0], swing.series["q0"].values[[0, 20, 40]], atol=1e-3)
-    # at the very start of a run, samples are on one side only
+    # at the beginning of a run, samples are one-sided
     np.testing.assert_allclose(found.qd[:, 1], swing.series["speed joint1"].values[[0, 20, 40]], atol=0.15)
 
 
-def test_measured_velocities_are_taken_as_they_are(sim, swing):
+def test_measured_velocities_are_used_unchanged(sim, swing):
     channels = DOUBLE | {"v1": "joint.qd[joint1]"}
-    found = guessed(sim, channels, swing, Stage(window=0.2, starts="measured"))
+    found = guess_of(sim, channels, swing, Stage(window=0.2, initial_states="measured"))
     np.testing.assert_allclose(found.qd[:, 1], swing.series["v1"].values[[0, 20, 40]], rtol=1e-9)
     np.testing.assert_allclose(found.q[:, 1], swing.series["q1"].values[[0, 20, 40]], rtol=1e-9, atol=1e-12)
 
 
-def test_gain_bias_and_delay_of_sensors_are_taken_out(sim, swing):
+def test_gain_bias_and_delay_of_sensors_are_removed(sim, swing):
     late = 3 * DT
     series = {name: 2.0 * swing.series[name].values + 0.7 for name in DOUBLE}
     delayed = Recording.from_arrays("run", np.asarray(swing.series["q0"].t) + late, series)
-    found = guessed(sim, DOUBLE, delayed, gain=2.0, bias=0.7, delay=late)
-    # windows begin where the recording does, when the motion has gone on for the delay already
+    found = guess_of(sim, DOUBLE, delayed, gain=2.0, bias=0.7, delay=late)
+    # windows begin where the recording does, one delay after the beginning of the motion
     np.testing.assert_allclose(found.q[:, 0], swing.series["q0"].values[[3, 23, 43]], atol=1e-3)
 
 
-def test_sums_of_coordinates_are_told_apart(sim, swing):
+def test_sums_of_coordinates_are_resolved(sim, swing):
     absolute = swing.series["q0"].values + swing.series["q1"].values
     run = Recording.from_arrays("run", swing.series["q0"].t, {"q0": swing.series["q0"].values, "sum": absolute})
-    found = guessed(sim, {"q0": DOUBLE["q0"], "sum": "joint.q[joint0] + joint.q[joint1]"}, run)
+    found = guess_of(sim, {"q0": DOUBLE["q0"], "sum": "joint.q[joint0] + joint.q[joint1]"}, run)
     np.testing.assert_allclose(found.q[:, 1], swing.series["q1"].values[[0, 20, 40]], atol=1e-3)
 
 
-def test_what_nobody_measures_starts_at_home_and_is_named():
+def test_unmeasured_coordinates_start_at_home_and_are_named():
     sim = Simulator(cartpole(), dt=DT)
-    run = recorded(sim, [0.1, 0.2], steps=30, channels={"x": "joint.q[slider]"})
-    found = guessed(sim, {"x": "joint.q[slider]"}, run)
-    assert found.unseen == ("hinge",)
+    run = simulate_recording(sim, [0.1, 0.2], steps=30, channels={"x": "joint.q[slider]"})
+    found = guess_of(sim, {"x": "joint.q[slider]"}, run)
+    assert found.unmeasured == ("hinge",)
     np.testing.assert_array_equal(found.q[:, 1], 0.0)
 
 
 def test_a_flying_body_from_its_pose():
     sim = Simulator(cube(), dt=DT)
-    run = recorded(sim, [0, 0, 1, 1, 0, 0, 0], TURNING, steps=60, channels=FLYING)
-    found = guessed(sim, FLYING, run)
+    run = simulate_recording(sim, [0, 0, 1, 1, 0, 0, 0], SPIN, steps=60, channels=FLYING)
+    found = guess_of(sim, FLYING, run)
     rows = [0, 20, 40]
     poses = np.stack([run.series[name].values[rows] for name in FLYING], axis=1)
     np.testing.assert_allclose(found.q, poses, atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(found.q[:, 3:], axis=1), 1.0, rtol=1e-12)
     speeds = [f"speed {name}" for name in sim.model.topology.dof_names]
-    # ends of a run are the hardest
+    # least accurate at the ends of a run
     expected = np.stack([run.series[name].values[rows] for name in speeds], axis=1)
     np.testing.assert_allclose(found.qd, expected, atol=0.05)
 
 
-def test_between_samples_a_start_is_on_the_cubic_through_its_smoothed_neighbours(swing):
+def test_between_samples_a_guess_is_on_the_hermite_cubic_of_the_smoothed_samples(swing):
     series = swing.series["q0"]
-    start, end = centred_windows(len(series), SAMPLES)
-    everywhere = local_fit(series.t, series.values, start, end, DEGREE)
-    curve = CubicHermiteSpline(series.t, everywhere.value, everywhere.first)
+    start, end = centred_windows(len(series), MIN_SAMPLES)
+    smoothed = local_fit(series.t, series.values, start, end, DEGREE)
+    curve = CubicHermiteSpline(series.t, smoothed.value, smoothed.first)
     at = np.array([series.t[0], series.t[7], 0.123, 0.3456, series.t[-1]])
-    value, slope = _smoothed(series, at, span=0.0)
+    value, slope = _smooth(series, at, span=0.0)
     np.testing.assert_allclose(value, curve(at), rtol=1e-12)
     np.testing.assert_allclose(slope, curve(at, 1), rtol=1e-10)

@@ -1,4 +1,4 @@
-"""Linear starts: near the truth where torques tell it, and honest about what they do not tell."""
+"""Inverse-dynamics fits: accurate where parameters are identifiable, and reported where they are not."""
 
 import equinox as eqx
 import numpy as np
@@ -12,7 +12,7 @@ from hybridsim.params.free import Free
 from hybridsim.params.log_cholesky import nominal_body
 from hybridsim.params.setup import Setup
 from hybridsim.robots import cube, planar_arm
-from support.fit_problems import FLYING, changed, problem, recorded
+from support.fit_problems import FLYING, problem, simulate_recording, with_values
 
 DT, STEPS = 0.002, 1000
 CHANNELS = {f"q{k}": f"joint.q[joint{k}]" for k in (1, 2, 3, 4)}
@@ -31,7 +31,7 @@ def excitation(seed: int) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def true():
     arm = planar_arm()
-    return changed(
+    return with_values(
         arm,
         lambda m: (m.body.mass, m.joint.damping, m.joint.friction, m.joint.armature, m.joint.friction_width),
         (
@@ -46,15 +46,17 @@ def true():
 
 @pytest.fixture(scope="module")
 def nominal():
-    return Simulator(changed(planar_arm(), lambda m: m.joint.friction_width, np.full(4, 0.1)), dt=DT)
+    return Simulator(with_values(planar_arm(), lambda m: m.joint.friction_width, np.full(4, 0.1)), dt=DT)
 
 
 def runs(model, noise: float):
     sim = Simulator(model, dt=DT)
-    starts = ([0.3, -0.9, -0.4, 0.6], [-0.5, -1.8, 0.3, -0.2])
+    initial = ([0.3, -0.9, -0.4, 0.6], [-0.5, -1.8, 0.3, -0.2])
     return [
-        recorded(sim, q, steps=STEPS, channels=CHANNELS, drives=excitation(k), noise=noise, seed=k, name=f"run{k}")
-        for k, q in enumerate(starts)
+        simulate_recording(
+            sim, q, steps=STEPS, channels=CHANNELS, drives=excitation(k), noise=noise, seed=k, name=f"run{k}"
+        )
+        for k, q in enumerate(initial)
     ]
 
 
@@ -65,53 +67,53 @@ def arm(true, nominal):
 
 
 @pytest.fixture(scope="module")
-def start(arm):
-    return fit_inverse_dynamics(arm.setup, arm.train, arm.measured)
+def estimate(arm):
+    return fit_inverse_dynamics(arm.setup, arm.train, arm.measurements)
 
 
-def test_torques_are_explained_several_times_better(start):
-    assert (start.error_after < 0.25 * start.error_before).all()
-    assert np.linalg.norm(start.error_after) < 0.15 * np.linalg.norm(start.error_before)
+def test_torque_residuals_decrease_severalfold(estimate):
+    assert (estimate.error_after < 0.25 * estimate.error_before).all()
+    assert np.linalg.norm(estimate.error_after) < 0.15 * np.linalg.norm(estimate.error_before)
 
 
-def test_friction_and_damping_come_near_the_truth(start, true):
-    found = start.setup.sim.model.joint
+def test_friction_and_damping_are_near_the_true_values(estimate, true):
+    found = estimate.setup.sim.model.joint
     np.testing.assert_allclose(found.damping, true.joint.damping, atol=0.01)
     np.testing.assert_allclose(found.friction, true.joint.friction, atol=0.01)
     assert (found.damping >= 0.0).all() and (found.friction >= 0.0).all() and (found.armature >= 0.0).all()
 
 
-def test_bodies_can_exist(start):
-    body, names = start.setup.sim.model.body, start.setup.sim.model.topology.body_names
+def test_bodies_are_physically_consistent(estimate):
+    body, names = estimate.setup.sim.model.body, estimate.setup.sim.model.topology.body_names
     for k, name in enumerate(names):
         nominal_body(name, float(body.mass[k]), np.asarray(body.com[k]), np.asarray(body.inertia[k]), diagonal=False)
 
 
-def test_what_the_motion_does_not_show_is_named(start):
-    # the first link turns about the vertical only: its mass and the height of its centre do nothing
-    assert "body.mass[link1]" in start.unseen and "body.com[link1].z" in start.unseen
-    assert not any(name.startswith(("joint.damping", "joint.friction")) for name in start.unseen)
+def test_unidentifiable_parameters_are_named(estimate):
+    # the first link rotates about the vertical only: its mass and the height of its centre of mass have no effect
+    assert "body.mass[link1]" in estimate.unidentifiable and "body.com[link1].z" in estimate.unidentifiable
+    assert not any(name.startswith(("joint.damping", "joint.friction")) for name in estimate.unidentifiable)
 
 
-def test_the_models_own_numbers_stay_where_they_are_right(nominal):
-    own = problem(nominal, CHANNELS, [Free("body.mass[link4]")], runs(nominal.model, 0.0), commands=ACTUATORS)
-    found = fit_inverse_dynamics(own.setup, own.train, own.measured).setup.sim.model
+def test_correct_model_parameters_are_kept(nominal):
+    of = problem(nominal, CHANNELS, [Free("body.mass[link4]")], runs(nominal.model, 0.0), commands=ACTUATORS)
+    found = fit_inverse_dynamics(of.setup, of.train, of.measurements).setup.sim.model
     np.testing.assert_allclose(found.body.mass, nominal.model.body.mass, rtol=0.02)
     np.testing.assert_allclose(found.joint.damping, nominal.model.joint.damping, atol=0.01)
 
 
-def test_theta_of_a_space_is_within_its_bounds(arm, start):
-    theta = start.theta(arm.space)
+def test_theta_of_a_space_is_within_its_bounds(arm, estimate):
+    theta = estimate.theta(arm.space)
     assert (theta >= arm.space.lower).all() and (theta <= arm.space.upper).all()
     values = arm.space.values(theta)
     assert values["joint.damping[joint2]"] == pytest.approx(0.2)
-    assert values["body.mass[link4]"] == pytest.approx(float(start.setup.sim.model.body.mass[3]))
+    assert values["body.mass[link4]"] == pytest.approx(float(estimate.setup.sim.model.body.mass[3]))
 
 
-def test_noise_does_not_make_bodies_that_cannot_exist(arm):
-    # with too much noise for the window, the data alone would have it so
-    noisy = fit_inverse_dynamics(arm.setup, arm.train, arm.measured, window=5)
-    assert len(noisy.at_the_edge) > 1
+def test_noise_does_not_cause_inconsistent_bodies(arm):
+    # the unconstrained estimate would be inconsistent with so much noise for the window
+    noisy = fit_inverse_dynamics(arm.setup, arm.train, arm.measurements, window=5)
+    assert len(noisy.inconsistent) > 1
     body = noisy.setup.sim.model.body
     assert (np.asarray(body.mass) > 0.0).all()
     for k, name in enumerate(noisy.setup.sim.model.topology.body_names):
@@ -120,34 +122,34 @@ def test_noise_does_not_make_bodies_that_cannot_exist(arm):
 
 def test_a_free_base_is_an_error():
     sim = Simulator(cube(), dt=0.01)
-    run = recorded(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
+    run = simulate_recording(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
     flying = problem(sim, FLYING, [Free("gravity.z")], [run])
     with pytest.raises(HybridsimError, match="'cube' has free, ball or mimic joints"):
-        fit_inverse_dynamics(flying.setup, flying.train, flying.measured)
+        fit_inverse_dynamics(flying.setup, flying.train, flying.measurements)
 
 
-def test_a_joint_that_nothing_measures_is_an_error(arm, nominal):
+def test_an_unmeasured_joint_is_an_error(arm, nominal):
     some = {name: CHANNELS[name] for name in ("q1", "q2", "q4")}
     blind = problem(nominal, some, [Free("body.mass[link4]")], arm.train, commands=ACTUATORS)
     with pytest.raises(HybridsimError, match="nothing measures joint3"):
-        fit_inverse_dynamics(blind.setup, blind.train, blind.measured)
+        fit_inverse_dynamics(blind.setup, blind.train, blind.measurements)
 
 
-def test_motors_with_memory_are_an_error(arm, nominal):
+def test_actuators_with_internal_states_are_an_error(arm, nominal):
     lagging = Simulator(nominal.model, dt=DT, actuation=Actuation(ModelLaw(), FirstOrderLag(0.01)))
-    with pytest.raises(HybridsimError, match="motors without memory"):
-        fit_inverse_dynamics(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measured)
+    with pytest.raises(HybridsimError, match="actuators without internal states"):
+        fit_inverse_dynamics(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measurements)
 
 
-def test_gains_biases_and_delays_of_sensors_are_taken_out(arm, start):
-    gauged = Setup(
+def test_gains_and_biases_of_sensors_are_removed(arm, estimate):
+    calibrated = Setup(
         arm.setup.sim, eqx.tree_at(lambda s: (s.gain, s.bias), arm.setup.sensors, (np.full(4, 2.0), np.ones(4)))
     )
-    doubled = [_gauged(run) for run in arm.train]
-    found = fit_inverse_dynamics(gauged, doubled, arm.measured)
-    np.testing.assert_allclose(found.setup.sim.model.joint.damping, start.setup.sim.model.joint.damping, rtol=1e-6)
+    doubled = [_rescale(run) for run in arm.train]
+    found = fit_inverse_dynamics(calibrated, doubled, arm.measurements)
+    np.testing.assert_allclose(found.setup.sim.model.joint.damping, estimate.setup.sim.model.joint.damping, rtol=1e-6)
 
 
-def _gauged(run):
+def _rescale(run):
     values = {name: s.values if name not in CHANNELS else 2.0 * s.values + 1.0 for name, s in run.series.items()}
     return type(run).from_arrays(run.name, run.series["q1"].t, values)

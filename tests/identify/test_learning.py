@@ -1,4 +1,4 @@
-"""Friction laws of a double pendulum are learned from its angles alone, through rollouts."""
+"""Friction laws of a double pendulum are learned from angle measurements, through rollouts."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from hybridsim.robots import double_pendulum
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.fit_problems import DOUBLE, NOISE, problem, recorded
+from support.fit_problems import DOUBLE, NOISE, problem, simulate_recording
 from support.slow import slow
 
 DT = 0.005
@@ -35,7 +35,7 @@ def of_position(q, v):
 
 
 class Law(eqx.Module):
-    """A law of friction as a graft."""
+    """A friction law as a graft."""
 
     law: object = eqx.field(static=True)
 
@@ -49,35 +49,36 @@ def with_friction(net):
 
 
 def learned(law, noise):
-    """The problem, and what a network has learned of it."""
+    """Problem, fitted θ, and the true simulator."""
     true, rng = with_friction(Law(law)), np.random.default_rng(0)
-    given = {"steps": 400, "channels": DOUBLE, "noise": noise}
+    common = {"steps": 400, "channels": DOUBLE, "noise": noise}
     runs = tuple(
-        recorded(true, rng.uniform(-1.5, 1.5, 2), rng.normal(size=2), seed=k, name=str(k), **given) for k in range(14)
+        simulate_recording(true, rng.uniform(-1.5, 1.5, 2), rng.normal(size=2), seed=k, name=str(k), **common)
+        for k in range(14)
     )
     fresh = with_friction(MLP(2, 1, hidden=(8,), input_scale=[1.5, 4.0], output_scale=0.5))
     of = problem(fresh, DOUBLE, [Free("graft[*]")], runs)
-    of = FitProblem(of.setup, of.space, of.measured, runs[:10], runs[10:])
+    of = FitProblem(of.setup, of.space, of.measurements, runs[:10], runs[10:])
     stages = [Stage(window=w, solver=LevenbergMarquardt(max_steps=n)) for w, n in ((0.25, 100), (1.0, 200), (2.0, 200))]
     return of, fit(of, stages).theta, true
 
 
 @pytest.mark.parametrize("law", [viscous, slow(stribeck), slow(of_position)])
-def test_predictions_from_unseen_starts_are_a_hundred_times_better(law):
+def test_predictions_from_held_out_initial_states_improve_a_hundredfold(law):
     of, theta, true = learned(law, noise=0.0)
     sims = (true, of.space.put(of.setup, of.space.initial).sim, of.space.put(of.setup, theta).sim)
     errors = []
     for k in range(4):
         q = np.random.default_rng(100 + k).uniform(-1.5, 1.5, 2)
-        real, plain, fitted = (simulate(sim, sim.initial_state(q), steps=400).q for sim in sims)
-        errors.append([np.mean(np.square(plain - real)), np.mean(np.square(fitted - real))])
+        real, initial, fitted = (simulate(sim, sim.initial_state(q), steps=400).q for sim in sims)
+        errors.append([np.mean(np.square(initial - real)), np.mean(np.square(fitted - real))])
     before, after = np.sqrt(np.mean(errors, axis=0))
     assert after < 0.01 * before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [viscous, stribeck, of_position])
-def test_with_noise_nothing_but_noise_is_left(law):
+def test_residuals_are_those_of_the_noise(law):
     of, theta, _ = learned(law, noise=NOISE)
     (errors,) = score_windows(of, theta, of.held_out, 2.0).errors
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.03)

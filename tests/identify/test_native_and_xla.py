@@ -1,39 +1,39 @@
-"""Native code and XLA give the same readings, derivatives, gradients and answers."""
+"""Native code and XLA give the same readings, derivatives, gradients and estimates."""
 
 import numpy as np
 import pytest
 
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from support.fit_problems import double_pendulum_problem, solved
+from support.fit_problems import double_pendulum_problem, run_solver
 
-WITHIN = {"rtol": 1e-9, "atol": 1e-9}
+TOLERANCES = {"rtol": 1e-9, "atol": 1e-9}
 """Both are double precision, and 20 steps do not amplify rounding much."""
 
 
 @pytest.fixture(scope="module")
 def both():
-    """The same objective by native code and by XLA."""
+    """The same objective with native code and with XLA."""
     pair = [
         double_pendulum_problem(backend=backend, noise=1e-3).objective(Stage(window=0.2))[0]
         for backend in ("native", "xla")
     ]
-    assert not pair[0].simulated.by_xla and pair[1].simulated.by_xla
+    assert not pair[0].simulator.uses_xla and pair[1].simulator.uses_xla
     return pair
 
 
 @pytest.fixture(scope="module")
 def point(both):
-    """Away from the guess, so that residuals are large."""
+    """Far from the guess, so that residuals are large."""
     random = np.random.default_rng(0)
-    start = both[0].point(both[0].simulated.space.initial)
-    return both[0].retract(start, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
+    guess = both[0].point(both[0].simulator.space.initial)
+    return both[0].retract(guess, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
 
 
 def test_readings(both, point):
     (native, ok), (xla, ok_too) = (objective.samples(point) for objective in both)
     assert native.shape == (1, 9, 40) and ok.all() and ok_too.all()
-    np.testing.assert_allclose(native, xla, **WITHIN)
+    np.testing.assert_allclose(native, xla, **TOLERANCES)
 
 
 def test_derivatives(both, point):
@@ -49,7 +49,7 @@ def test_gradients(both, point):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
 
 
-def test_the_fitted_answer(both):
-    found = [solved(LevenbergMarquardt(), one, one.point(one.simulated.space.initial)) for one in both]
-    native, xla = (list(both[0].simulated.space.values(state.point.theta[0]).values()) for state in found)
+def test_estimates(both):
+    found = [run_solver(LevenbergMarquardt(), one, one.point(one.simulator.space.initial)) for one in both]
+    native, xla = (list(both[0].simulator.space.values(state.point.theta[0]).values()) for state in found)
     np.testing.assert_allclose(native, xla, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Scales of networks that come from recordings."""
+"""Scales of networks from recordings."""
 
 import numpy as np
 import pytest
@@ -19,22 +19,22 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.discovery_cases import DT, READS, RUNS, candidates, pendulum
+from support.discovery_cases import DT, READS, RUNS, discovery_problem, pendulum
 
 
-def test_sizes_are_those_of_the_motions():
+def test_scales_are_those_of_the_recordings():
     of = pendulum(READS, 0.0, (0.15, 0.1))
     (first, _) = signal_scales(of)
     q = np.concatenate([[run.series[name].values for name in of.setup.sensors.names] for run in of.train], axis=1)
     rate = np.concatenate([np.gradient(q[:, k : k + 401], DT, axis=1) for k in range(0, q.shape[1], 401)], axis=1)
-    wanted = np.concatenate([q, rate])
-    assert first.mean[:4] == pytest.approx(wanted.mean(axis=1), abs=0.1)
-    assert first.deviation[:4] == pytest.approx(wanted.std(axis=1), rel=0.05)
+    expected = np.concatenate([q, rate])
+    assert first.mean[:4] == pytest.approx(expected.mean(axis=1), abs=0.1)
+    assert first.deviation[:4] == pytest.approx(expected.std(axis=1), rel=0.05)
     assert first.mean[4] == pytest.approx(1.0, abs=0.05)  # time
-    assert first.output == pytest.approx([1.0])  # torques that are always zero say nothing
+    assert first.output == pytest.approx([1.0])  # torques that are always zero
 
 
-def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
+def test_scaled_networks_have_no_effect_before_a_fit():
     model = double_pendulum()
     grafts = [
         Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)), per="element"),
@@ -42,23 +42,23 @@ def test_networks_are_scaled_and_change_nothing_as_long_as_they_are_fresh():
         Graft("joint.tau", "joint.q", lambda q: 0.0 * q),
     ]
     rng = np.random.default_rng(0)
-    starts = [(rng.normal(size=2), rng.normal(size=2)) for _ in range(RUNS)]
-    of = candidates(Simulator(model, dt=DT), model, grafts, starts, 0.0)
-    sizes = signal_scales(of)
+    initial = [(rng.normal(size=2), rng.normal(size=2)) for _ in range(RUNS)]
+    of = discovery_problem(Simulator(model, dt=DT), model, grafts, initial, 0.0)
+    scales = signal_scales(of)
     scaled = scale_to_data(of, inputs=[0, 1, 2], outputs=[1])
     one, other, mine = (graft.net for graft in scaled.setup.sim.blueprint.grafts)
-    # one network for both joints: what it reads of both is taken together
+    # one network for both joints: their signals are pooled
     assert one.input_scale.shape == (2,) and one.output_scale.tolist() == [1.0]
-    # what never changes is not divided by nothing
+    # constant signals are not divided by zero
     assert other.input_scale[2] == 1.0 and other.input_shift[2] == pytest.approx(0.0, abs=1e-12)
-    assert np.array_equal(other.output_scale, sizes[1].output) and np.all(other.output_scale > 0.5)
+    assert np.array_equal(other.output_scale, scales[1].output) and np.all(other.output_scale > 0.5)
     assert mine is grafts[2].net
     assert scale_to_data(of).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
     state = of.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
     np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(of.setup.sim, state).qd)
 
 
-def test_what_is_not_known_before_a_step_has_the_size_of_one():
+def test_quantities_unknown_before_a_step_have_unit_scale():
     model = cube()
     sim = Simulator(
         model,
@@ -75,19 +75,19 @@ def test_what_is_not_known_before_a_step_has_the_size_of_one():
     setup = Setup(sim, Sensors.of(sim, {f"q{k}": f"joint.q[{name}]" for k, name in enumerate(names)}))
     measured = Measurements(dict.fromkeys(columns, 1e-3))
     run = Recording.from_arrays("run", t, columns)
-    found = signal_scales(FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
-    assert found[0].output.tolist() == [1.0] * 6 and found[0].deviation[6:].tolist() == [1.0] * 6
-    assert found[1].output.tolist() == [1.0] * 6
-    assert found[2].output.tolist() == [1.0] * 6
-    # what stands still is not blown up
-    assert found[0].deviation[:6].min() > 0.1
+    scales = signal_scales(FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), measured, (run,)))
+    assert scales[0].output.tolist() == [1.0] * 6 and scales[0].deviation[6:].tolist() == [1.0] * 6
+    assert scales[1].output.tolist() == [1.0] * 6
+    assert scales[2].output.tolist() == [1.0] * 6
+    # constant signals are not amplified
+    assert scales[0].deviation[:6].min() > 0.1
 
 
-def test_every_kind_takes_what_it_can_use():
+def test_every_network_kind_normalizes_its_inputs():
     mean, deviation = np.arange(1.0, 11.0), np.arange(11.0, 21.0)
 
     def of(net, n):
-        return net.normalised(mean[:n], deviation[:n])
+        return net.normalize_inputs(mean[:n], deviation[:n])
 
     assert of(Dissipative(2, 2), 4).net.input_shift.tolist() == [1.0, 2.0]
     assert of(Dissipative(0, 2), 2).net.values.tolist() == [0.0] * 3

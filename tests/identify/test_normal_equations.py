@@ -1,4 +1,4 @@
-"""Gauss–Newton steps: eliminating starts changes nothing, bounds hold, and problems do not see each other."""
+"""Gauss–Newton steps: elimination of initial states, bounds, and independence of problems."""
 
 import numpy as np
 import pytest
@@ -11,35 +11,39 @@ from hybridsim.identify.normal_equations import (
     eliminate_initial_states,
 )
 
-PROBLEMS, WINDOWS, STARTS, PARAMETERS = 3, 4, 2, 5
-EVERYWHERE = np.full((PROBLEMS, PARAMETERS), np.inf)
+PROBLEMS, WINDOWS, STATES, PARAMETERS = 3, 4, 2, 5
+UNBOUNDED = np.full((PROBLEMS, PARAMETERS), np.inf)
 
 
-def equations(seed: int, *, tied: bool, starts: int = STARTS) -> NormalEquations:
-    """Those of random Jacobians, with the sparsity that windows and their ties have."""
+def equations(seed: int, *, continuity: bool, states: int = STATES) -> NormalEquations:
+    """Those of random Jacobians, with the sparsity of windows and their continuity."""
     random = np.random.default_rng(seed)
     P, W, n = PROBLEMS, WINDOWS, PARAMETERS
     A, a = np.zeros((P, n, n)), np.zeros((P, n))
-    B, D, d = np.zeros((P, W, starts, n)), np.zeros((P, W, starts, starts)), np.zeros((P, W, starts))
-    C = np.zeros_like(D) if tied else None
+    B, D, d = np.zeros((P, W, states, n)), np.zeros((P, W, states, states)), np.zeros((P, W, states))
+    C = np.zeros_like(D) if continuity else None
     for w in range(W):
-        own, by_start, r = random.normal(size=(P, 7, n)), random.normal(size=(P, 7, starts)), random.normal(size=(P, 7))
-        A += own.transpose(0, 2, 1) @ own
-        a += np.einsum("pki,pk->pi", own, r)
-        B[:, w] += by_start.transpose(0, 2, 1) @ own
-        D[:, w] += by_start.transpose(0, 2, 1) @ by_start
-        d[:, w] += np.einsum("pki,pk->pi", by_start, r)
+        by_theta, by_state, r = (
+            random.normal(size=(P, 7, n)),
+            random.normal(size=(P, 7, states)),
+            random.normal(size=(P, 7)),
+        )
+        A += by_theta.transpose(0, 2, 1) @ by_theta
+        a += np.einsum("pki,pk->pi", by_theta, r)
+        B[:, w] += by_state.transpose(0, 2, 1) @ by_theta
+        D[:, w] += by_state.transpose(0, 2, 1) @ by_state
+        d[:, w] += np.einsum("pki,pk->pi", by_state, r)
         if C is not None and w:
-            before = random.normal(size=(P, 7, starts))
-            C[:, w] = by_start.transpose(0, 2, 1) @ before
-            B[:, w - 1] += before.transpose(0, 2, 1) @ own
+            before = random.normal(size=(P, 7, states))
+            C[:, w] = by_state.transpose(0, 2, 1) @ before
+            B[:, w - 1] += before.transpose(0, 2, 1) @ by_theta
             D[:, w - 1] += before.transpose(0, 2, 1) @ before
             d[:, w - 1] += np.einsum("pki,pk->pi", before, r)
     return NormalEquations(A, a, B, D, d, C)
 
 
 def dense(of: NormalEquations, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix and gradient of one problem, written out."""
+    """Dense matrix and gradient of one problem."""
     n, (W, s) = of.a.shape[1], of.d.shape[1:]
     matrix = np.zeros((n + W * s, n + W * s))
     matrix[:n, :n] = of.A[p]
@@ -53,103 +57,103 @@ def dense(of: NormalEquations, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def damped(of: NormalEquations, share: float) -> tuple[np.ndarray, np.ndarray]:
-    of_theta, of_start = diagonals(of)
-    return share * of_theta, share * of_start
+    theta_diagonal, state_diagonal = diagonals(of)
+    return share * theta_diagonal, share * state_diagonal
 
 
-def joined(step: GaussNewtonStep, p: int) -> np.ndarray:
-    return np.concatenate([step.theta[p], step.start[p].ravel()])
+def flatten(step: GaussNewtonStep, p: int) -> np.ndarray:
+    return np.concatenate([step.theta[p], step.initial_states[p].ravel()])
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["apart", "tied"])
+@pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_without_bounds_a_step_is_the_dense_solution(tied, share):
-    of = equations(1, tied=tied)
+def test_without_bounds_a_step_is_the_dense_solution(continuity, share):
+    of = equations(1, continuity=continuity)
     damping = damped(of, share)
-    step = bounded_step(of, *damping, -EVERYWHERE, EVERYWHERE)
+    step = bounded_step(of, *damping, -UNBOUNDED, UNBOUNDED)
     for p in range(PROBLEMS):
         matrix, gradient = dense(of, p)
         added = np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))
         expected = np.linalg.solve(matrix + added, -gradient)
-        np.testing.assert_allclose(joined(step, p), expected, rtol=1e-10, atol=1e-12)
-        promised = -(gradient @ expected + 0.5 * expected @ matrix @ expected)
-        np.testing.assert_allclose(step.promised[p], promised, rtol=1e-10)
+        np.testing.assert_allclose(flatten(step, p), expected, rtol=1e-10, atol=1e-12)
+        decrease = -(gradient @ expected + 0.5 * expected @ matrix @ expected)
+        np.testing.assert_allclose(step.predicted_decrease[p], decrease, rtol=1e-10)
 
 
-def test_without_starts_only_parameters_are_solved_for():
-    of = equations(2, tied=False, starts=0)
-    step = bounded_step(of, *damped(of, 0.0), -EVERYWHERE, EVERYWHERE)
+def test_without_initial_states_only_parameters_are_solved_for():
+    of = equations(2, continuity=False, states=0)
+    step = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
     np.testing.assert_allclose(step.theta, np.linalg.solve(of.A, -of.a[..., None])[..., 0], rtol=1e-10)
-    assert step.start.shape == (PROBLEMS, WINDOWS, 0)
+    assert step.initial_states.shape == (PROBLEMS, WINDOWS, 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("tied", [False, True], ids=["apart", "tied"])
-def test_with_bounds_a_step_is_the_constrained_minimum(seed, tied):
-    # what a convex quadratic function has there: no slope along free entries, none to the inside at bounds
-    of, random = equations(seed, tied=tied), np.random.default_rng(seed)
-    free = bounded_step(of, *damped(of, 0.1), -EVERYWHERE, EVERYWHERE).theta
-    least, most = -np.abs(free) * random.uniform(0, 1.5, free.shape), np.abs(free) * random.uniform(0, 1.5, free.shape)
-    least[random.random(free.shape) < 0.2], most[random.random(free.shape) < 0.2] = 0.0, 0.0
+@pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
+def test_with_bounds_a_step_is_the_constrained_minimum(seed, continuity):
+    # KKT conditions: zero gradient in free entries, ascent towards the inside at active bounds
+    of, random = equations(seed, continuity=continuity), np.random.default_rng(seed)
+    free = bounded_step(of, *damped(of, 0.1), -UNBOUNDED, UNBOUNDED).theta
+    lower, upper = -np.abs(free) * random.uniform(0, 1.5, free.shape), np.abs(free) * random.uniform(0, 1.5, free.shape)
+    lower[random.random(free.shape) < 0.2], upper[random.random(free.shape) < 0.2] = 0.0, 0.0
     damping = damped(of, 0.1)
-    step = bounded_step(of, *damping, least, most)
-    assert (step.theta >= least).all() and (step.theta <= most).all()
+    step = bounded_step(of, *damping, lower, upper)
+    assert (step.theta >= lower).all() and (step.theta <= upper).all()
     for p in range(PROBLEMS):
         matrix, gradient = dense(of, p)
-        slope = gradient + (matrix + np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))) @ joined(step, p)
+        slope = gradient + (matrix + np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))) @ flatten(step, p)
         size = 1e-9 * np.abs(gradient).max()
-        of_theta, of_start = slope[:PARAMETERS], slope[PARAMETERS:]
-        assert np.abs(of_start).max() < size
-        at_least, at_most = step.theta[p] <= least[p], step.theta[p] >= most[p]
-        assert (np.abs(of_theta[~at_least & ~at_most]) < size).all()
-        assert (of_theta[at_least & ~at_most] > -size).all() and (of_theta[at_most & ~at_least] < size).all()
+        by_theta, by_state = slope[:PARAMETERS], slope[PARAMETERS:]
+        assert np.abs(by_state).max() < size
+        at_lower, at_upper = step.theta[p] <= lower[p], step.theta[p] >= upper[p]
+        assert (np.abs(by_theta[~at_lower & ~at_upper]) < size).all()
+        assert (by_theta[at_lower & ~at_upper] > -size).all() and (by_theta[at_upper & ~at_lower] < size).all()
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["apart", "tied"])
+@pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
 @pytest.mark.parametrize("seed", range(20))
-def test_problems_side_by_side_are_each_alone_bit_for_bit(tied, seed):
-    of, random = equations(seed, tied=tied), np.random.default_rng(seed)
-    least, most = -random.uniform(0, 0.2, (PROBLEMS, PARAMETERS)), random.uniform(0, 0.2, (PROBLEMS, PARAMETERS))
-    together = bounded_step(of, *damped(of, 0.1), least, most)
+def test_parallel_problems_are_bit_identical_to_single_ones(continuity, seed):
+    of, random = equations(seed, continuity=continuity), np.random.default_rng(seed)
+    lower, upper = -random.uniform(0, 0.2, (PROBLEMS, PARAMETERS)), random.uniform(0, 0.2, (PROBLEMS, PARAMETERS))
+    together = bounded_step(of, *damped(of, 0.1), lower, upper)
     for p in range(PROBLEMS):
         alone = NormalEquations(*(None if x is None else x[p : p + 1] for x in of))
-        step = bounded_step(alone, *damped(alone, 0.1), least[p : p + 1], most[p : p + 1])
+        step = bounded_step(alone, *damped(alone, 0.1), lower[p : p + 1], upper[p : p + 1])
         for one, all_of_them in zip(step, together, strict=True):
             np.testing.assert_array_equal(one[0], all_of_them[p])
 
 
-def test_a_parameter_that_nothing_depends_on_stays_and_leaves_its_neighbours_alone():
-    of = equations(4, tied=False)
-    blind = of._replace(A=of.A.copy(), a=of.a.copy(), B=of.B.copy())
-    blind.A[1, 2], blind.A[1, :, 2], blind.a[1, 2], blind.B[1, :, :, 2] = 0.0, 0.0, 0.0, 0.0
-    step = bounded_step(blind, *damped(blind, 0.0), -EVERYWHERE, EVERYWHERE)
+def test_an_unidentifiable_parameter_stays_unchanged():
+    of = equations(4, continuity=False)
+    singular = of._replace(A=of.A.copy(), a=of.a.copy(), B=of.B.copy())
+    singular.A[1, 2], singular.A[1, :, 2], singular.a[1, 2], singular.B[1, :, :, 2] = 0.0, 0.0, 0.0, 0.0
+    step = bounded_step(singular, *damped(singular, 0.0), -UNBOUNDED, UNBOUNDED)
     assert step.theta[1, 2] == 0.0 and np.isfinite(step.theta).all()
-    untouched = bounded_step(of, *damped(of, 0.0), -EVERYWHERE, EVERYWHERE)
-    np.testing.assert_array_equal(step.theta[[0, 2]], untouched.theta[[0, 2]])
+    regular = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
+    np.testing.assert_array_equal(step.theta[[0, 2]], regular.theta[[0, 2]])
 
 
-def test_two_parameters_that_cannot_be_told_apart_share_the_step():
-    of = equations(5, tied=False, starts=0)
+def test_confounded_parameters_share_the_step():
+    of = equations(5, continuity=False, states=0)
     A, a = of.A.copy(), of.a.copy()
     A[1, 4], A[1, :, 4], a[1, 4] = A[1, 3], A[1, :, 3], a[1, 3]
     A[1, 4, 4] = A[1, 3, 3]
-    twins = of._replace(A=A, a=a)
-    step = bounded_step(twins, *damped(twins, 0.0), -EVERYWHERE, EVERYWHERE)
+    confounded = of._replace(A=A, a=a)
+    step = bounded_step(confounded, *damped(confounded, 0.0), -UNBOUNDED, UNBOUNDED)
     slope = A[1] @ step.theta[1] + a[1]
     assert np.abs(step.theta[1]).max() < 10.0
     np.testing.assert_allclose(slope, 0.0, atol=1e-8)
-    alone = bounded_step(of, *damped(of, 0.0), -EVERYWHERE, EVERYWHERE)
+    alone = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
     np.testing.assert_array_equal(step.theta[[0, 2]], alone.theta[[0, 2]])
 
 
-def test_what_is_eliminated_comes_back():
-    of = equations(6, tied=True)
-    found = eliminate_initial_states(of, *damped(of, 0.0))
+def test_elimination_and_back_substitution():
+    of = equations(6, continuity=True)
+    reduced = eliminate_initial_states(of, *damped(of, 0.0))
     for p in range(PROBLEMS):
         matrix, gradient = dense(of, p)
         n = PARAMETERS
         schur = matrix[:n, :n] - matrix[:n, n:] @ np.linalg.solve(matrix[n:, n:], matrix[n:, :n])
-        np.testing.assert_allclose(found.A[p], schur, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(reduced.A[p], schur, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(
-            found.constant[p].ravel(), np.linalg.solve(matrix[n:, n:], -gradient[n:]), rtol=1e-9, atol=1e-9
+            reduced.constant[p].ravel(), np.linalg.solve(matrix[n:, n:], -gradient[n:]), rtol=1e-9, atol=1e-9
         )

@@ -1,4 +1,4 @@
-"""The objective: every kind of term has the gradient that finite differences say, forwards and backwards."""
+"""The objective: gradients of every kind of term against finite differences, forward and reverse."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -20,17 +20,17 @@ from support.fit_problems import (
     DOUBLE,
     DT,
     FLYING,
-    changed,
     double_pendulum_problem,
     pendulum_problem,
     problem,
-    recorded,
+    simulate_recording,
+    with_values,
 )
-from support.objective_gradient import check_gradient, nearby
+from support.objective_gradient import check_gradient, random_point
 
 
-def moved_stamps(run: Recording, by: float) -> Recording:
-    """The same values at uneven times; what they mean does not matter here."""
+def with_uneven_stamps(run: Recording, by: float) -> Recording:
+    """The same values at uneven time stamps."""
     t = np.asarray(run.series["q0"].t)
     late = t + by * DT * (1.0 + np.sin(7.0 * np.arange(len(t))))
     values = {name: series.values for name, series in run.series.items()}
@@ -52,24 +52,24 @@ def test_a_robust_loss_counts_a_large_residual_less(links):
     costs = {}
     for loss in ("linear", "huber", "soft_l1", "cauchy"):
         objective, _ = links.objective(Stage(window=0.2, loss=loss))
-        costs[loss] = objective.cost(nearby(objective))[0]
+        costs[loss] = objective.cost(random_point(objective))[0]
     assert costs["cauchy"] < costs["soft_l1"] < costs["huber"] < costs["linear"]
 
 
-def test_starts_that_are_nearly_known(links):
-    objective, _ = links.objective(Stage(window=0.2, starts="near", initial_state_std=(2e-3, 3e-2)))
+def test_priors_on_initial_states(links):
+    objective, _ = links.objective(Stage(window=0.2, initial_states="near", initial_state_std=(2e-3, 3e-2)))
     check_gradient(objective)
 
 
-def test_starts_that_are_held(links):
-    objective, _ = links.objective(Stage(window=0.2, starts="measured"))
+def test_fixed_initial_states(links):
+    objective, _ = links.objective(Stage(window=0.2, initial_states="measured"))
     assert objective.s == 0
     check_gradient(objective)
 
 
-def test_windows_that_are_tied(links):
-    objective, _ = links.objective(Stage(window=0.2, ties=(2e-3, 3e-2)))
-    assert objective.ties is not None and len(objective.ties.second) == 6
+def test_continuity(links):
+    objective, _ = links.objective(Stage(window=0.2, continuity=(2e-3, 3e-2)))
+    assert objective.continuity is not None and len(objective.continuity.following) == 6
     check_gradient(objective)
 
 
@@ -81,15 +81,15 @@ def test_priors_and_penalties():
     with_them, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
     without, _ = double_pendulum_problem().objective(Stage(window=0.2))
     check_gradient(with_them)
-    point = nearby(without)
-    space = with_them.simulated.space
+    point = random_point(without)
+    space = with_them.simulator.space
     expected = 0.5 * np.sum(((point.theta[0, :2] - space.prior_mean[:2]) / space.prior_std[:2]) ** 2)
     expected += 0.5 * 3e5 * point.theta[0, 2] ** 2
     np.testing.assert_allclose(with_them.cost(point) - without.cost(point), expected, rtol=1e-9)
 
 
 def test_stamps_between_time_steps(links):
-    uneven = replace(links, train=tuple(moved_stamps(run, 0.3) for run in links.train))
+    uneven = replace(links, train=tuple(with_uneven_stamps(run, 0.3) for run in links.train))
     objective, _ = uneven.objective(Stage(window=0.2))
     assert not np.allclose(objective.windows.position, np.round(objective.windows.position))
     check_gradient(objective)
@@ -99,8 +99,8 @@ def test_free_delays_and_a_free_time_step():
     frees = [Free("sensor.delay[*]", bounds=(0, 0.04)), Free("dt", bounds=(0.005, 0.02)), Free("joint.damping[*]")]
     objective, _ = double_pendulum_problem(frees, delay=[0.013, 0.021]).objective(Stage(window=0.2))
     assert objective.windows.position.min() == 4.0
-    # between two stencils of the interpolation its slope jumps; no sample comes near
-    check_gradient(objective, nearby(objective, size=0.005))
+    # the derivative of the interpolation jumps between stencils; no sample comes near such a position
+    check_gradient(objective, random_point(objective, size=0.005))
 
 
 def test_gains_and_biases_of_sensors_and_the_time_step():
@@ -111,17 +111,17 @@ def test_gains_and_biases_of_sensors_and_the_time_step():
         Free("joint.damping[*]"),
     ]
     objective, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
-    assert not objective.simulated.delay_is_free
+    assert not objective.simulator.has_free_delay
     check_gradient(objective)
 
 
 @pytest.fixture(scope="module")
 def flying():
-    """A body that tumbles through the air, seen by a motion capture system."""
-    model = changed(cube(), lambda m: m.body.inertia, np.array([[6e-4, 8e-4, 7e-4, 1e-5, 0.0, -2e-5]]))
+    """A tumbling free body, measured by motion capture."""
+    model = with_values(cube(), lambda m: m.body.inertia, np.array([[6e-4, 8e-4, 7e-4, 1e-5, 0.0, -2e-5]]))
     sim = Simulator(model, dt=DT)
     runs = [
-        recorded(
+        simulate_recording(
             sim,
             [0, 0, 1, 1, 0, 0, 0],
             [3.0, -2.0, 4.0 * sign, 0.5, 0.2, 1.0],
@@ -135,27 +135,27 @@ def flying():
     return problem(sim, FLYING, frees, runs)
 
 
-@pytest.mark.parametrize("stage", ["free", "near", "tied"])
+@pytest.mark.parametrize("stage", ["free", "near", "continuity"])
 def test_a_free_body_with_quaternions(flying, stage):
-    more = {"free": {}, "near": {"starts": "near"}, "tied": {"ties": (1e-2, 1e-1)}}[stage]
+    more = {"free": {}, "near": {"initial_states": "near"}, "continuity": {"continuity": (1e-2, 1e-1)}}[stage]
     objective, _ = flying.objective(Stage(window=0.2, **more))
-    check_gradient(objective, nearby(objective, size=0.1))
+    check_gradient(objective, random_point(objective, size=0.1))
 
 
-def test_a_model_driven_by_commands():
+def test_a_model_with_commands():
     sim, channels = Simulator(cartpole(), dt=DT), {"x": "joint.q[slider]", "angle": "joint.q[hinge]"}
     force = 3.0 * np.sin(np.arange(60) * 0.3)
-    run = recorded(sim, [0.1, 0.2], steps=60, channels=channels, drives={"slider": force})
-    driven = problem(
+    run = simulate_recording(sim, [0.1, 0.2], steps=60, channels=channels, drives={"slider": force})
+    of = problem(
         sim, channels, [Free("actuator.gain[slider]"), Free("joint.damping[slider]")], [run], commands=["slider"]
     )
-    objective, _ = driven.objective(Stage(window=0.2))
+    objective, _ = of.objective(Stage(window=0.2))
     check_gradient(objective)
-    whole, _ = driven.objective(Stage())
+    whole, _ = of.objective(Stage())
     exact = Objective(
-        whole.simulated, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
+        whole.simulator, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
     )
-    assert exact.cost(exact.point(driven.space.initial)) < 1e-15
+    assert exact.cost(exact.point(of.space.initial)) < 1e-15
 
 
 def test_a_graft_that_reads_a_user_input():
@@ -163,25 +163,25 @@ def test_a_graft_that_reads_a_user_input():
     blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind", "joint.qd[joint0]"], net), inputs={"wind": 1})
     sim = Simulator(double_pendulum(), dt=DT, blueprint=blueprint)
     wind = np.cos(np.arange(60) * 0.2)
-    run = recorded(sim, [0.5, 0.2], steps=60, channels=DOUBLE, user={"wind": wind})
-    blown = problem(sim, DOUBLE, [Free("graft[0]")], [run], user=["wind"])
-    objective, _ = blown.objective(Stage(window=0.2))
+    run = simulate_recording(sim, [0.5, 0.2], steps=60, channels=DOUBLE, user={"wind": wind})
+    of = problem(sim, DOUBLE, [Free("graft[0]")], [run], user=["wind"])
+    objective, _ = of.objective(Stage(window=0.2))
     assert objective.n == 13
-    check_gradient(objective, nearby(objective, size=0.2))
+    check_gradient(objective, random_point(objective, size=0.2))
 
 
-def test_one_step_loss_is_that_of_the_papers():
+def test_the_one_step_prediction_loss():
     # ½ Σ_t |f(s_{t-1}) − s*_t|², with positions and velocities measured and a noise of one
     channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
     true = Simulator(double_pendulum(damping=0.1), dt=DT)
     runs = [
-        recorded(true, q, steps=25, channels=channels, noise=1e-2, seed=k, name=f"run{k}")
+        simulate_recording(true, q, steps=25, channels=channels, noise=1e-2, seed=k, name=f"run{k}")
         for k, q in enumerate(([1, 0], [0, 2]))
     ]
-    measured = problem(Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0)
-    objective, guess = measured.objective(ONE_STEP)
+    of = problem(Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0)
+    objective, guess = of.objective(ONE_STEP)
     theta = np.array([0.3, 0.05])
-    sim = measured.space.put(measured.setup, theta).sim
+    sim = of.space.put(of.setup, theta).sim
     after = jax.jit(lambda q, qd: hybridsim.step(sim, sim.initial_state(q, qd)))
     total = 0.0
     for run in runs:
@@ -190,23 +190,23 @@ def test_one_step_loss_is_that_of_the_papers():
             reached = after(here[:2], here[2:])
             total += np.sum((np.concatenate([reached.q, reached.qd]) - following) ** 2)
     np.testing.assert_allclose(objective.cost(objective.point(theta)), 0.5 * total, rtol=1e-10)
-    assert objective.windows.count == 50 and objective.s == 0 and guess.unseen == ()
+    assert objective.windows.count == 50 and objective.s == 0 and guess.unmeasured == ()
 
 
-def test_a_diverging_window_costs_infinity_and_the_others_stay_finite():
+def test_a_diverging_problem_has_infinite_cost_and_others_are_unaffected():
     objective, _ = pendulum_problem([Free("joint.damping[*]")]).objective(Stage(window=0.4))
-    wild = objective.point(np.array([[1.0], [1e5]]))
-    cost, equations = objective.normal_equations(wild)
+    points = objective.point(np.array([[1.0], [1e5]]))
+    cost, equations = objective.normal_equations(points)
     assert np.isfinite(cost[0]) and np.isinf(cost[1])
-    np.testing.assert_array_equal(np.isinf(objective.cost(wild)), [False, True])
-    alone_cost, alone = objective.normal_equations(wild.chosen([0]))
+    np.testing.assert_array_equal(np.isinf(objective.cost(points)), [False, True])
+    alone_cost, alone = objective.normal_equations(points.select([0]))
     assert alone_cost[0] == cost[0] and (alone.a[0] == equations.a[0]).all()
 
 
-def test_problems_side_by_side_are_each_alone_bit_for_bit(links):
-    for stage in (Stage(window=0.2), Stage(window=0.2, ties=(1e-2, 1e-1))):
+def test_parallel_problems_are_bit_identical_to_single_ones(links):
+    for stage in (Stage(window=0.2), Stage(window=0.2, continuity=(1e-2, 1e-1))):
         objective, _ = links.objective(stage)
-        points = [nearby(objective, seed) for seed in range(5)]
+        points = [random_point(objective, seed) for seed in range(5)]
         together = Point(*(np.concatenate(x) for x in zip(*points, strict=True)))
         all_costs, all_equations = objective.normal_equations(together)
         all_slopes, all_plain = objective.gradient(together), objective.cost(together)
@@ -219,21 +219,21 @@ def test_problems_side_by_side_are_each_alone_bit_for_bit(links):
                     np.testing.assert_array_equal(one[0], every[p])
 
 
-def test_groups_of_windows_change_nothing(links, monkeypatch):
+def test_results_do_not_depend_on_batches(links, monkeypatch):
     objective, _ = links.objective(Stage(window=0.2))
-    point = nearby(objective)
+    point = random_point(objective)
     cost, equations = objective.normal_equations(point)
     monkeypatch.setattr("hybridsim.identify.objective.MEMORY", 6000)
-    assert len(list(objective._parts(point, directions=objective.n + objective.s))) > 3
+    assert len(list(objective._batch(point, directions=objective.n + objective.s))) > 3
     grouped_cost, grouped = objective.normal_equations(point)
     assert cost[0] == grouped_cost[0]
     np.testing.assert_array_equal(equations.a, grouped.a)
     np.testing.assert_array_equal(equations.D, grouped.D)
 
 
-def test_some_windows_stand_for_all(links):
-    objective, _ = links.objective(Stage(window=0.2, starts="measured"))
-    point = nearby(objective)
+def test_minibatches_are_unbiased(links):
+    objective, _ = links.objective(Stage(window=0.2, initial_states="measured"))
+    point = random_point(objective)
     W = objective.windows.count
     parts = [objective.gradient(point, np.array([w])) for w in range(W)]
     whole = objective.gradient(point)
@@ -241,8 +241,8 @@ def test_some_windows_stand_for_all(links):
     np.testing.assert_allclose(np.mean([part.theta[0] for part in parts], axis=0), whole.theta[0], rtol=1e-9)
 
 
-def test_ties_need_states():
+def test_continuity_requires_states():
     links = double_pendulum_problem()
     free, guess = links.objective(Stage(window=0.2))
     with pytest.raises(ValueError, match="states"):
-        Objective(free.simulated, free.layout, free.windows, guess[:2], Terms(tolerance=np.ones(4)))
+        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(tolerance=np.ones(4)))

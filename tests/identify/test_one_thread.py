@@ -1,4 +1,4 @@
-"""Fits and scores leave the cores to the simulation: linear algebra has one thread while they run."""
+"""Fits and scores use a single BLAS thread, which leaves the cores to the simulation."""
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -23,9 +23,9 @@ def two_threads():
 @pytest.mark.usefixtures("two_threads")
 def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
     of, seen = pendulum_problem(), []
-    theta = fit(of, [Stage(window=0.3)], watch=lambda progress: seen.append(threads())).theta
-    plain = score._judged
-    monkeypatch.setattr(score, "_judged", lambda *a: seen.append(threads()) or plain(*a))
+    theta = fit(of, [Stage(window=0.3)], callback=lambda progress: seen.append(threads())).theta
+    simulate = score._simulate
+    monkeypatch.setattr(score, "_simulate", lambda *a: seen.append(threads()) or simulate(*a))
     score_windows(of, theta, of.train, 0.3)
     score_predictions(of, theta, of.train, before=0.1, after=0.2)
     assert len(seen) >= 3 and all(one == {1} for one in seen)

@@ -1,4 +1,4 @@
-"""Penalties that make numbers exactly zero: what they cost, where the minimum is, and what a fit makes of them."""
+"""Sparsity penalties: their values, minima and effect on fits."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ UNBOUNDED = np.full((1, N), np.inf)
 
 
 class Plain(eqx.Module):
-    """A law without layers."""
+    """A force law without layers."""
 
     rates: np.ndarray | jax.Array
 
@@ -42,30 +42,30 @@ def quadratic(seed):
     return (J.T @ J)[None], rng.normal(scale=3.0, size=(1, N)), rng.normal(size=(1, N))
 
 
-def test_costs_are_those_of_the_norms():
+def test_penalties_are_weighted_norms():
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0]), NESTED)
     theta = np.array([3.0, 4.0, 0.0, 0.0, -1.5, 9.0])
     assert penalty(theta) == pytest.approx(0.7 * 5.0 + 0.4 * 5.0 + 2.0 * 1.5)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_shrinking_is_what_a_general_minimiser_finds(seed):
+def test_the_proximal_map_is_the_minimum_of_a_general_minimiser(seed):
     rng = np.random.default_rng(seed)
     x, step = rng.normal(size=N), np.full(N, 0.8)
     penalty = Penalty(np.array([0.1, 0.2, 0.0, 0.0, 0.5, 0.0]), NESTED)
-    shrunk = penalty.shrunk(x, step)
+    y = penalty.proximal(x, step)
 
     def cost(y):
         return 0.5 * np.sum(np.square(y - x) / step) + penalty(y)
 
-    others = minimize(cost, shrunk + 1e-3 * rng.normal(size=N), method="Powell", options={"xtol": 1e-10, "ftol": 1e-14})
-    assert cost(shrunk) <= others.fun + 1e-9
+    reference = minimize(cost, y + 1e-3 * rng.normal(size=N), method="Powell", options={"xtol": 1e-10, "ftol": 1e-14})
+    assert cost(y) <= reference.fun + 1e-9
 
 
 @pytest.mark.parametrize("weight", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_minimum_fulfils_its_conditions(seed, weight):
-    """Where a group is zero, the slope is within its ball; elsewhere both slopes cancel."""
+def test_the_minimum_fulfils_the_optimality_conditions(seed, weight):
+    """Where a group is zero, the gradient is within its dual ball; elsewhere both gradients cancel."""
     A, a, theta = quadratic(seed)
     groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
@@ -89,14 +89,14 @@ def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
 
 def test_bounds_hold_with_a_penalty():
     A, a, theta = quadratic(1)
-    least, most = np.full((1, N), -0.1), np.full((1, N), 0.1)
-    least[0, 2] = most[0, 2] = 0.0
-    step = penalised_minimum(A, a, least, most, theta, Penalty(np.full(N, 0.3), ()))
-    assert np.all(step >= least - 1e-15) and np.all(step <= most + 1e-15) and step[0, 2] == 0.0
+    lower, upper = np.full((1, N), -0.1), np.full((1, N), 0.1)
+    lower[0, 2] = upper[0, 2] = 0.0
+    step = penalised_minimum(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
+    assert np.all(step >= lower - 1e-15) and np.all(step <= upper + 1e-15) and step[0, 2] == 0.0
 
 
 def test_groups_and_bounds_together_have_one_minimum():
-    """½|y − (3, 1)|² + 1.5 |y| within ±1: the first number is at its bound, which the second one knows."""
+    """½|y − (3, 1)|² + 1.5 |y| within ±1: the first entry is at its bound, which affects the second."""
     A, theta = np.eye(2)[None], np.zeros((1, 2))
     penalty = Penalty(np.zeros(2), ((np.array([0, 1]), 1.5),))
     found = penalised_minimum(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
@@ -109,22 +109,22 @@ def test_groups_and_bounds_together_have_one_minimum():
 def test_no_step_within_bounds_is_better(seed):
     A, a, theta = quadratic(seed)
     rng = np.random.default_rng(seed)
-    least, most = np.full((1, N), -0.3), np.full((1, N), 0.2)
+    lower, upper = np.full((1, N), -0.3), np.full((1, N), 0.2)
     penalty = Penalty(np.full(N, 0.1), NESTED)
-    step = penalised_minimum(A, a, least, most, theta, penalty)[0]
+    step = penalised_minimum(A, a, lower, upper, theta, penalty)[0]
 
     def cost(x):
         return a[0] @ x + 0.5 * x @ A[0] @ x + penalty(theta[0] + x)
 
     for size in (1e-3, 1e-2, 0.1):
         for _ in range(200):
-            assert cost(step) <= cost(np.clip(step + size * rng.normal(size=N), least[0], most[0])) + 1e-9
+            assert cost(step) <= cost(np.clip(step + size * rng.normal(size=N), lower[0], upper[0])) + 1e-9
 
 
-def test_groups_that_overlap_without_being_nested_are_refused(two_networks):
+def test_groups_that_overlap_without_being_nested_are_errors(two_networks):
     layout = ThetaLayout(two_networks, ["run"])
     crossing = tuple(k for k, name in enumerate(layout.names) if ".weights[0][0," in name)
-    with pytest.raises(HybridsimError, match="overlap without one being inside"):
+    with pytest.raises(HybridsimError, match="overlap without being nested"):
         sparsity_penalty(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
 
 
@@ -148,7 +148,7 @@ def test_columns_and_networks_are_groups(two_networks):
     assert penalty.l1[layout.names.index("joint.damping[joint0]")] == 0.5 == penalty.l1.sum()
 
 
-def test_the_papers_penalty_is_of_first_layers_and_of_what_comes_after(two_networks):
+def test_the_neuralsim_penalty_on_first_and_upper_layers(two_networks):
     layout = ThetaLayout(two_networks, ["run"])
     sparsity = Sparsity(first_layer=0.2, upper_layers=0.3)
     penalty, squares = sparsity_penalty(layout, sparsity), l2_weights(layout, sparsity)
@@ -164,14 +164,14 @@ def with_network(net):
     return ThetaLayout(ParameterSpace(Setup(sim, of.setup.sensors), [Free("graft[*]")]), ["run"])
 
 
-def test_inputs_of_a_perceptron_of_equinox_cost_as_well():
+def test_inputs_of_an_equinox_perceptron_are_penalised():
     layout = with_network(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
     penalty = sparsity_penalty(layout, Sparsity(inputs=2.0))
     columns = [[layout.names[k] for k in which] for which, _ in penalty.groups]
     assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
 
 
-def test_weights_of_each_run_cost_as_those_of_all():
+def test_per_run_weights_are_penalised():
     of = pendulum_problem()
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)))
     setup = Setup(Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), of.setup.sensors)
@@ -181,23 +181,23 @@ def test_weights_of_each_run_cost_as_those_of_all():
     assert l2_weights(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
 
 
-@pytest.mark.parametrize("way", ["inputs", "first_layer", "upper_layers"])
-def test_costs_of_layers_are_refused_where_there_are_none(way):
+@pytest.mark.parametrize("kind", ["inputs", "first_layer", "upper_layers"])
+def test_penalties_on_layers_that_do_not_exist_are_errors(kind):
     layout = with_network(JointFriction(1))
-    sparsity_penalty(layout, Sparsity(**{way: 1.0}))
+    sparsity_penalty(layout, Sparsity(**{kind: 1.0}))
     layout = with_network(Plain(np.zeros(2)))
-    with pytest.raises(HybridsimError, match=f"sparsity of {way} makes nothing cost.*grafts="):
-        sparsity_penalty(layout, Sparsity(**{way: 1.0}))
+    with pytest.raises(HybridsimError, match=f"sparsity of {kind} has no effect.*grafts="):
+        sparsity_penalty(layout, Sparsity(**{kind: 1.0}))
     assert len(sparsity_penalty(layout, Sparsity(grafts=1.0)).groups) == 1
 
 
-@pytest.mark.parametrize("way", ["inputs", "grafts", "first_layer", "upper_layers"])
-def test_costs_of_networks_are_refused_where_none_is_free(way):
-    with pytest.raises(HybridsimError, match="no number of a network is free"):
-        sparsity_penalty(pendulum_problem().layout(), Sparsity(**{way: 1.0}))
+@pytest.mark.parametrize("kind", ["inputs", "grafts", "first_layer", "upper_layers"])
+def test_penalties_on_networks_are_errors_if_none_is_free(kind):
+    with pytest.raises(HybridsimError, match="no parameter of a network is free"):
+        sparsity_penalty(pendulum_problem().layout(), Sparsity(**{kind: 1.0}))
 
 
-def test_numbers_of_a_named_group_cost_together():
+def test_a_named_group_is_penalised_as_a_whole():
     of = pendulum_problem([Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")])
     penalty = sparsity_penalty(of.layout(), Sparsity())
     assert not penalty.l1.any()
@@ -205,12 +205,12 @@ def test_numbers_of_a_named_group_cost_together():
     assert which.tolist() == [0, 1] and weight == 0.5
 
 
-def test_a_fit_drops_what_the_data_does_not_need():
-    """Noise makes a fit believe in some gravity to the side, until that costs something."""
+def test_a_fit_sets_unneeded_parameters_to_zero():
+    """Noise causes a small lateral gravity in the estimate, which a penalty sets to exactly zero."""
     frees = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05), Free("gravity.x", initial=0.2, scale=1.0)]
-    plain = pendulum_problem(frees, damping=0.1, noise=1e-3)
-    costly = pendulum_problem([frees[0], replace(frees[1], l1=300.0)], damping=0.1, noise=1e-3)
-    dense, sparse = (of.space.values(fit(of, [Stage(window=0.5)]).theta) for of in (plain, costly))
+    unpenalised = pendulum_problem(frees, damping=0.1, noise=1e-3)
+    penalised = pendulum_problem([frees[0], replace(frees[1], l1=300.0)], damping=0.1, noise=1e-3)
+    dense, sparse = (of.space.values(fit(of, [Stage(window=0.5)]).theta) for of in (unpenalised, penalised))
     assert 1e-6 < abs(dense["gravity.x"]) < 0.05
     assert sparse["gravity.x"] == 0.0
     assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)

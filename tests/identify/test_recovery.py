@@ -1,8 +1,8 @@
-"""Recovery: from motions without noise, parameters of every built-in model come back to 1e-6.
+"""Recovery: from noise-free motions, parameters of every built-in model are estimated to 1e-6.
 
-Starts of windows are unknown, but for a cube that slides, whose objective has a kink where its corners touch the floor;
-parameters begin 5 to 20 per cent off. Motors are driven where there are some, since a free motion tells ratios of
-masses only.
+Initial states of windows are free, except for a sliding cube, whose objective is not differentiable where its corners
+contact the floor; initial values of parameters are wrong by 5 to 20 per cent. Motors are actuated where there are any,
+since only mass ratios are identifiable from free motion.
 """
 
 from dataclasses import dataclass, field
@@ -16,26 +16,26 @@ from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.params.free import Free
 from hybridsim.robots import BUILT_IN
-from support.fit_problems import exactly_started, problem, recorded, solved
+from support.fit_problems import objective_at_true_states, problem, run_solver, simulate_recording
 
-OFF = (1.1, 0.8, 1.05, 0.85, 1.2)
-"""Where parameters begin, by their true values."""
+INITIAL_FACTORS = (1.1, 0.8, 1.05, 0.85, 1.2)
+"""Initial values relative to the true values."""
 FLIGHT = [3.0, -2.0, 4.0, 0.5, 0.2, 1.0]
 
 
 @dataclass(frozen=True)
 class Case:
-    """How a model is moved, and what is not known of it."""
+    """Excitation of a model, and its free parameters."""
 
     free: tuple[str, ...]
     q: tuple[float, ...] | None = None
     qd: tuple[float, ...] | None = None
     force: float = 0.0
-    """Amplitude of what drives each motor."""
+    """Amplitude of the command of each motor."""
     dt: float = 0.005
     steps: int = 80
     window: float = 0.2
-    start_is_known: bool = False
+    fixed_initial_states: bool = False
     slow: bool = False
     settings: dict = field(default_factory=dict)
     """Of the simulator."""
@@ -58,7 +58,7 @@ CASES = {
         (0, 0, 0, 1.0, 0.3, 0),
         steps=50,
         window=0.25,
-        start_is_known=True,
+        fixed_initial_states=True,
         slow=True,
         settings={"contact": ImpulseContact(friction=0.5)},
     ),
@@ -71,7 +71,7 @@ def test_every_built_in_model_is_covered():
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if c.slow else ()) for n, c in CASES.items()])
-def test_parameters_come_back(name):
+def test_parameters_are_recovered(name):
     case = CASES[name]
     sim = Simulator(BUILT_IN[name](), dt=case.dt, **case.settings)
     topology, actuators = sim.model.topology, sim.model.actuator.names
@@ -81,16 +81,16 @@ def test_parameters_come_back(name):
         actuator: case.force * np.sin((7.0 + 3.0 * k) * t + k) for k, actuator in enumerate(actuators) if case.force
     }
     q = sim.model.home if case.q is None else case.q
-    run = recorded(sim, q, case.qd, steps=case.steps, channels=channels, drives=drives)
+    run = simulate_recording(sim, q, case.qd, steps=case.steps, channels=channels, drives=drives)
     true = problem(sim, channels, [Free(name) for name in case.free], [run], commands=list(drives))
     values = true.space.values(true.space.initial)
-    frees = [Free(name, initial=values[name] * OFF[k]) for k, name in enumerate(case.free)]
+    frees = [Free(name, initial=values[name] * INITIAL_FACTORS[k]) for k, name in enumerate(case.free)]
     fitted = problem(sim, channels, frees, [run], commands=list(drives))
-    if case.start_is_known:
-        objective = exactly_started(fitted, Stage(window=case.window, starts="measured"))
+    if case.fixed_initial_states:
+        objective = objective_at_true_states(fitted, Stage(window=case.window, initial_states="measured"))
     else:
         objective, _ = fitted.objective(Stage(window=case.window))
-    state = solved(LevenbergMarquardt(), objective, objective.point(fitted.space.initial))
+    state = run_solver(LevenbergMarquardt(), objective, objective.point(fitted.space.initial))
     found = fitted.space.values(state.point.theta[0])
     assert found == pytest.approx(values, rel=1e-6)
     assert state.cost[0] < 1e-9

@@ -1,4 +1,4 @@
-"""Fits that would end in wrong numbers without a word are refused, and say what to do instead."""
+"""Fits that would silently give wrong results are errors that say what to do instead."""
 
 from dataclasses import replace
 
@@ -27,8 +27,8 @@ from support.objective_gradient import check_gradient
 DAMPING = 0.1
 
 
-def driven(*stages) -> FitProblem:
-    """An acrobot whose motor is slow."""
+def actuated(*stages) -> FitProblem:
+    """An acrobot with a slow motor."""
     sim = Simulator(acrobot(), dt=DT, actuation=Actuation(*stages))
     u = 3.0 * np.sin(4.0 * DT * np.arange(150))[:, None]
     motion = simulate(sim, sim.initial_state([0.3, -0.2]), Inputs(u), steps=150)
@@ -44,18 +44,19 @@ def driven(*stages) -> FitProblem:
 LAG = (FirstOrderLag(0.05), ModelLaw())
 
 
-def test_windows_in_the_middle_of_what_actuators_remember():
-    of = driven(*LAG)
+def test_windows_with_unknown_internal_states_of_actuators():
+    of = actuated(*LAG)
     with pytest.raises(
-        HybridsimError, match=r"the actuators \(FirstOrderLag, ModelLaw\) remember .* give the stage a burn_in"
+        HybridsimError,
+        match=r"the actuators \(FirstOrderLag, ModelLaw\) have internal states.* give the stage a burn_in",
     ):
         fit(of, [Stage(window=0.25)])
 
 
-def test_a_memory_that_is_run_in():
-    of = driven(*LAG)
+def test_a_burn_in_initialises_internal_states():
+    of = actuated(*LAG)
     found = fit(of, [Stage(window=0.7, burn_in=0.3)])
-    # what is left of a forgotten command after six time constants
+    # the error that remains after six time constants
     assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=0.02)
     objective, _ = of.objective(Stage(window=0.7, burn_in=0.3))
     w = objective.windows
@@ -65,23 +66,23 @@ def test_a_memory_that_is_run_in():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"window": 0.2, "burn_in": 0.3}, {"window": 0.5, "burn_in": 0.1, "ties": (1e-3, 1e-2)}]
+    "wrong", [{"window": 0.2, "burn_in": 0.3}, {"window": 0.5, "burn_in": 0.1, "continuity": (1e-3, 1e-2)}]
 )
-def test_stages_that_cannot_run_in(wrong):
-    with pytest.raises(HybridsimError, match="run in"):
+def test_stages_whose_burn_in_is_invalid(wrong):
+    with pytest.raises(HybridsimError, match="burn_in"):
         Stage(**wrong)
 
 
-def test_whole_runs_of_actuators_with_memory():
-    of = driven(*LAG)
+def test_whole_runs_of_actuators_with_internal_states():
+    of = actuated(*LAG)
     found = fit(of, [Stage()])
-    # the acrobot of the package has this damping
+    # the damping of the built-in acrobot
     assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=1e-6)
 
 
 @pytest.mark.parametrize("stages", [LAG, (ModelLaw(), SeriesElastic(50.0, 0.1, 0.02))])
-def test_gradients_by_starts_that_memory_depends_on(stages):
-    of = driven(*stages)
+def test_gradients_by_initial_states_that_initialise_internal_states(stages):
+    of = actuated(*stages)
     twice = [of.train[0], Recording.from_arrays("again", of.train[0].series["q0"].t, _values(of.train[0]))]
     objective, _ = replace(of, train=tuple(twice)).objective(Stage())
     check_gradient(objective, rtol=1e-5)
@@ -91,10 +92,12 @@ def _values(run: Recording) -> dict[str, np.ndarray]:
     return {name: one.values + 0.001 for name, one in run.series.items()}
 
 
-@pytest.mark.parametrize("stage", [ONE_STEP, Stage(window=0.3, starts="near")])
-def test_measured_starts_of_sensors_whose_numbers_are_free(stage):
+@pytest.mark.parametrize("stage", [ONE_STEP, Stage(window=0.3, initial_states="near")])
+def test_measured_initial_states_with_free_sensor_parameters(stage):
     of = pendulum_problem((Free("joint.damping[*]", bounds=(0, 1)), Free("sensor.bias[*]")))
-    with pytest.raises(HybridsimError, match=r"follow from what sensors read, but sensor.bias\[q0\] is free"):
+    with pytest.raises(
+        HybridsimError, match=r"derives initial states from sensor readings, but sensor.bias\[q0\] is free"
+    ):
         fit(of, [stage])
 
 
@@ -105,13 +108,13 @@ def test_delays_without_an_upper_bound():
 
 
 @pytest.mark.parametrize("solver", [LBFGS(), Adam()])
-def test_penalties_without_a_slope_for_solvers_that_need_one(solver):
+def test_nondifferentiable_penalties_with_gradient_based_solvers(solver):
     of = pendulum_problem((Free("joint.damping[*]", l1=0.1),))
-    with pytest.raises(HybridsimError, match="use the solver lm, which knows of them"):
+    with pytest.raises(HybridsimError, match="use the solver lm, which supports them"):
         fit(of, [Stage(window=0.3, solver=solver)])
 
 
 def test_runs_of_the_same_name():
     of = pendulum_problem()
-    with pytest.raises(HybridsimError, match="two runs are called 'run0'"):
+    with pytest.raises(HybridsimError, match="two runs are named 'run0'"):
         replace(of, held_out=(of.train[0],))

@@ -1,4 +1,4 @@
-"""Sensors: what channels read, and what is wrong with those that cannot."""
+"""Sensors: readings of channels, and errors of invalid ones."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def state(sim):
 
 def read(sim, state, channels, **settings) -> np.ndarray:
     sensors = Sensors.of(sim, channels, **settings)
-    # compiled as a whole, which takes far less time than operation by operation
+    # compiled as a whole, which is far faster than dispatching single operations
     return np.asarray(jax.jit(lambda: sensors.read(sim, state, Inputs(np.zeros(sim.model.nu))))())
 
 
@@ -48,7 +48,7 @@ def test_gain_and_bias(sim, state):
 
 
 def test_positions_of_frames(sim, state):
-    # hanging links of one metre, turned about y
+    # hanging links of one metre, rotated about y
     tip = [-np.sin(Q[0]) - np.sin(Q[0] + Q[1]), 0.0, -np.cos(Q[0]) - np.cos(Q[0] + Q[1])]
     found = read(sim, state, {axis: f"frame.position[tip].{axis}" for axis in "xyz"})
     np.testing.assert_allclose(found, tip, atol=1e-14)
@@ -60,11 +60,11 @@ def test_poses_and_twists_of_bodies(sim, state):
     np.testing.assert_allclose(found, [kin.V_WB_B[1, 1], kin.X_WB.p[1, 2]], rtol=1e-14)
 
 
-def test_quantities_that_need_forces_beside_others(state):
+def test_accelerations_together_with_other_quantities(state):
     sim = Simulator(double_pendulum(damping=0.3))
     channels = {"acceleration": "joint.qdd[joint1]", "q": "joint.q[joint0]", "tip": "frame.position[tip].x"}
-    found, all_of_them = read(sim, state, channels), jax.jit(lambda: observe(sim, state))()
-    np.testing.assert_allclose(found[:2], [all_of_them["joint.qdd"][1], Q[0]], rtol=1e-14)
+    found, observed = read(sim, state, channels), jax.jit(lambda: observe(sim, state))()
+    np.testing.assert_allclose(found[:2], [observed["joint.qdd"][1], Q[0]], rtol=1e-14)
     assert found[2] == pytest.approx(-np.sin(Q[0]) - np.sin(Q[0] + Q[1]))
 
 
@@ -78,7 +78,7 @@ def test_a_function_measures_further_channels(sim, state):
 
 def test_a_function_with_another_number_of_channels_is_an_error(sim, state):
     with pytest.raises(TapError, match="measure 3 numbers, but 2 channels"):
-        read(sim, state, {"q": "joint.q[joint1]"}, function=lambda *given: jnp.zeros(2), function_names=["one"])
+        read(sim, state, {"q": "joint.q[joint1]"}, function=lambda *arguments: jnp.zeros(2), function_names=["one"])
 
 
 @pytest.mark.parametrize(
@@ -94,16 +94,16 @@ def test_a_function_with_another_number_of_channels_is_an_error(sim, state):
         ({"q": "joint.q[joint0] + joint.q"}, "selects 2"),
     ],
 )
-def test_what_cannot_be_read_is_an_error_with_names(sim, channels, words):
+def test_unreadable_quantities_are_errors_with_names(sim, channels, words):
     with pytest.raises(TapError, match=words):
         Sensors.of(sim, channels)
 
 
-def test_names_and_functions_belong_together(sim):
+def test_functions_require_unique_names(sim):
     with pytest.raises(TapError, match="needs the names"):
-        Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *given: jnp.zeros(1))
+        Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *arguments: jnp.zeros(1))
     with pytest.raises(TapError, match="two channels are named 'q'"):
-        Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *given: jnp.zeros(1), function_names=["q"])
+        Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *arguments: jnp.zeros(1), function_names=["q"])
 
 
 def test_coordinates_of_a_free_body_and_a_slider():

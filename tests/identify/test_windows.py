@@ -1,4 +1,4 @@
-"""Windows: which samples each has, where they are, and what drives it."""
+"""Windows: their samples, sample positions and inputs."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def of_series(**series) -> Recording:
     )
 
 
-def test_a_run_is_cut_from_its_start_and_what_is_left_over_is_a_window_too():
+def test_a_run_is_cut_from_its_beginning_and_the_remainder_is_a_window():
     cut = cut_windows([run(25)], ONE, (), dt=DT, length=0.1)
     assert (cut.count, cut.steps) == (3, 10)
     np.testing.assert_allclose(cut.start, [0.0, 0.1, 0.2])
@@ -43,7 +43,7 @@ def test_runs_do_not_follow_each_other():
     np.testing.assert_allclose(cut.start, [0.0, 0.1, 5.0, 5.1])
 
 
-def test_with_a_stride_windows_overlap_and_are_not_tied():
+def test_with_a_stride_windows_overlap_and_do_not_follow_each_other():
     cut = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, stride=0.05)
     np.testing.assert_allclose(cut.start, [0.0, 0.05, 0.1, 0.15])
     assert not cut.follows.any()
@@ -57,7 +57,7 @@ def test_a_window_after_a_gap_does_not_follow_the_one_before_the_gap():
     np.testing.assert_array_equal(cut.follows, [False, False])
 
 
-def test_samples_at_the_start_or_at_the_end():
+def test_samples_at_the_beginning_or_at_the_end():
     at_start = cut_windows([run(20)], ONE, (), dt=DT, length=0.1)
     at_end = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, at_start=False)
     np.testing.assert_array_equal(at_start.value[1], np.arange(10, 20))
@@ -70,7 +70,7 @@ def test_samples_during_the_lead_are_left_out():
     np.testing.assert_array_equal(cut.value[0], np.arange(3, 10))
 
 
-def test_channels_keep_their_own_stamps():
+def test_channels_keep_their_time_stamps():
     measured = Measurements({"a": 0.1, "b": 0.5}, {}, {})
     fast, slow = np.arange(0, 0.2001, 0.01), np.arange(0.013, 0.19, 0.025)
     cut = cut_windows([of_series(a=(fast, fast), b=(slow, slow))], measured, (), dt=DT, length=0.05)
@@ -94,7 +94,7 @@ def test_commands_are_held_from_their_stamps_on():
 
 @pytest.mark.parametrize("start", [0.0, 0.1, 1.7, 1.7e9])
 def test_rounding_of_stamps_does_not_delay_commands(start):
-    # sums of time steps and products miss each other by an ulp, which is coarse on a clock that counts from 1970
+    # sums and products of time steps differ by an ulp, which is coarse on a clock that counts from 1970
     t = start + np.arange(301) * DT
     measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {})
     recording = Recording.from_arrays("run", t, {"q": np.zeros(301), "u": np.arange(301.0)})
@@ -116,28 +116,28 @@ def test_slow_commands_are_held_over_several_steps():
     np.testing.assert_array_equal(cut.inputs.u[0, :, 0], [1.0] * 5 + [2.0] * 15)
 
 
-def test_some_windows():
+def test_selected_windows():
     measured = Measurements({"q": 0.1}, {"motor": InputSignal("u")}, {"wind": InputSignal("u")})
     cut = cut_windows([run(30)], measured, ("motor",), dt=DT, length=0.1)
-    some = cut.chosen(np.array([2, 0]))
-    assert some.count == 2 and some.value[0, 0] == 20.0
-    np.testing.assert_array_equal(some.inputs.u[1], cut.inputs.u[0])
-    np.testing.assert_array_equal(some.inputs.user["wind"][0], cut.inputs.user["wind"][2])
+    selected = cut.select(np.array([2, 0]))
+    assert selected.count == 2 and selected.value[0, 0] == 20.0
+    np.testing.assert_array_equal(selected.inputs.u[1], cut.inputs.u[0])
+    np.testing.assert_array_equal(selected.inputs.user["wind"][0], cut.inputs.user["wind"][2])
 
 
-def test_the_span_is_what_all_channels_have_in_common():
+def test_the_span_is_the_overlap_of_all_channels():
     recording = of_series(q=([0.0, 1.0, 2.0], [0, 0, 0]), u=([0.5, 3.0], [1, 1]), other=([9.0, 9.5], [0, 0]))
     assert span(recording, Measurements({"q": 1.0}, {"motor": InputSignal("u")}, {})) == (0.5, 2.0)
-    with pytest.raises(HybridsimError, match="'run': its channels have no time in common"):
+    with pytest.raises(HybridsimError, match="'run': its channels do not overlap in time"):
         span(recording, Measurements({"q": 1.0, "other": 1.0}, {}, {}))
 
 
-def test_windows_that_a_delay_uses_up_are_an_error_that_says_so():
-    with pytest.raises(HybridsimError, match=r"windows of 0\.1 s.*delays may be up to 0\.2 s"):
+def test_windows_shorter_than_the_delay_are_an_error():
+    with pytest.raises(HybridsimError, match=r"windows of 0\.1 s.*delay and burn-in, which may be up to 0\.2 s"):
         cut_windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.2)
 
 
-def test_how_long_windows_are():
+def test_the_duration_of_windows():
     of = pendulum_problem(steps=80)
     for window, expected in ((0.2, 0.2), (0.3, 0.3), (2.0, 0.8)):
         objective, _ = of.objective(Stage(window=window))

@@ -1,4 +1,4 @@
-"""Identities that hold for every mechanism, on random trees with every joint type and with mimic joints."""
+"""Identities of rigid-body dynamics, on random trees with all joint types and with mimic joints."""
 
 import jax
 import jax.numpy as jnp
@@ -27,24 +27,24 @@ def forward_dynamics_inverts_inverse_dynamics(model):
 
 def mass_matrix_columns_are_inverse_dynamics_of_unit_accelerations(model):
     q, _, _ = random_state(model, seed=5)
-    rest = np.zeros(model.nv)
+    zero = np.zeros(model.nv)
     M = mass_matrix(model, q)
-    at_rest = gravity_torques(model, q)
-    columns = jax.vmap(lambda e: inverse_dynamics(model, q, rest, e) - at_rest)(jnp.eye(model.nv))
+    gravity = gravity_torques(model, q)
+    columns = jax.vmap(lambda e: inverse_dynamics(model, q, zero, e) - gravity)(jnp.eye(model.nv))
     yield M, columns.T, 1e-11, "M"
     yield M, M.T, 1e-15, "symmetry of M"
     yield jnp.minimum(jnp.linalg.eigvalsh(M)[0], 0.0), 0.0, 0.0, "negative eigenvalue of M"
 
 
 def velocity_products_do_no_work(model):
-    """qdᵀ (Ṁ − 2C) qd = 0 for every qd: what is left of 'Ṁ − 2C is skew-symmetric' without choosing a C."""
+    """qdᵀ (Ṁ − 2C) qd = 0 for all qd: skew symmetry of Ṁ − 2C, independent of the choice of C."""
     q, qd, _ = random_state(model, seed=6)
     M_dot = jax.jvp(lambda h: mass_matrix(model, retract(model, q, h * qd)), (0.0,), (1.0,))[1]
     velocity_products = bias_torques(model, q, qd) - gravity_torques(model, q)
     yield qd @ M_dot @ qd, 2.0 * qd @ velocity_products, 1e-9, "qdᵀ Ṁ qd"
 
 
-def power_of_torques_is_the_rate_of_energy(model):
+def power_of_torques_is_rate_of_energy(model):
     q, qd, tau = random_state(model, seed=8)
     qdd = forward_dynamics(model, q, qd, tau)
 
@@ -56,7 +56,7 @@ def power_of_torques_is_the_rate_of_energy(model):
     yield rate, tau @ qd, 1e-9, "dE/dt"
 
 
-def jacobians_give_velocities_and_carry_wrenches(model):
+def jacobians_map_velocities_and_wrenches(model):
     q, qd, tau = random_state(model, seed=9)
     kin = kinematics(model, q, qd)
     body = model.nb - 1
@@ -66,12 +66,12 @@ def jacobians_give_velocities_and_carry_wrenches(model):
     # a wrench on a body is a joint torque Jᵀ F
     F_ext = np.zeros((model.nb, 6))
     F_ext[body] = F
-    through_body = forward_dynamics(model, q, qd, tau, F_ext)
-    through_joints = forward_dynamics(model, q, qd, tau + body_jacobian(model, kin, body).T @ F)
-    yield through_body, through_joints, 1e-9, "qdd"
+    qdd_wrench = forward_dynamics(model, q, qd, tau, F_ext)
+    qdd_torques = forward_dynamics(model, q, qd, tau + body_jacobian(model, kin, body).T @ F)
+    yield qdd_wrench, qdd_torques, 1e-9, "qdd"
 
 
-def torques_are_linear_in_the_inertial_parameters(model):
+def torques_are_linear_in_inertial_parameters(model):
     q, qd, qdd = random_state(model, seed=10)
     Y = inertial_regressor(model, q, qd, qdd)
     rotors = model.joint.armature * expand_v(model, qdd) + armature_bias(model, kinematics(model, q, qd))
@@ -79,7 +79,7 @@ def torques_are_linear_in_the_inertial_parameters(model):
     yield tau, inverse_dynamics(model, q, qd, qdd), 1e-10, "Y φ"
 
 
-def difference_undoes_retract(model):
+def difference_inverts_retract(model):
     q, delta, _ = random_state(model, seed=12)
     delta = delta / np.linalg.norm(delta)
     yield difference(model, q, retract(model, q, delta)), delta, 1e-12, "difference"
@@ -90,32 +90,32 @@ IDENTITIES = [
     forward_dynamics_inverts_inverse_dynamics,
     mass_matrix_columns_are_inverse_dynamics_of_unit_accelerations,
     velocity_products_do_no_work,
-    power_of_torques_is_the_rate_of_energy,
-    jacobians_give_velocities_and_carry_wrenches,
-    torques_are_linear_in_the_inertial_parameters,
-    difference_undoes_retract,
+    power_of_torques_is_rate_of_energy,
+    jacobians_map_velocities_and_wrenches,
+    torques_are_linear_in_inertial_parameters,
+    difference_inverts_retract,
 ]
 
 
 def check_identities(model):
-    """Each identity yields rows of two values that must agree, a tolerance and a name; all are one program."""
-    about = []
+    """Check all identities, compiled as one program; each yields rows of two equal values, a tolerance and a name."""
+    checks = []
 
     @jax.jit
     def values(model):
         rows = [row for identity in IDENTITIES for row in identity(model)]
-        about.extend(row[2:] for row in rows)
+        checks.extend(row[2:] for row in rows)
         return [row[:2] for row in rows]
 
-    for (actual, expected), (tolerance, name) in zip(values(model), about, strict=True):
+    for (actual, expected), (tolerance, name) in zip(values(model), checks, strict=True):
         if tolerance == 0.0:
             assert np.array_equal(actual, expected), name
         else:
             assert_relative(actual, expected, tolerance, name)
 
 
-@pytest.mark.parametrize("spec", [EVERY_KIND, WITH_MIMICS], ids=["every kind", "mimics"])
-def test_identities_on_a_tree_of_everything(spec):
+@pytest.mark.parametrize("spec", [EVERY_KIND, WITH_MIMICS], ids=["all joint types", "mimic joints"])
+def test_identities_on_a_tree_with_all_joint_types(spec):
     check_identities(random_model(**spec))
 
 
@@ -143,21 +143,21 @@ def test_mass_matrix_rate_minus_twice_christoffel_matrix_is_skew():
     assert_relative(skew, -skew.T, 1e-10, "Ṁ − 2C")
 
 
-def test_momentum_of_a_free_mechanism_changes_only_by_gravity_and_wrenches():
+def test_rate_of_momentum_of_a_floating_mechanism_is_its_weight():
     model = without_free_armature(random_model(3, 5, floating=True, kinds=("revolute", "spherical", "prismatic")))
     q, qd, tau = random_state(model, seed=11)
     tau = np.where([name.startswith("j0.") for name in model.topology.dof_names], 0.0, tau)
-    rooted = [i for i, parent in enumerate(model.topology.parents) if parent == -1]
-    assert rooted == [0], "the model must hang on nothing but its free joint"
+    roots = [i for i, parent in enumerate(model.topology.parents) if parent == -1]
+    assert roots == [0], "the free joint must be the only joint to the world"
 
     @jax.jit
     def rate_of_momentum(q, qd, tau):
         qdd = forward_dynamics(model, q, qd, tau)
 
-        def of_state(q, qd):
+        def momentum_at(q, qd):
             return momentum(model, kinematics(model, q, qd))
 
-        return jax.jvp(of_state, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
+        return jax.jvp(momentum_at, (q, qd), (coordinate_rate(model, q, qd), qdd))[1]
 
     rate = rate_of_momentum(q, qd, tau)
     weight = total_mass(model) * model.gravity

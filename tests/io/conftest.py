@@ -1,4 +1,4 @@
-"""Files that several test modules export into."""
+"""Model files used as export targets by several test modules."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Numbers in attributes: read exactly, or one problem with a fix."""
+"""Numeric attributes are parsed exactly, or give one problem with a fix."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_numbers(text, number):
         ("1e999", "number.nonfinite", "finite"),
     ],
 )
-def test_bad_numbers_give_one_problem_and_the_default(text, code, fix):
+def test_invalid_numbers_give_one_problem_and_the_default(text, code, fix):
     value, (problem,) = number_in(text)
     assert value == 7.0
     assert (problem.code, problem.file, problem.line) == (code, "f", 2)
@@ -51,7 +51,7 @@ def test_bad_numbers_give_one_problem_and_the_default(text, code, fix):
     assert "'value' of <mass> of link 'a'" in problem.message
 
 
-def test_infinity_where_it_is_legal():
+def test_infinity_where_it_is_valid():
     assert number_in("-inf", infinite=True) == (-np.inf, [])
     assert number_in("nan", infinite=True)[1][0].code == "number.nonfinite"
 
@@ -74,10 +74,10 @@ def test_vectors():
     reader.vector(element_with("1 2 3 4"), "value", 3)
     reader.vector(element_with("1, 2, 3"), "value", 3)
     assert [p.code for p in reader.problems] == ["number.count", "number.count", "number.invalid"]
-    assert "blanks" in reader.problems[2].fix
+    assert "spaces" in reader.problems[2].fix
 
 
-def test_long_values_are_shortened_in_messages():
+def test_long_values_are_abbreviated_in_messages():
     _, (problem,) = number_in("9x" * 10_000)
     assert len(problem.message) < 200
 

@@ -1,4 +1,4 @@
-"""Friction, restitution and the other numbers of surfaces, and unusual shapes, through written files."""
+"""Round trip of surface parameters and less common shapes through written files."""
 
 from dataclasses import fields
 
@@ -28,7 +28,7 @@ def surface(model: Model) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("ending", ["urdf", "xml"])
-def test_a_usual_surface_is_not_written(tmp_path, ending):
+def test_default_surface_parameters_are_not_written(tmp_path, ending):
     model = ball()
     read, notes = round_trip(model, tmp_path / f"m.{ending}")
     text = (tmp_path / f"m.{ending}").read_text()
@@ -36,14 +36,14 @@ def test_a_usual_surface_is_not_written(tmp_path, ending):
     assert not any(word in text for word in ("contact", "solref", "solimp", "priority", "restitution"))
 
 
-def test_urdf_holds_friction_and_restitution(tmp_path):
+def test_urdf_supports_friction_and_restitution(tmp_path):
     model = ball(friction=0.3, restitution=0.4, recovery_time=0.1, softness=0.05, priority=2)
     read, notes = round_trip(model, tmp_path / "m.urdf")
     assert surface(read) == (0.3, 0.4, 0.02, 0.2, np.inf, np.inf, 0)
     assert notes == [
-        "priorities of surfaces are not part of URDF: 'ball'",
-        "recovery times of contacts are not part of URDF: 'ball'",
-        "softness of contacts is not part of URDF: 'ball'",
+        "URDF does not support surface priorities: 'ball'",
+        "URDF does not support contact recovery times: 'ball'",
+        "URDF does not support contact softness: 'ball'",
     ]
     alone, notes = round_trip(ball(restitution=0.4), tmp_path / "n.urdf")
     assert surface(alone) == surface(ball(restitution=0.4)) and notes == []
@@ -52,28 +52,28 @@ def test_urdf_holds_friction_and_restitution(tmp_path):
     assert surface(read) == surface(spring) and notes == []
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_urdf_holds_whether_friction_is_told(tmp_path, told):
-    model = ball(friction=1.0) if told else ball()
+@pytest.mark.parametrize("specified", [True, False])
+def test_urdf_preserves_whether_friction_is_specified(tmp_path, specified):
+    model = ball(friction=1.0) if specified else ball()
     read, _ = round_trip(model, tmp_path / "m.urdf")
-    assert read.geometry.infos[0].has_friction is told
+    assert read.geometry.infos[0].has_friction is specified
 
 
-def test_mjcf_holds_all_but_restitution(tmp_path):
+def test_mjcf_supports_all_but_restitution(tmp_path):
     model = ball(friction=0.3, restitution=0.4, recovery_time=0.1, softness=0.05, priority=2)
     read, notes = round_trip(model, tmp_path / "m.xml")
     assert surface(read) == pytest.approx((0.3, 0.0, 0.1, 0.05, np.inf, np.inf, 2), rel=1e-12)
-    assert notes == ["restitution is not part of MJCF: 'ball'"]
+    assert notes == ["MJCF does not support restitution: 'ball'"]
     _, notes = round_trip(ball(stiffness=1e4), tmp_path / "n.xml")
-    assert notes == ["stiffness and damping of compliant contacts are not part of MJCF: 'ball'"]
+    assert notes == ["MJCF does not support stiffness and damping of compliant contacts: 'ball'"]
 
 
-def test_mjcf_gets_what_is_nearest_to_extremes(tmp_path):
+def test_mjcf_values_are_clipped(tmp_path):
     read, notes = round_trip(ball(recovery_time=0.0, softness=0.0), tmp_path / "m.xml")
     assert surface(read) == pytest.approx((1.0, 0.0, 0.02, 0.00024669, np.inf, np.inf, 0), rel=1e-4)
     assert notes == [
-        "recovery times that are not positive are not part of MJCF: 'ball'",
-        "softness is brought into the range of MJCF, 0.00025 to 2.5: 'ball'",
+        "MJCF requires positive recovery times; the default is written: 'ball'",
+        "softness is clipped to the range of MJCF, 0.00025 to 2.5: 'ball'",
     ]
 
 
@@ -87,13 +87,13 @@ def odd_shapes() -> Model:
 
 
 @pytest.mark.parametrize(("ending", "format"), [("urdf", "URDF"), ("xml", "MJCF")])
-def test_shapes_that_a_format_does_not_have_are_left_out(tmp_path, ending, format):
+def test_unsupported_shapes_are_omitted(tmp_path, ending, format):
     read, notes = round_trip(odd_shapes(), tmp_path / f"m.{ending}")
     for name, what in (("points", "contact points"), ("polygon", "polygons"), ("ellipse", "ellipses")):
-        assert f"{what} are left out, since {format} has none: {name!r}" in notes
-    left = {info.name for info in read.geometry.infos}
-    assert left == ({"ball"} if ending == "urdf" else {"ball", "terrain"})
-    terrain = "height fields are left out, since URDF has none: 'terrain'"
+        assert f"{what} are omitted, since {format} does not support them: {name!r}" in notes
+    written = {info.name for info in read.geometry.infos}
+    assert written == ({"ball"} if ending == "urdf" else {"ball", "terrain"})
+    terrain = "height fields are omitted, since URDF does not support them: 'terrain'"
     assert (terrain in notes) == (ending == "urdf") and len(notes) == 4
 
 
@@ -103,7 +103,7 @@ def test_height_fields_are_written_as_mjcf(tmp_path, heights):
     builder.add_geom("world", "heightfield", (1, 2), name="terrain", data=heights, at=(1, 2, 3), rpy=(0.1, 0.2, 0.3))
     model = builder.build()
     read, notes = round_trip(model, tmp_path / "m.xml")
-    assert notes == ["heights are rounded to single precision and begin at the lowest in MuJoCo: 'terrain'"]
+    assert notes == ["heights are rounded to single precision and relative to the minimum in MuJoCo: 'terrain'"]
     corners = []
     for each in (model, read):
         (k,) = [k for k, info in enumerate(each.geometry.infos) if info.name == "terrain"]
@@ -115,14 +115,14 @@ def test_height_fields_are_written_as_mjcf(tmp_path, heights):
 
 
 @pytest.mark.parametrize(("size", "data"), [((1, 0), HEIGHTS), ((1, 1), HEIGHTS[:1]), ((1, 1), None)])
-def test_height_fields_without_extent_are_left_out(tmp_path, size, data):
+def test_height_fields_without_extent_are_omitted(tmp_path, size, data):
     builder = box_on_a_hinge().add_geom("world", "heightfield", size, name="terrain", data=data)
     read, notes = round_trip(builder.build(), tmp_path / "m.xml")
     assert read.geometry.infos == ()
-    assert notes == ["height fields are left out, since they have no extent: 'terrain'"]
+    assert notes == ["height fields are omitted, since they have no extent: 'terrain'"]
 
 
-def test_heights_that_are_no_numbers_are_refused(tmp_path):
+def test_heights_with_nan_are_rejected(tmp_path):
     builder = box_on_a_hinge().add_geom("world", "heightfield", (1, 1), name="terrain", data=[[0, np.nan], [0, 1]])
     with pytest.raises(ModelError, match="terrain"):
         convert(builder.build(), tmp_path / "m.xml")

@@ -1,4 +1,4 @@
-"""The format of a written file follows from its ending, and a failed attempt leaves no trace."""
+"""The file extension determines the format of a written file, and a failed attempt leaves no file."""
 
 import equinox as eqx
 import jax
@@ -15,26 +15,26 @@ from hybridsim.robots import acrobot, quadruped
     ("name", "tag"),
     [("m.urdf", "<robot "), ("m.xml", "<mujoco "), ("m.mjcf", "<mujoco "), ("m.URDF", "<robot ")],
 )
-def test_the_ending_names_the_format(name, tag, tmp_path):
+def test_the_extension_determines_the_format(name, tag, tmp_path):
     convert(acrobot(), tmp_path / name)
     assert tag in (tmp_path / name).read_text()
 
 
 @pytest.mark.parametrize("name", ["m.sdf", "m", "m.urdf.txt"])
-def test_other_endings_are_refused(name, tmp_path):
-    with pytest.raises(ModelError, match=r"let it end in one of \.urdf, \.xml, \.mjcf") as caught:
+def test_other_extensions_are_rejected(name, tmp_path):
+    with pytest.raises(ModelError, match=r"use one of the extensions \.urdf, \.xml, \.mjcf") as caught:
         convert(acrobot(), tmp_path / name)
     assert caught.value.problems[0].code == "convert.format"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_missing_folder(tmp_path):
     with pytest.raises(ModelError, match="cannot write"):
         convert(acrobot(), tmp_path / "missing" / "m.urdf")
 
 
 @pytest.mark.parametrize("ending", ["urdf", "xml"])
-def test_models_of_jax_arrays_are_written_alike(ending, tmp_path):
+def test_models_of_jax_arrays_give_the_same_file(ending, tmp_path):
     model = quadruped()
     notes = convert(model, tmp_path / f"a.{ending}")
     assert convert(jax.tree.map(jnp.asarray, model), tmp_path / f"b.{ending}") == notes
@@ -54,5 +54,7 @@ def test_swapped_limits_are_noted(ending, tmp_path):
     model = acrobot()
     swapped = (np.full(2, 1.0), np.full(2, -1.0))
     model = eqx.tree_at(lambda m: (m.joint.lower, m.joint.upper), model, swapped)
-    notes = [note for note in convert(model, tmp_path / f"m.{ending}") if "lower limit is above the upper" in note]
+    notes = [
+        note for note in convert(model, tmp_path / f"m.{ending}") if "the lower limit exceeds the upper limit" in note
+    ]
     assert len(notes) == 1 and all(repr(name) in notes[0] for name in model.topology.joint_names)

@@ -1,11 +1,11 @@
-"""New mass properties of a merged body: the parts add up to them, and stay possible."""
+"""Changed mass properties of a merged body: the parts add up to them and remain physically consistent."""
 
 from functools import reduce
 
 import numpy as np
 import pytest
 
-from hybridsim.io.distribute_inertia import Part, shared
+from hybridsim.io.distribute_inertia import Part, distribute_change
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, solid_box
 from hybridsim.model.specs import Source, identity_pose
@@ -25,7 +25,7 @@ def total(inertials: list[Inertial], parts: list[Part]) -> Inertial:
 BEFORE = total([part.inertial for part in PARTS], PARTS)
 
 
-def is_sound(_: int, inertial: Inertial) -> bool:
+def is_consistent(_: int, inertial: Inertial) -> bool:
     return inertial.mass >= 0.0 and not list(inertial_problems("", inertial, Source()))
 
 
@@ -35,16 +35,16 @@ def assert_equal(actual: Inertial, expected: Inertial) -> None:
     np.testing.assert_allclose(actual.inertia, expected.inertia, rtol=0, atol=1e-13 * np.abs(expected.inertia).max())
 
 
-def test_the_first_part_takes_what_it_can():
+def test_the_first_part_absorbs_a_feasible_change():
     after = BEFORE + Inertial(0.05, np.array([0.0, 0.0, -0.1]), 1e-4 * np.eye(3))
-    leg, toe, frame = shared(PARTS, BEFORE, after, is_sound)
+    leg, toe, frame = distribute_change(PARTS, BEFORE, after, is_consistent)
     assert toe is TOE.inertial and frame is FRAME.inertial
     assert_equal(total([leg, toe, frame], PARTS), after)
 
 
-def test_otherwise_another_part():
+def test_another_part_absorbs_the_change_if_the_first_cannot():
     after = BEFORE + Inertial(0.05, np.array([0.0, 0.0, -0.1]), 1e-4 * np.eye(3))
-    leg, toe, frame = shared(PARTS, BEFORE, after, lambda k, inertial: k != 0 and is_sound(k, inertial))
+    leg, toe, frame = distribute_change(PARTS, BEFORE, after, lambda k, inertial: k != 0 and is_consistent(k, inertial))
     assert leg is LEG.inertial and frame is FRAME.inertial
     assert_equal(total([leg, toe, frame], PARTS), after)
 
@@ -59,17 +59,17 @@ def test_otherwise_another_part():
     ],
     ids=["lighter", "less mass", "less inertia", "another shape"],
 )
-def test_otherwise_all_alike(after):
-    new = shared(PARTS, BEFORE, after, is_sound)
+def test_all_parts_are_scaled_if_none_can_absorb_the_change(after):
+    new = distribute_change(PARTS, BEFORE, after, is_consistent)
     assert new is not None
     assert_equal(total(new, PARTS), after)
     assert new[0].mass / new[1].mass == pytest.approx(LEG.inertial.mass / TOE.inertial.mass)
-    assert all(is_sound(0, part) for part in new)
+    assert all(is_consistent(0, part) for part in new)
 
 
-def test_scaling_does_not_touch_the_centres_of_mass():
+def test_scaling_does_not_move_the_centres_of_mass():
     after = Inertial(0.25 * BEFORE.mass, BEFORE.com, 0.25 * BEFORE.inertia)
-    new = shared(PARTS, BEFORE, after, is_sound)
+    new = distribute_change(PARTS, BEFORE, after, is_consistent)
     assert new is not None
     for part, scaled in zip(PARTS, new, strict=True):
         np.testing.assert_array_equal(scaled.com, part.inertial.com)
@@ -87,13 +87,15 @@ def test_scaling_does_not_touch_the_centres_of_mass():
     ],
     ids=["none", "negative", "impossible", "nan", "infinite"],
 )
-def test_what_no_solid_can_have(after):
-    assert shared(PARTS, BEFORE, after, is_sound) is None
+def test_inconsistent_mass_properties_are_infeasible(after):
+    assert distribute_change(PARTS, BEFORE, after, is_consistent) is None
 
 
-def test_flat_bodies_cannot_get_thick():
+def test_flat_bodies_cannot_be_stretched():
     flat = [Part(Inertial(1.0, np.zeros(3), np.diag([1.0, 1.0, 2.0])), identity_pose()), FRAME]
     before = flat[0].inertial
-    assert shared(flat, before, Inertial(1.0, np.zeros(3), np.eye(3)), lambda k, _: False) is None
-    larger = shared(flat, before, Inertial(1.0, np.zeros(3), 2.0 * before.inertia), lambda k, i: i is not before)
+    assert distribute_change(flat, before, Inertial(1.0, np.zeros(3), np.eye(3)), lambda k, _: False) is None
+    larger = distribute_change(
+        flat, before, Inertial(1.0, np.zeros(3), 2.0 * before.inertia), lambda k, i: i is not before
+    )
     assert larger is not None

@@ -60,7 +60,7 @@ def test_removal_takes_the_blank_before_it():
     assert result == SOURCE.replace(b'  two="2"', b"")
 
 
-def test_removing_what_is_not_there_changes_nothing():
+def test_removing_a_missing_attribute_changes_nothing():
     assert edited(lambda edits, e: edits.remove_attribute(e["c"], "three")) == SOURCE
 
 
@@ -96,7 +96,7 @@ def test_edits_of_a_parent_and_its_last_child_do_not_collide():
     assert b"</c>\r\n\t\t<outer/>\r\n\t</b>" in result and b'<b k="1">' in result
 
 
-def test_text_outside_ascii_suits_every_encoding():
+def test_non_ascii_text_is_valid_in_every_encoding():
     source = '<?xml version="1.0" encoding="iso-8859-1"?><a n="ä"/>'.encode("latin-1")
     element = parse(source, "f")
     edits = Edits(source)
@@ -152,7 +152,7 @@ class TestWriting:
         write_atomically(os.devnull, b"data")
         assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
-    def test_a_folder_is_refused(self, tmp_path):
+    def test_a_folder_is_rejected(self, tmp_path):
         with pytest.raises(ModelError, match="Is a directory"):
             write_atomically(tmp_path, b"data")
 
@@ -192,7 +192,7 @@ def test_changes_are_a_table():
         "link 'trunk'  12    mass [kg]  1       1.5",
         "joint 'j'           axis       –       (0, 1, 0)  not expressible in URDF",
     ]
-    assert str(Changes()) == "nothing changed"
+    assert str(Changes()) == "no changes"
     assert len(changes) == 2 and changes[0].line == 12
     with pytest.raises(TypeError):
         changes[0] = changes[1]  # type: ignore[index]

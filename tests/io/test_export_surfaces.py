@@ -1,4 +1,4 @@
-"""Changed surfaces and terrains through the export into the user's own file."""
+"""Export of changed surface parameters and terrains into the original file."""
 
 import warnings
 
@@ -9,14 +9,14 @@ import pytest
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.export import export
 from support.arm_files import one_link_urdf
-from support.exported_models import assert_same, changed, load, only_difference, through_mjcf, through_urdf
+from support.exported_models import assert_same, changed_line, load, mjcf_round_trip, urdf_round_trip, with_entry
 
 BALL = '<collision{name}><geometry><sphere radius="0.1"/></geometry>{contact}</collision>'
 HFIELD = '<hfield name="h" nrow="2" ncol="2" size="1 1 1 1" elevation="0 1 2 3"/>'
 
 
 def urdf(folder, *contacts: str, link: str = ""):
-    """A file with balls, all on one line and of one name, and their contacts."""
+    """A file with balls of the same name on one line, and their contacts."""
     balls = "".join(BALL.format(name=' name="ball"', contact=contact) for contact in contacts)
     path = folder / "arm.urdf"
     path.write_text(one_link_urdf().replace('<link name="upper">', f'<link name="upper">{link}{balls}'))
@@ -37,7 +37,7 @@ def mjcf(folder, attributes: str = "", before: str = ""):
 
 def resurfaced(model, shape: int, **values: float):
     for field, value in values.items():
-        model = changed(model, lambda m, field=field: getattr(m.geometry, field), shape, value)
+        model = with_entry(model, lambda m, field=field: getattr(m.geometry, field), shape, value)
     return model
 
 
@@ -64,7 +64,7 @@ def test_friction_and_restitution_in_urdf(tmp_path, contacts, link, parts):
     model = load(path)
     last = len(contacts) - 1
     new = resurfaced(model, last, friction=0.6, restitution=0.5)
-    read, changes, text = through_urdf(path, new)
+    read, changes, text = urdf_round_trip(path, new)
     assert_same(read, new)
     assert [(c.parameter, c.after, c.note) for c in changes] == [("friction", 0.6, ""), ("restitution", 0.5, "")]
     assert {c.element for c in changes} == {f"shape {model.geometry.infos[last].name!r}"}
@@ -73,25 +73,27 @@ def test_friction_and_restitution_in_urdf(tmp_path, contacts, link, parts):
 
 def test_stiffness_and_damping_in_urdf(tmp_path):
     path = urdf(tmp_path, '<contact><stiffness value="1e4"/><damping value="50"/></contact>')
-    read, changes, text = through_urdf(path, resurfaced(load(path), 0, stiffness=2e4, damping=60.0))
+    read, changes, text = urdf_round_trip(path, resurfaced(load(path), 0, stiffness=2e4, damping=60.0))
     assert (read.geometry.stiffness[0], read.geometry.damping[0], read.geometry.recovery_time[0]) == (2e4, 60.0, 0.003)
     assert [c.parameter for c in changes] == ["stiffness", "damping"] and 'stiffness value="20000.0"' in text
     with pytest.warns(ModelWarning, match="stiffness 10000 → inf"):
         export(path, resurfaced(load(path), 0, stiffness=np.inf), tmp_path / "out.urdf")
 
 
-def test_an_unchanged_surface_leaves_the_file_alone(tmp_path):
+def test_an_unchanged_surface_does_not_change_the_file(tmp_path):
     path = urdf(tmp_path, f"<contact>{FRICTION}</contact>")
-    assert through_urdf(path, load(path))[2].encode() == path.read_bytes()
+    assert urdf_round_trip(path, load(path))[2].encode() == path.read_bytes()
 
 
-def test_impossible_friction_is_refused(tmp_path):
+def test_negative_friction_is_rejected(tmp_path):
     path = urdf(tmp_path, "")
-    with pytest.raises(ModelError, match="negative"):
+    with pytest.raises(
+        ModelError, match=r"<lateral_friction> of collision 'ball' is -0\.6\n    fix: it must be non-negative"
+    ):
         export(path, resurfaced(load(path), 0, friction=-0.6), tmp_path / "out.urdf")
 
 
-def test_what_urdf_does_not_hold_is_named(tmp_path):
+def test_changes_that_urdf_does_not_support_are_listed(tmp_path):
     path = urdf(tmp_path, "")
     new = resurfaced(load(path), 0, recovery_time=0.5, softness=0.3)
     with pytest.warns(ModelWarning, match=r"(?s)recovery_time \[s\] 0.02 → 0.5 .*softness 0.2 → 0.3 "):
@@ -99,8 +101,8 @@ def test_what_urdf_does_not_hold_is_named(tmp_path):
     assert [bool(change.note) for change in changes] == [True, True]
 
 
-def test_a_shape_without_a_place_of_its_own_is_named(tmp_path):
-    """A shape of another kind on the same line leaves open which is which."""
+def test_changes_of_a_shape_that_cannot_be_located_are_listed(tmp_path):
+    """An unsupported shape on the same line makes the assignment ambiguous."""
     path = urdf(tmp_path, "")
     path.write_text(
         path.read_text().replace("</collision>", "</collision><collision><geometry><cone/></geometry></collision>")
@@ -122,10 +124,10 @@ def test_a_shape_without_a_place_of_its_own_is_named(tmp_path):
 )
 def test_recovery_time_in_mjcf(tmp_path, attributes, before, part):
     path = mjcf(tmp_path, attributes, before)
-    changes, *lines = through_mjcf(
+    changes, *lines = mjcf_round_trip(
         path, resurfaced(load(path), 1, recovery_time=0.05), 1e-15, [".geometry.recovery_time"]
     )
-    assert part in only_difference(*lines)[1]
+    assert part in changed_line(*lines)[1]
     assert [(c.element, c.parameter, c.after, c.note) for c in changes] == [("geom 'g'", "recovery time [s]", 0.05, "")]
 
 
@@ -136,15 +138,15 @@ def test_recovery_time_in_mjcf(tmp_path, attributes, before, part):
 def test_friction_of_a_shape_without_it_in_mjcf(tmp_path, attributes, before):
     path = mjcf(tmp_path, attributes, before)
     assert load(path).geometry.friction[1] == 0.0
-    _, *lines = through_mjcf(path, resurfaced(load(path), 1, friction=0.4), 0.0)
-    _, after = only_difference(*lines)
+    _, *lines = mjcf_round_trip(path, resurfaced(load(path), 1, friction=0.4), 0.0)
+    _, after = changed_line(*lines)
     assert 'condim="3"' in after and 'friction="0.4 .1"' in after
 
 
-def test_friction_that_becomes_none_stays_a_number_in_mjcf(tmp_path):
+def test_friction_that_becomes_zero_in_mjcf(tmp_path):
     path = mjcf(tmp_path, 'friction=".7"')
-    _, *lines = through_mjcf(path, resurfaced(load(path), 1, friction=0.0), 0.0)
-    assert 'friction="0.0"' in only_difference(*lines)[1] and "condim" not in only_difference(*lines)[1]
+    _, *lines = mjcf_round_trip(path, resurfaced(load(path), 1, friction=0.0), 0.0)
+    assert 'friction="0.0"' in changed_line(*lines)[1] and "condim" not in changed_line(*lines)[1]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +160,8 @@ def test_friction_that_becomes_none_stays_a_number_in_mjcf(tmp_path):
 @pytest.mark.parametrize("softness", [0.001, 0.5, 2.4])
 def test_softness_in_mjcf(tmp_path, attributes, before, end, softness):
     path = mjcf(tmp_path, attributes, before)
-    _, *lines = through_mjcf(path, resurfaced(load(path), 1, softness=softness), 1e-12, [".geometry.softness"])
-    _, after = only_difference(*lines)
+    _, *lines = mjcf_round_trip(path, resurfaced(load(path), 1, softness=softness), 1e-12, [".geometry.softness"])
+    _, after = changed_line(*lines)
     written = after.split('solimp="')[1].split('"')[0]
     assert f'{written}"'.endswith(end) and len(written.split()) == (3 if end != '"' else 2)
 
@@ -167,18 +169,18 @@ def test_softness_in_mjcf(tmp_path, attributes, before, end, softness):
 @pytest.mark.parametrize(
     ("surface", "part"),
     [
-        ({"softness": 5.0}, "softness of geom 'g' is 5, which solimp cannot say"),
-        ({"recovery_time": 0.0}, r"recovery time \[s\] of geom 'g' is 0, which solref cannot say"),
+        ({"softness": 5.0}, "solimp cannot represent softness 5 of geom 'g'"),
+        ({"recovery_time": 0.0}, r"solref cannot represent recovery time \[s\] 0 of geom 'g'"),
     ],
 )
-def test_what_mujoco_cannot_say_is_refused(tmp_path, surface, part):
+def test_values_that_mjcf_cannot_represent_are_rejected(tmp_path, surface, part):
     path = mjcf(tmp_path)
     with pytest.raises(ModelError, match=part):
         export(path, resurfaced(load(path), 1, **surface), tmp_path / "out.xml")
     assert not (tmp_path / "out.xml").exists()
 
 
-def test_what_mjcf_does_not_take_back_is_named(tmp_path):
+def test_changes_that_mjcf_does_not_support_are_listed(tmp_path):
     path = mjcf(tmp_path)
     model = load(path)
     new = eqx.tree_at(lambda m: m.geometry.data[0], model, model.geometry.data[0] + np.eye(2))
@@ -186,6 +188,6 @@ def test_what_mjcf_does_not_take_back_is_named(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         changes = export(path, new, tmp_path / "out.xml")
-    assert [c.parameter for c in changes] == ["restitution", "largest change of its data [m]"]
-    assert [c.note for c in changes] == ["MJCF has no place for it", "shapes and frames are not written back"]
+    assert [c.parameter for c in changes] == ["restitution", "largest change of data [m]"]
+    assert [c.note for c in changes] == ["not supported by MJCF", "shapes and frames are not exported"]
     assert "'t'" in str(caught[0].message) and changes[1].after == 1.0

@@ -13,7 +13,7 @@ import hybridsim
 from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.collision.detect import detect
 from hybridsim.core.errors import ModelError
-from hybridsim.io.hulls import hull_of, reduced, with_hulls
+from hybridsim.io.hulls import mesh_hull, reduce_hull, with_hulls
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.geometry import Shape
 from hybridsim.spatial.transform import Pose
@@ -55,7 +55,7 @@ def _box_mesh(folder, name: str) -> hybridsim.Model:
 
 
 @pytest.mark.parametrize("name", ["box.stl", "box.obj", "box.ply", "box.OFF"])
-def test_the_hull_of_a_box_has_its_corners(tmp_path, name):
+def test_the_hull_of_a_box_has_its_vertices(tmp_path, name):
     model = _box_mesh(tmp_path, name)
     info = model.geometry.infos[0]
     assert len(model.geometry.data[info.data]) == 8 and len(info.faces) == 12
@@ -63,7 +63,7 @@ def test_the_hull_of_a_box_has_its_corners(tmp_path, name):
     assert _volume(model.geometry.data[info.data], info.faces) == pytest.approx(8.0 * HALF.prod(), rel=1e-6)
 
 
-def test_the_mesh_of_a_box_collides_as_the_box(tmp_path):
+def test_the_mesh_of_a_box_collides_like_the_box(tmp_path):
     mesh, as_box = _box_mesh(tmp_path, "box.obj"), _scene("box", HALF)
 
     def contacts(model, names):
@@ -89,18 +89,18 @@ def test_the_mesh_of_a_box_collides_as_the_box(tmp_path):
                 assert gap == pytest.approx(wanted, abs=1e-3)
 
 
-def test_corners_are_in_the_frame_of_the_shape(tmp_path):
+def test_vertices_are_in_the_frame_of_the_shape(tmp_path):
     box = trimesh.creation.box(extents=(0.2, 0.2, 0.2))
     box.apply_translation((1.0, 2.0, 3.0))
-    points, faces = hull_of(_write(tmp_path, box, "box.stl"), np.array([1.0, -2.0, 0.5]), 32)
+    points, faces = mesh_hull(_write(tmp_path, box, "box.stl"), np.array([1.0, -2.0, 0.5]), 32)
     assert np.allclose(points.mean(axis=0), [1.0, -4.0, 1.5]) and np.allclose(np.ptp(points, axis=0), [0.2, 0.4, 0.1])
     # counterclockwise from outside, though mirrored
     assert _volume(points - points.mean(axis=0), faces) == pytest.approx(0.2 * 0.4 * 0.1, rel=1e-5)
 
 
-def test_the_hull_of_an_indented_mesh_is_convex(tmp_path):
+def test_the_hull_of_a_nonconvex_mesh_is_convex(tmp_path):
     ring = trimesh.creation.annulus(r_min=0.1, r_max=0.2, height=0.1, sections=12)
-    points, faces = hull_of(_write(tmp_path, ring, "ring.obj"), np.ones(3), 64)
+    points, faces = mesh_hull(_write(tmp_path, ring, "ring.obj"), np.ones(3), 64)
     assert len(points) == 24 and np.allclose(np.linalg.norm(points[:, :2], axis=1), 0.2)
     assert len(faces) == 2 * len(points) - 4
 
@@ -110,23 +110,23 @@ def test_the_hull_of_an_indented_mesh_is_convex(tmp_path):
     [trimesh.creation.icosphere, trimesh.creation.capsule, trimesh.creation.cone],
     ids=["sphere", "capsule", "cone"],
 )
-def test_more_corners_span_more(make):
+def test_more_vertices_give_a_better_approximation(make):
     mesh = make(radius=0.3, height=0.5) if make is not trimesh.creation.icosphere else make(subdivisions=3)
     corners = np.asarray(mesh.convex_hull.vertices)
     directions = np.random.default_rng(0).normal(size=(3000, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     full = _reach(corners, directions)
-    lost = []
+    errors = []
     for count in (4, 8, 16, 32):
-        kept = reduced(corners, count)
-        assert len(kept) == min(count, len(corners)) and len(np.unique(kept, axis=0)) == len(kept)
-        assert {tuple(p) for p in kept} <= {tuple(p) for p in corners}
-        lost.append((full - _reach(kept, directions)).max())
-    assert all(b <= a + 1e-12 for a, b in pairwise(lost)) and lost[-1] < 0.5 * lost[0]
-    assert lost[-1] < 0.08 * np.ptp(corners, axis=0).max()
+        vertices = reduce_hull(corners, count)
+        assert len(vertices) == min(count, len(corners)) and len(np.unique(vertices, axis=0)) == len(vertices)
+        assert {tuple(p) for p in vertices} <= {tuple(p) for p in corners}
+        errors.append((full - _reach(vertices, directions)).max())
+    assert all(b <= a + 1e-12 for a, b in pairwise(errors)) and errors[-1] < 0.5 * errors[0]
+    assert errors[-1] < 0.08 * np.ptp(corners, axis=0).max()
 
 
-def test_no_more_corners_than_asked_for(tmp_path):
+def test_number_of_vertices_is_bounded(tmp_path):
     sphere = _write(tmp_path, trimesh.creation.icosphere(subdivisions=3, radius=0.2), "sphere.stl")
     for count in (4, 12, 32):
         model = with_hulls(_scene("mesh", (1, 1, 1), mesh_file=sphere), max_points=count)
@@ -136,7 +136,7 @@ def test_no_more_corners_than_asked_for(tmp_path):
     assert points.shape == (32, 3) and _volume(points, faces) > 0.75 * 4.0 / 3.0 * np.pi * 0.2**3
 
 
-def test_meshes_that_are_used_twice_are_shared(tmp_path):
+def test_hulls_of_the_same_mesh_are_shared(tmp_path):
     path = _write(tmp_path, trimesh.creation.box(), "box.stl")
     model = ModelBuilder("twins")
     for k, scale in enumerate((1.0, 1.0, 2.0)):
@@ -147,13 +147,13 @@ def test_meshes_that_are_used_twice_are_shared(tmp_path):
     after = hybridsim.with_hulls(before)
     assert [info.data for info in after.geometry.infos] == [1, 1, 2, 0]
     assert np.allclose(2.0 * after.geometry.data[1], after.geometry.data[2])
-    # what it was given is left as it was, and what has a hull keeps it
+    # the original model is unchanged, and existing hulls are preserved
     assert [info.data for info in before.geometry.infos] == [-1, -1, -1, 0]
     again = with_hulls(after)
     assert again.geometry.infos == after.geometry.infos and len(again.geometry.data) == 3
 
 
-def test_what_is_only_seen_needs_no_hull():
+def test_visual_meshes_need_no_hull():
     seen = _scene("mesh", (1, 1, 1), mesh_file="nowhere.stl", group=0, mask=0)
     assert with_hulls(seen).geometry.infos[0].data == -1
     named = replace(seen, geometry=replace(seen.geometry, explicit_pairs=(("thing", "floor"),)))
@@ -161,7 +161,7 @@ def test_what_is_only_seen_needs_no_hull():
         with_hulls(named)
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path):
+def test_all_errors_are_reported_together(tmp_path):
     (tmp_path / "broken.stl").write_bytes(b"solid nothing\n")
     flat = trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2], [1, 3, 2]])
     files = ["", str(tmp_path / "missing.stl"), str(tmp_path / "broken.stl"), str(tmp_path / "shape.step")]
@@ -176,18 +176,20 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
     assert [p.element for p in problems] == [f"m{k}" for k in range(5)]
     assert [p.file for p in problems] == files and {p.code for p in problems} == {"mesh.solid"}
     for problem, words in zip(
-        problems, ("no mesh file", "missing.stl", "broken.stl", "not one of the mesh formats", "is flat"), strict=True
+        problems,
+        ("no mesh file", "missing.stl", "broken.stl", "not of a supported mesh format", "is flat"),
+        strict=True,
     ):
         assert words in problem.message
 
 
-def test_a_hull_has_four_corners():
-    with pytest.raises(ValueError, match="four corners at least, not 3"):
+def test_a_hull_needs_four_vertices():
+    with pytest.raises(ValueError, match="max_points must be at least 4, not 3"):
         with_hulls(_scene("sphere", (0.1,)), max_points=3)
 
 
 def test_models_from_files(tmp_path):
-    """A URDF whose link is a mesh, scaled: the hull touches the floor where the mesh does."""
+    """A URDF whose link is a mesh, scaled: the hull has the contacts of the mesh."""
     _write(tmp_path, trimesh.creation.box(extents=2000.0 * HALF), "part.stl")
     (tmp_path / "part.urdf").write_text("""
 <robot name="part"><link name="part">

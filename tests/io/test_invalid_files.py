@@ -1,4 +1,4 @@
-"""Bad URDF files that other importers accept, crash on or refuse without a reason: here each one names line and fix.
+"""Invalid URDF files that other importers accept, crash on or reject without a reason: each gives a line and a fix.
 
 The cases are those on which MuJoCo, Drake, Pinocchio, yourdfpy and PyBullet were compared.
 """
@@ -11,20 +11,20 @@ import pytest
 from hybridsim.cli.main import run
 from support.urdf_changes import (
     END,
-    GOOD,
     INERTIAL,
     LINE_OF_END,
     LOWER_INERTIA,
     LOWER_INERTIAL,
     MASS,
-    changed,
+    VALID,
+    apply_changes,
     collision,
 )
 
 
 @dataclass(frozen=True)
 class Bad:
-    """The text of a file and what must be said about it."""
+    """Content of a file and the expected problem."""
 
     text: str
     code: str
@@ -35,7 +35,7 @@ class Bad:
 
 
 def after(*changes: tuple[str, str]) -> str:
-    return changed(list(changes))
+    return apply_changes(list(changes))
 
 
 ELBOW_AXIS = '<axis xyz="0 1 0"/>\n  </joint>'
@@ -90,7 +90,7 @@ CASES = {
         after((END, SECOND_PARENT + END)),
         "tree.two_parents",
         LINE_OF_END,
-        "by joint 'elbow' (line 17) and on 'base' by joint 'j3'",
+        "'upper' by joint 'elbow' (line 17) and 'base' by joint 'j3'",
     ),
     "two roots": Bad(after((END, ISLAND + END)), "tree.roots", LINE_OF_END, "link 'island' is not connected"),
     "duplicate link": Bad(
@@ -104,34 +104,34 @@ CASES = {
     ),
     "zero axis": Bad(after((ELBOW_AXIS, '<axis xyz="0 0 0"/>\n  </joint>')), "axis.zero", 21, "such as 0 0 1"),
     "lower above upper": Bad(
-        after(('upper="2"', 'upper="-2"')), "limit.order", 8, 'a joint without limits is type="continuous"'
+        after(('upper="2"', 'upper="-2"')), "limit.order", 8, 'for a joint without limits use type="continuous"'
     ),
     "revolute without limit": Bad(after((LIMIT, "")), "limit.missing", 3, 'type="continuous"', "warning"),
     "lengths in millimetres": Bad(
         after(('xyz="0 0 0.5"', 'xyz="0 0 500"')),
         "units.length",
         6,
-        "up to 500 m away from their parents, which looks like millimetres: 'shoulder'",
+        "up to 500 m from their parents, which looks like millimetres: 'shoulder'",
         "warning",
     ),
     "short vector": Bad(after(('xyz="0 0 0.5"', 'xyz="0 0.5"')), "number.count", 6, "3 numbers"),
-    "truncated file": Bad(GOOD[: GOOD.index("</inertial>")], "xml.syntax", 14, "cut off"),
-    "deep nesting": Bad("<robot>" + "<link>" * 20_000, "xml.size", 1, "200 deep"),
+    "truncated file": Bad(VALID[: VALID.index("</inertial>")], "xml.syntax", 14, "it may be truncated"),
+    "deep nesting": Bad("<robot>" + "<link>" * 20_000, "xml.size", 1, "200 levels deep"),
     "external entity": Bad(
         '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="r">&x;</robot>', "xml.doctype", 1, "DOCTYPE"
     ),
     "internal entity": Bad(
-        '<!DOCTYPE r [<!ENTITY m "1.5">]>' + GOOD.replace('"1.5"', '"&m;"'),
+        '<!DOCTYPE r [<!ENTITY m "1.5">]>' + VALID.replace('"1.5"', '"&m;"'),
         "xml.doctype",
         1,
-        "values in place of entities",
+        "replace entities with their values",
     ),
     "billion laughs": Bad(BOMB, "xml.doctype", 2, "DOCTYPE"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_command_line_names_line_and_fix(tmp_path, capsys, name):
+def test_the_command_line_reports_line_and_fix(tmp_path, capsys, name):
     bad, path = CASES[name], tmp_path / "robot.urdf"
     path.write_text(bad.text)
     usable = bad.severity != "error"
@@ -156,7 +156,7 @@ def test_the_command_line_names_line_and_fix(tmp_path, capsys, name):
     assert found[0]["fix"]
 
 
-def test_a_mimic_joint_is_honoured(tmp_path, capsys):
+def test_a_mimic_joint_is_simulated(tmp_path, capsys):
     path = tmp_path / "robot.urdf"
     path.write_text(after((ELBOW_AXIS, '<mimic joint="shoulder" multiplier="-2"/>\n  </joint>')))
     assert run(["check", str(path), "--json"]) == 0

@@ -41,7 +41,7 @@ def urdf(tmp_path):
     return path
 
 
-def test_the_root_element_decides(mjcf, urdf):
+def test_the_root_element_determines_the_format(mjcf, urdf):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         a, b = load_model(mjcf), load_model(urdf)
@@ -63,14 +63,14 @@ def test_a_free_base(urdf):
     assert load_model(urdf, base="free").nv == 7
 
 
-def test_unknown_formats_are_named(tmp_path):
+def test_unknown_formats_are_rejected(tmp_path):
     path = tmp_path / "model.sdf"
     path.write_text("<sdf/>")
     with pytest.raises(ModelError, match="SDF is not supported") as caught:
         load_model(path)
     assert caught.value.problems[0].code == "xml.format"
     path.write_text("<html/>")
-    with pytest.raises(ModelError, match="its root element is <html>"):
+    with pytest.raises(ModelError, match="with root element <html>"):
         load_model(path)
 
 
@@ -86,10 +86,10 @@ def test_a_pipe_is_read_once(tmp_path, text):
 
 
 @pytest.mark.parametrize("content", [gzip.compress(b"<robot/>"), b"PK\x03\x04..."], ids=["gzip", "zip"])
-def test_compressed_files_are_named_so(tmp_path, content):
+def test_compressed_files_are_rejected(tmp_path, content):
     path = tmp_path / "arm.urdf.gz"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match="the file is compressed\n    fix: unpack it first"):
+    with pytest.raises(ModelError, match="the file is compressed\n    fix: decompress it first"):
         load_model(path)
 
 
@@ -98,25 +98,25 @@ def test_an_empty_name():
     assert problem.code == "file.missing" and "empty" in problem.message
 
 
-def test_misspelt_options_are_refused(urdf):
+def test_invalid_options_are_rejected(urdf):
     with pytest.raises(TypeError, match="bse"):
         load_model(urdf, bse="free")  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="base is one of fixed, free"):
+    with pytest.raises(ValueError, match="base must be one of fixed, free, not 'floating'"):
         inspect_model(urdf, base="floating")  # type: ignore[arg-type]
     model, problems = inspect_model(urdf, lenient=["inertia.trianlge"])
     assert model is None and [p.code for p in problems] == ["option.lenient"]
 
 
-def test_many_problems_alike_are_counted(tmp_path):
+def test_many_problems_of_the_same_kind_are_counted(tmp_path):
     path = tmp_path / "loose.urdf"
     path.write_text('<robot name="r">' + "\n".join(f'<link name="link{i}"/>' for i in range(1000)) + "</robot>")
     _, problems = inspect_model(path)
     assert len(problems) == 21
-    assert problems[-1].message == "and 979 more problems like the 20 before"
+    assert problems[-1].message == "and 979 more problems of the same kind"
     assert (problems[-1].code, problems[-1].line, problems[-1].fix) == (
         "tree.roots",
         22,
-        "mend those, then check again",
+        "fix those listed, then check again",
     )
 
 
@@ -137,7 +137,7 @@ def test_missing_and_unreadable_files_are_problems_not_exceptions(tmp_path):
 
 
 @pytest.mark.parametrize("option", [{"base": "free"}, {"inertia": "from_geometry"}, {"packages": {"a": "b"}}])
-def test_options_of_urdf_are_refused_for_mjcf(mjcf, option):
+def test_options_of_urdf_are_rejected_for_mjcf(mjcf, option):
     with pytest.raises(ModelError, match=rf"option '{next(iter(option))}' applies to URDF") as caught:
         load_model(mjcf, **option)
     assert caught.value.problems[0].fix

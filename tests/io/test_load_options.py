@@ -1,21 +1,21 @@
-"""The options of reading: one list of names and defaults, and how messages spell them."""
+"""Load options: one list of names and defaults, and their spelling in messages."""
 
 import pytest
 
-from hybridsim.io.load_options import Options, Reading, setting
+from hybridsim.io.load_options import LoadKwargs, LoadOptions, option_hint
 
 
-def test_options_are_those_of_a_reading():
-    assert set(Reading.__annotations__) == set(Options.__dataclass_fields__)
+def test_options_and_keyword_arguments_agree():
+    assert set(LoadKwargs.__annotations__) == set(LoadOptions.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("wrong", [{"base": "floating"}, {"inertia": "geometry"}])
-def test_only_known_values(wrong):
+def test_invalid_values_are_rejected(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Options(**wrong)
+        LoadOptions(**wrong)
 
 
-def test_how_to_set_an_option():
-    assert setting("base", "free") == "base='free' (--base free)"
-    assert setting("allowed", ["a", "b"]) == "allowed=['a', 'b'] (--allowed a b)"
-    assert setting("packages", {"arm": "x/arm"}) == "packages={'arm': 'x/arm'} (--packages arm x/arm)"
+def test_spelling_of_options():
+    assert option_hint("base", "free") == "base='free' (--base free)"
+    assert option_hint("allowed", ["a", "b"]) == "allowed=['a', 'b'] (--allowed a b)"
+    assert option_hint("packages", {"arm": "x/arm"}) == "packages={'arm': 'x/arm'} (--packages arm x/arm)"

@@ -1,10 +1,10 @@
-"""A glance at a mesh tells whether it is far too large, whatever the file is."""
+"""Lower bound on the extent of a mesh, for any file content."""
 
 import numpy as np
 import pytest
 import trimesh
 
-from hybridsim.io.mesh_extent import GLANCE, extent_at_least
+from hybridsim.io.mesh_extent import MAX_READ_BYTES, min_extent
 
 BOX = trimesh.creation.box(extents=(100.0, 40.0, 20.0))
 
@@ -13,16 +13,16 @@ BOX = trimesh.creation.box(extents=(100.0, 40.0, 20.0))
 def test_sizes(tmp_path, name, kind):
     content = BOX.export(file_type=kind)
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert extent_at_least(tmp_path / name, np.ones(3)) == pytest.approx(100.0)
-    assert extent_at_least(tmp_path / name, np.array([1e-3, -1e-3, 2e-3])) == pytest.approx(0.1)
+    assert min_extent(tmp_path / name, np.ones(3)) == pytest.approx(100.0)
+    assert min_extent(tmp_path / name, np.array([1e-3, -1e-3, 2e-3])) == pytest.approx(0.1)
 
 
 def test_only_the_beginning_of_a_large_mesh_is_read(tmp_path):
     sphere = trimesh.creation.icosphere(subdivisions=5, radius=50.0)
     content = sphere.export(file_type="stl")
-    assert len(content) > 2 * GLANCE
+    assert len(content) > 2 * MAX_READ_BYTES
     (tmp_path / "a.stl").write_bytes(content)
-    assert 20.0 < extent_at_least(tmp_path / "a.stl", np.ones(3)) <= 100.0
+    assert 20.0 < min_extent(tmp_path / "a.stl", np.ones(3)) <= 100.0
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_only_the_beginning_of_a_large_mesh_is_read(tmp_path):
         ("a.dae", b"<COLLADA/>"),
     ],
 )
-def test_what_cannot_be_seen_has_no_size(tmp_path, name, content):
+def test_files_without_vertices_have_zero_extent(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    assert extent_at_least(tmp_path / name, np.ones(3)) == 0.0
+    assert min_extent(tmp_path / name, np.ones(3)) == 0.0
 
 
-def test_a_missing_mesh_has_no_size(tmp_path):
-    assert extent_at_least(tmp_path / "no.stl", np.ones(3)) == 0.0
+def test_a_missing_mesh_has_zero_extent(tmp_path):
+    assert min_extent(tmp_path / "no.stl", np.ones(3)) == 0.0

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.paths import resolve_mesh
+from hybridsim.io.paths import resolve_uri
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def package(tmp_path) -> Path:
     return tmp_path / "arm"
 
 
-def found(uri, model, **options) -> Path:
-    path = resolve_mesh(uri, model, **options)
+def resolved(uri, model, **options) -> Path:
+    path = resolve_uri(uri, model, **options)
     assert isinstance(path, Path), path
     return path
 
 
 def code(uri, model, **options) -> str:
-    problem = resolve_mesh(uri, model, **options)
+    problem = resolve_uri(uri, model, **options)
     assert isinstance(problem, Problem), problem
     assert problem.fix
     return problem.code
@@ -37,17 +37,17 @@ def code(uri, model, **options) -> str:
 
 def test_relative_paths(package):
     model = package / "urdf" / "arm.urdf"
-    assert found("near.stl", model) == package / "urdf" / "near.stl"
-    assert found("./near.stl", model) == package / "urdf" / "near.stl"
-    assert found("..\\meshes\\link.stl", model) == package / "meshes" / "link.stl"
-    assert found("../meshes/link.stl", model) == package / "meshes" / "link.stl"
-    assert found("file://near.stl", model) == package / "urdf" / "near.stl"
+    assert resolved("near.stl", model) == package / "urdf" / "near.stl"
+    assert resolved("./near.stl", model) == package / "urdf" / "near.stl"
+    assert resolved("..\\meshes\\link.stl", model) == package / "meshes" / "link.stl"
+    assert resolved("../meshes/link.stl", model) == package / "meshes" / "link.stl"
+    assert resolved("file://near.stl", model) == package / "urdf" / "near.stl"
 
 
 def test_relative_model_file(package, monkeypatch):
     monkeypatch.chdir(package / "urdf")
-    assert found("../meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
-    assert found("package://arm/meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+    assert resolved("../meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+    assert resolved("package://arm/meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
 
 
 def test_package_manifest_marks_the_root(package):
@@ -55,22 +55,22 @@ def test_package_manifest_marks_the_root(package):
     model.parent.mkdir(parents=True)
     assert code("../../meshes/link.stl", model) == "mesh.outside"
     (package / "package.xml").write_text("<package/>")
-    assert found("../../meshes/link.stl", model) == package / "meshes" / "link.stl"
+    assert resolved("../../meshes/link.stl", model) == package / "meshes" / "link.stl"
 
 
-def test_absolute_paths_inside_are_fine(package):
+def test_absolute_paths_inside_are_accepted(package):
     model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
-    assert found(str(mesh), model) == mesh
-    assert found(f"file://{mesh}", model) == mesh
+    assert resolved(str(mesh), model) == mesh
+    assert resolved(f"file://{mesh}", model) == mesh
 
 
 def test_packages(package):
     model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
-    assert found("package://arm/meshes/link.stl", model) == mesh
-    assert found("model://arm/meshes/link.stl", model) == mesh
-    assert found("package://meshes/link.stl", model) == mesh
-    assert found("package://robot/link.stl", model, packages={"robot": package / "meshes"}) == mesh
-    assert found("package://arm_extra/x.stl", model) == package.parent / "arm_extra" / "x.stl"
+    assert resolved("package://arm/meshes/link.stl", model) == mesh
+    assert resolved("model://arm/meshes/link.stl", model) == mesh
+    assert resolved("package://meshes/link.stl", model) == mesh
+    assert resolved("package://robot/link.stl", model, packages={"robot": package / "meshes"}) == mesh
+    assert resolved("package://arm_extra/x.stl", model) == package.parent / "arm_extra" / "x.stl"
 
 
 @pytest.mark.parametrize(
@@ -93,28 +93,28 @@ def test_packages(package):
         ("file://", "mesh.empty"),
     ],
 )
-def test_refusals(package, uri, expected):
+def test_rejected_paths(package, uri, expected):
     assert code(uri, package / "urdf" / "arm.urdf") == expected
 
 
 def test_a_folder_can_be_allowed(package):
     model = package / "urdf" / "arm.urdf"
-    path = found("../../secret.stl", model, allowed=[package.parent])
+    path = resolved("../../secret.stl", model, allowed=[package.parent])
     assert path == package.parent / "secret.stl"
 
 
-def test_only_parts_of_models_are_worth_opening_a_folder_for(package):
+def test_allowing_a_folder_is_suggested_for_model_files_only(package):
     model = package / "urdf" / "arm.urdf"
-    problem = resolve_mesh("../../secret.stl", model)
+    problem = resolve_uri("../../secret.stl", model)
     assert isinstance(problem, Problem)
     folder = str(package.parent)
     assert problem.fix.endswith(f"or allow its folder: allowed=[{folder!r}] (--allowed {folder})")
     for uri in ("/etc/passwd", "../../nothing.stl"):
-        problem = resolve_mesh(uri, model)
+        problem = resolve_uri(uri, model)
         assert isinstance(problem, Problem) and problem.fix == "copy the file into the model's folder"
 
 
-def test_links_do_not_lead_out(package):
+def test_symbolic_links_to_outside_are_rejected(package):
     model = package / "urdf" / "arm.urdf"
     (package / "meshes" / "link2.stl").symlink_to(package.parent / "secret.stl")
     (package / "meshes" / "loop.stl").symlink_to(package / "meshes" / "loop.stl")
@@ -122,15 +122,15 @@ def test_links_do_not_lead_out(package):
     assert code("../meshes/loop.stl", model) == "mesh.missing"
 
 
-def test_a_linked_model_finds_its_own_meshes(package, tmp_path):
+def test_a_symbolic_link_to_a_model_finds_meshes_next_to_it(package, tmp_path):
     other = tmp_path / "work"
     other.mkdir()
     (other / "arm.urdf").symlink_to(package / "urdf" / "arm.urdf")
     (other / "local.stl").write_text("solid")
-    assert found("local.stl", other / "arm.urdf") == other / "local.stl"
+    assert resolved("local.stl", other / "arm.urdf") == other / "local.stl"
 
 
 def test_misspelt_names_are_suggested(package):
-    problem = resolve_mesh("../meshes/Link.STL", package / "urdf" / "arm.urdf")
+    problem = resolve_uri("../meshes/Link.STL", package / "urdf" / "arm.urdf")
     assert isinstance(problem, Problem)
     assert "did you mean 'link.stl'?" in problem.fix

@@ -15,7 +15,7 @@ def problem_of(source: bytes):
     return problem
 
 
-class TestPlaces:
+class TestLocations:
     SOURCE = b"""\n<?xml version="1.0"?>\r
 <!-- <link/> in a comment -->\r
 <robot name='x'>
@@ -25,7 +25,7 @@ class TestPlaces:
 
     def test_offsets_cover_exactly_the_elements(self):
         root = parse(self.SOURCE, "f")
-        texts = {e.tag: (self.SOURCE[e.start : e.open_end], self.SOURCE[e.start : e.end]) for e in root.walk()}
+        texts = {e.tag: (self.SOURCE[e.start : e.start_tag_end], self.SOURCE[e.start : e.end]) for e in root.walk()}
         assert texts["a"] == (b"""<a k = "1>2" b='"q"' />""",) * 2
         assert texts["b"] == (b"<b>", b"<b><c/>text</b >")
         assert texts["c"] == (b"<c/>", b"<c/>")
@@ -48,7 +48,7 @@ class TestPlaces:
         assert root.children[0].parent is root
         assert root.get("absent", "default") == "default"
 
-    def test_titles_name_the_owner(self):
+    def test_titles_name_the_nearest_named_ancestor(self):
         root = parse(b'<robot name="r"><link name="a"><inertial><mass/></inertial></link><x/></robot>', "f")
         titles = {e.tag: e.title for e in root.walk()}
         assert titles["link"] == "<link> 'a'"
@@ -56,7 +56,7 @@ class TestPlaces:
         assert titles["x"] == "<x>"
 
 
-class TestRefusals:
+class TestRejection:
     def test_document_type(self):
         problem = problem_of(b'<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY x "1">]>\n<r a="&x;"/>')
         assert (problem.code, problem.line) == ("xml.doctype", 2)
@@ -85,12 +85,12 @@ class TestRefusals:
             (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "xml.encoding", 1, "UTF-8"),
             (b"hello", "xml.syntax", 1, "starts with <robot"),
             (b"<a>\n<b>\n</a>", "xml.syntax", 3, "<b> of line 2"),
-            (b"<a>\n<b>\n", "xml.syntax", 2, "cut off"),
-            (b"<a>\n<b x='1", "xml.syntax", 2, "cut off"),
+            (b"<a>\n<b>\n", "xml.syntax", 2, "may be truncated"),
+            (b"<a>\n<b x='1", "xml.syntax", 2, "may be truncated"),
             (b"<a x='&y;'/>", "xml.syntax", 1, "&amp;"),
             (b"<a x='1' x='2'/>", "xml.syntax", 1, "remove one"),
             (b"<a/><b/>", "xml.syntax", 1, "correct"),
-            (b"<!-- c -->\n<?xml version='1.0'?><a/>", "xml.syntax", 2, "very start"),
+            (b"<!-- c -->\n<?xml version='1.0'?><a/>", "xml.syntax", 2, "to the beginning of the file"),
         ],
     )
     def test_bad_text(self, source, code, line, fix):
@@ -124,7 +124,7 @@ class TestFiles:
         (tmp_path / "arm.urdf").write_text("<robot/>")
         assert self.code_of(tmp_path / "arn.urdf") == "file.missing"
         assert self.code_of(tmp_path / "nowhere" / "arm.urdf") == "file.missing"
-        with pytest.raises(ModelError, match=r"the folder has arm\.urdf"):
+        with pytest.raises(ModelError, match=r"the folder contains arm\.urdf"):
             read(tmp_path / "arn.urdf")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -141,7 +141,7 @@ class TestFiles:
         assert self.code_of("") == "file.missing"
 
 
-def test_text_is_remembered_up_to_a_length():
+def test_stored_text_is_bounded():
     root = parse(b"<a>" + b" x<b>50</b>" * 100 + b"</a>", "f")
     assert root.children[0].text == "50"
     assert root.text == " x" * (xml.MAX_TEXT // 2)

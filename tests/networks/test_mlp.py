@@ -1,4 +1,4 @@
-"""Perceptrons: activations, first weights, biases of inputs, and the original system's list of numbers."""
+"""Perceptrons: activations, initial weights, input biases, and parameter vectors of Tiny Differentiable Simulator."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from hybridsim.robots import double_pendulum
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.some_networks import shaken
+from support.networks import randomize_weights
 
 X = np.array([-1.5, -0.2, 0.0, 0.4, 2.0])
 FUNCTIONS = {
@@ -27,27 +27,27 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("activation", FUNCTIONS)
-def test_activations_are_what_they_are_called(activation):
+def test_activations_equal_their_definitions(activation):
     net = MLP(5, 5, hidden=(5,), activation=activation)
     net = eqx.tree_at(lambda n: n.weights, net, (np.eye(5), np.eye(5)))
     np.testing.assert_allclose(net(X), FUNCTIONS[activation], rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(("activation", "variance"), [("tanh", 2.0 / (300 + 200)), ("relu", 2.0 / 300)])
-def test_first_weights_have_the_variance_of_xavier_or_he(activation, variance):
+def test_initial_weights_have_the_variance_of_xavier_or_he(activation, variance):
     net = MLP(300, 1, hidden=(200,), activation=activation)
     assert np.var(net.weights[0]) == pytest.approx(variance, rel=0.02)
     assert abs(np.mean(net.weights[0])) < 3.0 * np.sqrt(variance / 60_000)
     assert not net.weights[1].any() and not any(b.any() for b in net.biases)
 
 
-def test_biases_of_inputs_are_added_to_normalised_inputs():
+def test_input_biases_are_added_to_normalized_inputs():
     net = MLP(2, 1, hidden=(), input_bias=True, input_scale=2.0)
     net = eqx.tree_at(lambda n: (n.weights, n.input_bias), net, ((np.ones((1, 2)),), np.array([0.5, 1.0])))
     assert float(net(np.array([4.0, 2.0]))[0]) == pytest.approx(4.0 / 2 + 0.5 + 2.0 / 2 + 1.0)
 
 
-def test_the_original_systems_numbers_give_the_original_network():
+def test_flat_parameters_of_tiny_differentiable_simulator():
     sizes, rng = (3, 4, 2), np.random.default_rng(0)
     W1, W2, b0, b1, b2 = (rng.normal(size=s) for s in ((4, 3), (2, 4), 3, 4, 2))
     x = rng.normal(size=3)
@@ -60,12 +60,12 @@ def test_the_original_systems_numbers_give_the_original_network():
     flat = np.concatenate([W1.ravel(), W2.ravel(), b0, b1])
     net = MLP.from_flat(flat, sizes, input_bias=True, output_bias=False)
     np.testing.assert_allclose(net(x), W2 @ elu(W1 @ (x + b0) + b1), rtol=1e-12)
-    with pytest.raises(ValueError, match="a network of the sizes 3→4→2 has 26 numbers, not 27"):
+    with pytest.raises(ValueError, match="a network with layer sizes 3→4→2 has 26 parameters, not 27"):
         MLP.from_flat(np.zeros(27), sizes)
 
 
-class Own(eqx.Module):
-    """A network that a user wrote."""
+class UserNetwork(eqx.Module):
+    """A network written by a user."""
 
     inner: eqx.nn.MLP
     gain: jax.Array
@@ -76,8 +76,8 @@ class Own(eqx.Module):
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_a_users_own_module_works_with_gradients(backend):
-    own = Own(eqx.nn.MLP(4, 2, 5, 1, key=jax.random.key(0), dtype=jnp.float64), jnp.array([0.3, 0.2]))
-    graft = Graft("joint.tau", ["joint.q", "joint.qd"], own)
+    net = UserNetwork(eqx.nn.MLP(4, 2, 5, 1, key=jax.random.key(0), dtype=jnp.float64), jnp.array([0.3, 0.2]))
+    graft = Graft("joint.tau", ["joint.q", "joint.qd"], net)
     sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), backend=backend)
     start = sim.initial_state([1.0, 0.5], [0.3, -0.2])
 
@@ -86,14 +86,14 @@ def test_a_users_own_module_works_with_gradients(backend):
         return jnp.sum(rollout(other, start, steps=20).q[-1])
 
     gain = jnp.array([0.3, 0.2])
-    slope, h = jax.grad(end)(gain), 1e-6
+    gradient, h = jax.grad(end)(gain), 1e-6
     for k in range(2):
         step = h * np.eye(2)[k]
-        assert float(slope[k]) == pytest.approx(float(end(gain + step) - end(gain - step)) / (2 * h), rel=1e-6)
+        assert float(gradient[k]) == pytest.approx(float(end(gain + step) - end(gain - step)) / (2 * h), rel=1e-6)
 
 
 def test_native_and_xla_agree_on_perceptrons():
-    graft = Graft("joint.tau", ["joint.q", "joint.qd"], shaken(MLP(4, 2, activation="softsign"), (0, 0.5)))
+    graft = Graft("joint.tau", ["joint.q", "joint.qd"], randomize_weights(MLP(4, 2, activation="softsign"), (0, 0.5)))
     motions = []
     for backend in ("native", "xla"):
         sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), backend=backend)

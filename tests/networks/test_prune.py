@@ -1,4 +1,4 @@
-"""Inputs of networks one by one: their names, and networks that read fewer of them."""
+"""Pruning of networks: addresses of inputs, removal of inputs, ablation and wiring summaries."""
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from hybridsim.networks.internal_force import InternalForce
 from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
-from hybridsim.networks.prune import WHOLE, columns_of, input_addresses, pruned, reseeded, silenced
+from hybridsim.networks.prune import WHOLE, ablate, input_addresses, prunable_columns, prune, reseed
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -22,7 +22,7 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.some_networks import shaken
+from support.networks import randomize_weights
 
 READS = ["joint.q", "body.twist[link1].omega", "step.time", "input.wind"]
 
@@ -33,26 +33,28 @@ def bound(*grafts):
     return blueprint, sim.bound_blueprint()
 
 
-def test_every_number_has_an_address():
-    _, found = bound(Graft("joint.tau", READS, MLP(8, 2)))
+def test_every_scalar_input_has_an_address():
+    _, resolved = bound(Graft("joint.tau", READS, MLP(8, 2)))
     omega = [f"body.twist[link1].omega.{axis}" for axis in "xyz"]
-    assert input_addresses(found.grafts[0]) == [
+    assert input_addresses(resolved.grafts[0]) == [
         "joint.q[joint0]", "joint.q[joint1]", *omega, "step.time", "input.wind.0", "input.wind.1"
     ]  # fmt: skip
 
 
-def test_numbers_of_a_network_per_element_are_of_every_row():
-    _, found = bound(Graft("joint.tau", ["joint.qd", "step.time"], MLP(2, 1), per="element"))
-    assert input_addresses(found.grafts[0]) == ["joint.qd", "step.time"]
+def test_input_addresses_of_a_per_element_network_have_no_rows():
+    _, resolved = bound(Graft("joint.tau", ["joint.qd", "step.time"], MLP(2, 1), per="element"))
+    assert input_addresses(resolved.grafts[0]) == ["joint.qd", "step.time"]
 
 
 @pytest.mark.parametrize("per", ["whole", "element"])
-def test_a_pruned_network_is_the_one_whose_other_inputs_have_no_weight(per):
-    net = shaken(MLP(4 if per == "whole" else 2, 2 if per == "whole" else 1, hidden=(5,), input_bias=True), (1, 1.0))
+def test_a_pruned_network_equals_zero_weights_on_the_removed_inputs(per):
+    net = randomize_weights(
+        MLP(4 if per == "whole" else 2, 2 if per == "whole" else 1, hidden=(5,), input_bias=True), (1, 1.0)
+    )
     keep = [1, 2] if per == "whole" else [1]
     net.weights[0][:, [k for k in range(net.weights[0].shape[1]) if k not in keep]] = 0.0
-    blueprint, found = bound(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
-    smaller = pruned(blueprint, found, {(0, k) for k in range(4) if k not in keep})
+    blueprint, resolved = bound(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
+    smaller = prune(blueprint, resolved, {(0, k) for k in range(4) if k not in keep})
     assert smaller.grafts[0].net.weights[0].shape == (5, len(keep))
     model = double_pendulum()
     one, other = (Simulator(model, blueprint=b) for b in (blueprint, smaller))
@@ -61,30 +63,30 @@ def test_a_pruned_network_is_the_one_whose_other_inputs_have_no_weight(per):
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_networks_that_read_nothing_any_more_are_left_out():
-    blueprint, found = bound(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
-    left = pruned(blueprint, found, {(0, 0), (0, 1), (1, 1)}).grafts
-    assert [graft.outputs for graft in left] == [("joint.tau[joint1]",)]
+def test_networks_without_remaining_inputs_are_removed():
+    blueprint, resolved = bound(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
+    remaining = prune(blueprint, resolved, {(0, 0), (0, 1), (1, 1)}).grafts
+    assert [graft.outputs for graft in remaining] == [("joint.tau[joint1]",)]
 
 
-def test_networks_without_a_first_layer_are_chosen_as_a_whole():
-    blueprint, found = bound(
+def test_networks_without_a_first_layer_are_pruned_as_a_whole():
+    blueprint, resolved = bound(
         Graft("joint.tau[joint0]", "joint.qd", MLP(2, 1, hidden=(2,))),
         Graft("joint.tau", ["joint.q", "joint.qd"], Dissipative(2, 2, hidden=(3,))),
     )
     labels = [f"graft[0].weights[0][{i},{j}]" for i in range(2) for j in range(2)]
     labels += [f"graft[1].net.weights[{layer}][0,0]" for layer in range(2)] + ["graft[1].net.biases[1][0]"]
-    columns = columns_of(found, labels)
+    columns = prunable_columns(resolved, labels)
     assert [(c.graft, c.column, c.entries) for c in columns] == [(0, 0, (0, 2)), (0, 1, (1, 3)), (1, -1, (5, 6))]
     assert str(columns[2]) == "Dissipative(joint.q, joint.qd) → joint.tau"
-    assert [type(g.net) for g in pruned(blueprint, found, {(1, -1), (0, 0)}).grafts] == [MLP]
-    # what is not free stays
-    assert columns_of(found, labels[:4]) == columns[:2]
-    assert len(pruned(blueprint, found, {(0, 0), (0, 1)}).grafts) == 1
+    assert [type(g.net) for g in prune(blueprint, resolved, {(1, -1), (0, 0)}).grafts] == [MLP]
+    # networks without free weights are not prunable
+    assert prunable_columns(resolved, labels[:4]) == columns[:2]
+    assert len(prune(blueprint, resolved, {(0, 0), (0, 1)}).grafts) == 1
 
 
-class Skipping(eqx.Module):
-    """A user's network around whose layers there is another way."""
+class SkipConnection(eqx.Module):
+    """A user's network with a skip connection around its layers."""
 
     layers: tuple[eqx.nn.Linear, ...]
     skip: eqx.nn.Linear
@@ -98,20 +100,20 @@ class Skipping(eqx.Module):
         return self.layers[1](jnp.tanh(self.layers[0](x))) + self.skip(x)
 
 
-def test_all_numbers_count_of_a_network_with_more_than_layers():
+def test_a_network_with_weights_outside_of_layers_is_pruned_by_all_its_weights():
     sim = Simulator(
-        double_pendulum(), blueprint=Blueprint(Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], Skipping()))
+        double_pendulum(), blueprint=Blueprint(Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], SkipConnection()))
     )
     space = ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"})), [Free("graft[0]")])
-    (whole,) = columns_of(sim.bound_blueprint(), space.labels)
+    (whole,) = prunable_columns(sim.bound_blueprint(), space.labels)
     assert whole.column == WHOLE and len(whole.entries) == space.size
 
 
-def test_other_seeds_give_other_first_weights_but_nothing_else():
-    shaken_bias = shaken(MLP(2, 1, input_bias=True), (0, 1.0))
-    assert shaken_bias.input_bias.any() and not reseeded(shaken_bias, 1).input_bias.any()
+def test_reseeding_changes_initial_weights_only():
+    shaken_bias = randomize_weights(MLP(2, 1, input_bias=True), (0, 1.0))
+    assert shaken_bias.input_bias.any() and not reseed(shaken_bias, 1).input_bias.any()
     for net in (MLP(2, 1, activation="relu", input_scale=3.0), Dissipative(2, 2)):
-        one, same, other = (reseeded(shaken(net, (0, 1.0)), seed) for seed in (1, 1, 2))
+        one, same, other = (reseed(randomize_weights(net, (0, 1.0)), seed) for seed in (1, 1, 2))
         inner = [n.net if isinstance(n, Dissipative) else n for n in (one, same, other)]
         assert np.array_equal(inner[0].weights[0], inner[1].weights[0])
         assert not np.array_equal(inner[0].weights[0], inner[2].weights[0])
@@ -119,7 +121,7 @@ def test_other_seeds_give_other_first_weights_but_nothing_else():
         assert np.array_equal(inner[0].input_scale, (net.net if isinstance(net, Dissipative) else net).input_scale)
 
 
-SILENT = {
+ABLATED = {
     "MLP": (MLP(4, 2, hidden=(3,)), 4),
     "Dissipative": (Dissipative(2, 2, hidden=(3,)), 4),
     "constant Dissipative": (Dissipative(0, 2), 2),
@@ -131,30 +133,30 @@ SILENT = {
 }
 
 
-@pytest.mark.parametrize("kind", SILENT)
-def test_silenced_networks_do_nothing_at_all(kind):
-    net, inputs = SILENT[kind]
-    net = shaken(net, (3, 1.0))
+@pytest.mark.parametrize("kind", ABLATED)
+def test_ablated_networks_have_zero_output(kind):
+    net, inputs = ABLATED[kind]
+    net = randomize_weights(net, (3, 1.0))
     x = np.random.default_rng(0).normal(size=inputs)
     assert np.asarray(net(x)).any()
-    assert not np.asarray(silenced(Graft("joint.tau", "joint.q", net), inputs)(x)).any()
+    assert not np.asarray(ablate(Graft("joint.tau", "joint.q", net), inputs)(x)).any()
 
 
-def test_a_silenced_lagrangian_leaves_accelerations_as_they_are():
+def test_an_ablated_lagrangian_does_not_change_accelerations():
     rng = np.random.default_rng(0)
-    net = shaken(Lagrangian(2, hidden=(3,)), (3, 1.0))
+    net = randomize_weights(Lagrangian(2, hidden=(3,)), (3, 1.0))
     x = np.concatenate([rng.normal(size=6), np.array([2.0, 0.3, 0.3, 1.0])])
-    quiet = silenced(Graft("joint.qdd", "joint.q", net, mode="replace"), 10)
-    np.testing.assert_allclose(quiet(x), x[4:6], rtol=1e-14)
+    ablated = ablate(Graft("joint.qdd", "joint.q", net, mode="replace"), 10)
+    np.testing.assert_allclose(ablated(x), x[4:6], rtol=1e-14)
 
 
-def test_wirings_tell_strengths_and_weights():
-    net = shaken(MLP(4, 1, hidden=(3,)), (1, 1.0))
+def test_wirings_list_strengths_and_weight_counts():
+    net = randomize_weights(MLP(4, 1, hidden=(3,)), (1, 1.0))
     net.weights[0][:, 2] = 0.0
-    _, found = bound(
+    _, resolved = bound(
         Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], net), Graft("joint.tau", ["joint.qd"], Dissipative(0, 2))
     )
-    first, second = wirings(found)
+    first, second = wirings(resolved)
     assert (first.kind, first.shape, first.weights) == ("MLP", "4→3→1", 4 * 3 + 3 + 3 + 1)
     assert [wire.is_cut for wire in first.inputs] == [False, False, True, False]
     assert first.inputs[0].strength == pytest.approx(np.linalg.norm(net.weights[0][:, 0]))

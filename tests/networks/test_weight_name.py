@@ -1,10 +1,10 @@
-"""Names of networks' numbers, taken apart."""
+"""Parsed names of network weights."""
 
 import equinox as eqx
 import jax
 import pytest
 
-from hybridsim.networks.weight_name import WeightName, is_of_network, weight_name
+from hybridsim.networks.weight_name import WeightName, is_network_weight, weight_name
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -28,22 +28,22 @@ from hybridsim.taps.blueprint import Blueprint, Graft
         "graft[3].values[1]": WeightName(3, ".values[1]"),
     }.items(),
 )
-def test_parts(name, parts):
+def test_names_are_parsed(name, parts):
     assert weight_name(name) == parts
-    assert parts.is_of_first_layer == (parts.layer == 0 and parts.column is not None)
+    assert parts.is_first_layer_weight == (parts.layer == 0 and parts.column is not None)
 
 
 @pytest.mark.parametrize("name", ["joint.damping[graft[0]]", "body.mass[graft]", "graft", "sensor.bias[q]"])
 def test_other_parameters_are_not_of_networks(name):
-    assert not is_of_network(name)
+    assert not is_network_weight(name)
 
 
-def test_every_weight_of_a_perceptron_of_equinox_is_known():
+def test_every_weight_of_an_equinox_perceptron_is_parsed():
     net = eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0))
     sim = Simulator(pendulum(), blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
-    found = [
+    weights = [
         weight_name(label)
         for label in ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q"})), [Free("graft[0]")]).labels
     ]
-    assert [name.layer for name in found if name] == [0] * 9 + [1] * 4
-    assert [name.column for name in found if name and name.is_of_first_layer] == [0, 1] * 3
+    assert [weight.layer for weight in weights if weight] == [0] * 9 + [1] * 4
+    assert [weight.column for weight in weights if weight and weight.is_first_layer_weight] == [0, 1] * 3

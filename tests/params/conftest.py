@@ -1,4 +1,4 @@
-"""Two setups in which every entry of the catalogue is there and does something."""
+"""Setups in which every entry of the catalogue exists and has an effect."""
 
 import equinox as eqx
 import numpy as np
@@ -54,7 +54,7 @@ def _arm() -> ModelBuilder:
 
 @pytest.fixture(scope="session")
 def arm() -> Setup:
-    """A cart, an arm on it and a second link that follows the first, with springs, friction, stops and actuators."""
+    """An arm with a slider and a mimic joint, with springs, friction, limits and actuators."""
     net = MLP(2, 1, hidden=(3,), seed=1)
     grafts = Blueprint(Graft("joint.tau[rail]", ["joint.q[rail]", "joint.qd[rail]"], net))
     sim = Simulator(_arm().build(), blueprint=grafts, backend="xla")
@@ -64,7 +64,7 @@ def arm() -> Setup:
 
 @pytest.fixture(scope="session")
 def lagging(arm) -> Setup:
-    """The same arm behind slow electronics."""
+    """The same arm with delayed and lagging actuation."""
     lag = FirstOrderLag([0.01, 0.02])
     stages = Actuation(TransportDelay(0.003, samples=8), PDServo(5.0, [0.1, 0.2]), lag, ModelLaw(), ForceRange())
     return Setup(Simulator(arm.sim.model, actuation=stages, backend="xla"), arm.sensors)
@@ -83,20 +83,20 @@ def _ball() -> ModelBuilder:
 
 @pytest.fixture(scope="session")
 def ball_model():
-    """A sphere that lies on a floor, a little into it."""
+    """A sphere that rests on a floor with slight penetration."""
     return _ball().build()
 
 
 @pytest.fixture(scope="session")
 def ball(ball_model) -> Setup:
-    """That sphere with impulse contact."""
+    """The sphere with impulse contact."""
     sim = Simulator(ball_model, contact=ImpulseContact(cfm=0.01, sweeps=1), backend="xla")
     return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
 
 
 @pytest.fixture(scope="session")
 def soft_ball(ball_model) -> Setup:
-    """That sphere with compliant contact, which takes its numbers from the surfaces."""
-    model = eqx.tree_at(lambda m: m.geometry.restitution, ball_model, np.zeros(2))  # it has no use for one
+    """The sphere with compliant contact, whose parameters come from the surfaces."""
+    model = eqx.tree_at(lambda m: m.geometry.restitution, ball_model, np.zeros(2))  # compliant contact has none
     sim = Simulator(model, contact="compliant", backend="xla")
     return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))

@@ -1,4 +1,4 @@
-"""Addresses of parameters: what they mean, and what is said about those that mean nothing."""
+"""Parameter addresses: what they select, and messages for those that select nothing."""
 
 import re
 
@@ -26,7 +26,7 @@ def walker():
     return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
 
 
-def test_rows_have_wildcards_and_lists_and_may_be_left_out(arm):
+def test_rows_have_wildcards_and_lists_and_may_be_omitted(arm):
     assert names("body.mass[*er]", arm) == ["body.mass[upper]", "body.mass[lower]"]
     assert names("body.mass[lower, cart]", arm) == ["body.mass[lower]", "body.mass[cart]"]
     assert (
@@ -65,16 +65,16 @@ def test_pairs_are_named_by_shapes_links_or_bodies_in_either_order(walker):
     assert len(names("contact.law.transition[*]", walker)) == len(names("contact.stiffness", walker))
 
 
-def test_a_network_is_named_as_a_whole_by_array_and_by_number(arm):
+def test_a_network_is_addressed_as_a_whole_by_array_and_by_entry(arm):
     whole = names("graft[0]", arm)
     assert whole == names("graft[*]", arm) == names("graft", arm)
     assert whole == names("graft[0].weights", arm) + names("graft[0].biases", arm)
-    assert len(whole) == 3 * 2 + 3 + 3 + 1, "what normalises inputs and outputs stays as it is"
+    assert len(whole) == 3 * 2 + 3 + 3 + 1, "the scales of inputs and outputs are frozen"
     assert names("graft[0].weights[0][*,1]", arm) == [f"graft[0].weights[0][{k},1]" for k in range(3)]
     assert names("graft[0].input_scale", arm) == ["graft[0].input_scale[0]", "graft[0].input_scale[1]"]
 
 
-def test_stages_of_actuation_are_named_by_number_and_actuator(lagging):
+def test_actuation_stages_are_addressed_by_index_and_actuator(lagging):
     assert names("actuation[1].kd[turn]", lagging) == ["actuation[1].kd[turn]"]
     assert names("actuation[2,1]", lagging) == [
         *names("actuation[2].time_constant", lagging),
@@ -84,45 +84,45 @@ def test_stages_of_actuation_are_named_by_number_and_actuator(lagging):
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("body.mas[cart]", "no parameter 'body.mas'; did you mean 'body.mass'"),
         ("bodymass", "did you mean 'body.mass'"),
         ("body.mass[kart]", "nothing is named 'kart'; did you mean 'cart'"),
-        ("body.com[cart].q", "no component 'q'; there are 'x', 'y', 'z'"),
+        ("body.com[cart].q", "no component 'q'; valid names are 'x', 'y', 'z'"),
         ("body.mass[cart].x", "no component 'x'; there are none"),
-        ("body.mass[cart", "bracket is not closed"),
-        ("body.mass[cart]x", "cannot read the address"),
+        ("body.mass[cart", "missing closing bracket"),
+        ("body.mass[cart]x", "cannot parse the address"),
         ("sensor.bias[slid]", "did you mean 'slide'"),
         ("inertial[upper].massive", "variants .mass, .com and .diagonal"),
         ("inertial[uper]", "did you mean 'upper'"),
         ("graft[1]", "no parameter 'graft[1]'"),
         ("graft[0].weight[0]", "did you mean 'graft[0].weights[0]'"),
-        ("graft[0].weights[0][9,9]", "has the shape 3×2"),
+        ("graft[0].weights[0][9,9]", "has shape 3×2"),
         ("graft[0].weights[0][1]", "takes 2 indices"),
-        ("contact.friction[a|b]", "watches no contacts"),
+        ("contact.friction[a|b]", "has no contact candidates"),
         ("actuation[0].kp", "there are none"),
     ],
 )
-def test_what_is_not_there_is_answered_with_what_is_near(arm, address, said):
-    with pytest.raises(ParameterError, match=re.escape(said)):
+def test_unknown_addresses_are_refused_with_the_closest_valid_names(arm, address, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
         scalar_parameters(address, arm)
 
 
-def test_a_number_that_contact_takes_from_the_surfaces_is_sent_there(walker, ball):
+def test_a_contact_parameter_taken_from_the_surfaces_is_refused_with_its_address(walker, ball):
     with pytest.raises(ParameterError, match=r"from the surfaces; free geometry\.friction"):
         scalar_parameters("contact.friction[*]", walker)
     with pytest.raises(ParameterError, match="recovery_time"):
         scalar_parameters("contact.stabilisation.time", ball)
-    chosen = Setup(Simulator(ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), ball.sensors)
-    with pytest.raises(ParameterError, match=r"chooses its stabilisation\.alpha by the time step"):
-        scalar_parameters("contact.stabilisation.alpha", chosen)
+    setup = Setup(Simulator(ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), ball.sensors)
+    with pytest.raises(ParameterError, match=r"derives its stabilisation\.alpha from the time step"):
+        scalar_parameters("contact.stabilisation.alpha", setup)
     with pytest.raises(ParameterError, match=re.escape("nothing is named 'hul|floor'")):
         scalar_parameters("contact.cfm[hul|floor]", ball)
 
 
-def test_one_number_for_all_actuators_has_no_rows(lagging):
-    with pytest.raises(ParameterError, match="kp is one number and takes 0 indices"):
+def test_a_scalar_for_all_actuators_has_no_rows(lagging):
+    with pytest.raises(ParameterError, match="kp is a scalar and takes 0 indices"):
         scalar_parameters("actuation[1].kp[turn]", lagging)
 
 

@@ -1,4 +1,4 @@
-"""Every entry of the catalogue: it changes the number that it names, no other, and that number does something."""
+"""Every entry of the catalogue changes the parameter that it names and no other, and this parameter has an effect."""
 
 from dataclasses import replace
 
@@ -24,21 +24,21 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
-A_STEP = 0.01
-"""By how much an entry of θ is changed; it is of order one."""
+DELTA = 0.01
+"""Change of an entry of θ, which is of order one."""
 STEPS = 6
-"""As many as it takes a command to get through slow electronics, and a body to bounce."""
+"""Enough for a command to pass the delay and for a body to bounce."""
 
 
 def changed(setup: Setup, address: str) -> Setup:
-    """The setup after one number was changed."""
+    """The setup with one parameter changed."""
     space = ParameterSpace(setup, [Free(address)])
     assert space.size == 1 and space.labels == (address,)
-    return space.put(setup, space.initial + A_STEP)
+    return space.put(setup, space.initial + DELTA)
 
 
 def differences(one: Setup, other: Setup) -> dict[str, int]:
-    """How many numbers of each array differ."""
+    """Count of different entries of each array."""
     leaves = zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True)
     counts = {jax.tree_util.keystr(path): int(np.sum(np.asarray(a) != np.asarray(b))) for (path, a), b in leaves}
     return {path: count for path, count in counts.items() if count}
@@ -46,7 +46,7 @@ def differences(one: Setup, other: Setup) -> dict[str, int]:
 
 @eqx.filter_jit
 def _readings(setup: Setup, q, qd, u):
-    """What can be seen of a few steps."""
+    """Final state and readings of a few steps."""
     sim = setup.sim
     state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
     motion = rollout(sim, state, jnp.broadcast_to(u, (STEPS, *u.shape)))
@@ -54,7 +54,7 @@ def _readings(setup: Setup, q, qd, u):
 
 
 def acts(setup: Setup, other: Setup, situations) -> bool:
-    """Do two setups differ in what can be seen of them?"""
+    """Whether two setups have different readings in any of the situations."""
     pairs = ((_readings(setup, *at), _readings(other, *at)) for at in situations)
     return any(bool(jnp.any(a != b)) for a, b in pairs)
 
@@ -72,10 +72,10 @@ ARM_SITUATIONS = [
     (np.array([0.05, 0.0]), np.array([2.2, 5.0]), np.array([3.0, 3.0])),
     (np.array([0.05, 0.0]), np.array([-2.2, -5.0]), np.array([-3.0, -3.0])),
 ]
-"""Beyond the upper and the lower stops, with forces that are clipped above and below, and with clipped commands."""
+"""Beyond the upper and lower joint limits, with forces and commands clipped above and below."""
 
 
-def test_every_number_of_the_model_and_the_sensors_is_changed_alone(arm):
+def test_every_parameter_of_model_and_sensors_changes_separately(arm):
     for name in addresses(arm, ARM):
         (coordinate,) = scalar_parameters(name, arm)
         counts = differences(arm, changed(arm, name))
@@ -85,18 +85,18 @@ def test_every_number_of_the_model_and_the_sensors_is_changed_alone(arm):
             assert list(counts.values()) == [1], name
 
 
-def test_every_number_of_the_model_and_the_sensors_does_something(arm):
-    seen_by_nobody = {
-        *(f"frame.placement[tip].{turn}" for turn in ("rx", "ry", "rz")),  # a turned frame is where it was
-        *(f"joint.anchor[rail].{c}" for c in "xyz"),  # a slider turns about no point
+def test_every_parameter_of_model_and_sensors_has_an_effect(arm):
+    without_effect = {
+        *(f"frame.placement[tip].{r}" for r in ("rx", "ry", "rz")),  # a rotation does not move the frame's origin
+        *(f"joint.anchor[rail].{c}" for c in "xyz"),  # a slider has no centre of rotation
         "joint.effort_limit[elbow]",  # it has no actuator
-        "joint.effort_limit[rail]",  # the range of the actuator's force is narrower
+        "joint.effort_limit[rail]",  # the actuator's force range is narrower
         "actuator.force_lower[turn]",  # the joint's limit is narrower
         "actuator.force_upper[turn]",
-        *(f"sensor.delay[{channel}]" for channel in arm.sensors.names),  # applied by who compares with measurements
+        *(f"sensor.delay[{channel}]" for channel in arm.sensors.names),  # applied in the comparison with measurements
     }
-    still = {name for name in addresses(arm, ARM) if not acts(arm, changed(arm, name), ARM_SITUATIONS)}
-    assert still == seen_by_nobody
+    inactive = {name for name in addresses(arm, ARM) if not acts(arm, changed(arm, name), ARM_SITUATIONS)}
+    assert inactive == without_effect
 
 
 BALL_AT = np.array([0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0])
@@ -105,30 +105,30 @@ BALL_SITUATIONS = [
     (BALL_AT, np.array([0.1, 0.2, 0.3, 0.2, 0.1, -2.0]), np.zeros(0)),
     (BALL_AT, np.array([0.0, 0.0, 0.0, 0.005, 0.005, 0.0]), np.zeros(0)),
 ]
-"""Lying and sliding, arriving fast, and creeping."""
+"""Resting with slip, impact, and creep."""
 
 
 def with_contact(ball: Setup, contact) -> Setup:
     model = ball.sim.model
     if isinstance(contact, CompliantContact):
-        # it has no use for a restitution
+        # compliant contact has no restitution
         model = eqx.tree_at(lambda m: m.geometry.restitution, model, np.zeros(2))
     return replace(ball, sim=Simulator(model, contact=contact, backend="xla"))
 
 
-def test_surfaces_and_shapes_do_something_where_bodies_touch(ball):
+def test_surfaces_and_shapes_have_an_effect_in_contact(ball):
     for name in addresses(ball, [p.name for p in CATALOG if p.rows is RowAxis.SHAPE]):
         assert len(differences(ball, changed(ball, name))) == 1, name
     names = ["friction", "restitution", "recovery_time", "softness"]
     for name in addresses(ball, [f"geometry.{name}" for name in names]):
         assert list(differences(ball, changed(ball, name)).values()) == [1], name
         if name.endswith("[hull]") or not name.startswith(("geometry.friction", "geometry.restitution")):
-            assert acts(ball, changed(ball, name), BALL_SITUATIONS), name  # of two surfaces the larger number counts
+            assert acts(ball, changed(ball, name), BALL_SITUATIONS), name  # the larger value of the two surfaces counts
     for name in ("geometry.size[hull].0", "geometry.placement[hull].z", "geometry.placement[floor].rx"):
         assert acts(ball, changed(ball, name), BALL_SITUATIONS), name
 
 
-def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
+def test_stiffness_and_damping_of_surfaces_have_gradients(soft_ball):
     names = [f"geometry.{field}[{shape}]" for field in ("stiffness", "damping") for shape in ("hull", "floor")]
     space = ParameterSpace(soft_ball, [Free(name) for name in names])
     assert [row.unit for row in space.table(space.initial)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
@@ -142,7 +142,7 @@ def test_a_fit_sees_stiffness_and_damping_of_surfaces(soft_ball):
         return rollout(sim, state, steps=STEPS).q[-1, 2]
 
     slopes = np.asarray(jax.grad(height)(jnp.asarray(space.initial)))
-    # a stiffer contact pushes up more, a stronger damper holds back what it pushes up
+    # a stiffer contact pushes up more, a stronger damper opposes the motion
     assert (slopes[:2] > 0.0).all() and (np.abs(slopes[2:]) > 0.0).all()
     assert slopes[0] == slopes[1] and slopes[2] == slopes[3]  # the same springs in series
 
@@ -171,7 +171,7 @@ def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
     ],
     ids=["impulse", "compliant"],
 )
-def test_every_number_of_contact_can_be_changed_and_does_something(ball, contact, fields):
+def test_every_contact_parameter_can_be_changed_and_has_an_effect(ball, contact, fields):
     setup = with_contact(ball, contact)
     listed = {row.address for row in listing(setup) if row.address.startswith("contact.")}
     assert {f"contact.{field}[hull|floor]" for field in fields} <= listed
@@ -185,7 +185,7 @@ def test_every_number_of_contact_can_be_changed_and_does_something(ball, contact
 @pytest.mark.parametrize(
     ("stabilisation", "fields"), [(ERP(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
 )
-def test_every_number_of_stabilisation_can_be_changed_and_does_something(ball, stabilisation, fields):
+def test_every_stabilisation_parameter_can_be_changed_and_has_an_effect(ball, stabilisation, fields):
     setup = with_contact(ball, ImpulseContact(stabilisation=stabilisation))
 
     def opening(setup: Setup) -> float:
@@ -200,7 +200,7 @@ def test_every_number_of_stabilisation_can_be_changed_and_does_something(ball, s
         assert opening(other) != opening(setup)
 
 
-def test_every_number_of_actuation_can_be_changed_and_does_something(lagging):
+def test_every_actuation_parameter_can_be_changed_and_has_an_effect(lagging):
     names = [row.address for row in listing(lagging) if row.address.startswith("actuation[")]
     assert names == [
         "actuation[0].delay",
@@ -214,12 +214,12 @@ def test_every_number_of_actuation_can_be_changed_and_does_something(lagging):
         assert acts(lagging, changed(lagging, name), situations), name
 
 
-def test_a_delay_is_bounded_by_what_its_stage_remembers(lagging):
+def test_a_delay_is_bounded_by_the_buffer_of_its_stage(lagging):
     space = ParameterSpace(lagging, [Free("actuation[0].delay")])
     assert space.table(space.initial)[0].upper == pytest.approx(8 * 0.002)
 
 
-def test_weights_of_a_network_can_be_changed_and_do_something(arm):
+def test_weights_of_a_network_can_be_changed_and_have_an_effect(arm):
     for name in ("graft[0].weights[1][0,2]", "graft[0].biases[1][0]", "graft[0].output_scale[0]"):
         assert list(differences(arm, changed(arm, name)).values()) == [1], name
     assert acts(arm, changed(arm, "graft[0].biases[1][0]"), ARM_SITUATIONS)
@@ -230,8 +230,8 @@ def test_the_listing_shows_current_values_with_units(arm):
     assert rows["body.mass[cart]"].value == 2.0 and rows["body.mass[cart]"].unit == "kg"
     assert rows["joint.damping[rail]"].unit == "N·s/m" and rows["joint.damping[shoulder]"].unit == "N·m·s/rad"
     assert rows["joint.placement[rail].rx"].value == 0.0 and rows["joint.placement[rail].rx"].unit == "rad"
-    assert rows["inertial[lower]"].value is None and "10 numbers" in rows["inertial[lower]"].description
+    assert rows["inertial[lower]"].value is None and "10 parameters" in rows["inertial[lower]"].description
     assert "3×2" in rows["graft[0].weights[0]"].description
     assert all(row.description for row in rows.values())
     for row in rows.values():
-        assert scalar_parameters(row.address, arm), "what is listed can be named"
+        assert scalar_parameters(row.address, arm), "every listed address is valid"

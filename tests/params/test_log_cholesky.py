@@ -1,4 +1,4 @@
-"""Inertias as a whole: always possible, exact for the model's own, differentiable, and back again."""
+"""Log-Cholesky inertias: always physically consistent, exact for the nominal body, differentiable and invertible."""
 
 import equinox as eqx
 import jax
@@ -26,15 +26,15 @@ def body(request):
     return nominal_body("link", MASS, COM, INERTIA, diagonal=request.param)
 
 
-def numbers(seed: int, size: int, spread: float) -> np.ndarray:
+def random_parameters(seed: int, size: int, spread: float) -> np.ndarray:
     return np.random.default_rng(seed).normal(scale=spread, size=size)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 2.0]), st.booleans())
 @settings(max_examples=200)
-def test_every_theta_is_a_possible_body(seed, spread, diagonal):
+def test_every_theta_is_a_physically_consistent_body(seed, spread, diagonal):
     body = nominal_body("link", MASS, COM, INERTIA, diagonal=diagonal)
-    mass, _, inertia = body.mass_properties(numbers(seed, body.size, spread))
+    mass, _, inertia = body.mass_properties(random_parameters(seed, body.size, spread))
     moments = np.linalg.eigvalsh(inertia_matrix(inertia))
     # rounding of the inertia's entries hides second moments that are smaller than this
     slack = 1e-14 * moments[-1]
@@ -43,20 +43,20 @@ def test_every_theta_is_a_possible_body(seed, spread, diagonal):
     assert np.linalg.eigvalsh(second_moments(inertia))[0] > -slack
 
 
-def test_zero_is_the_models_own_body_bit_for_bit(body):
+def test_zero_is_the_nominal_body_bit_for_bit(body):
     for zero in (np.zeros(body.size), jax.numpy.zeros(body.size)):
         mass, com, inertia = body.mass_properties(zero)
         assert mass == MASS and (np.asarray(com) == COM).all() and (np.asarray(inertia) == INERTIA).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_numbers_and_bodies_are_inverse_to_each_other(body, seed):
-    x = numbers(seed, body.size, 0.5)
+def test_parameters_is_the_inverse_of_mass_properties(body, seed):
+    x = random_parameters(seed, body.size, 0.5)
     mass, com, inertia = body.mass_properties(x)
     np.testing.assert_allclose(body.parameters(float(mass), com, inertia), x, atol=1e-12)
 
 
-def test_a_body_keeps_its_shape_when_its_mass_grows(body):
+def test_inertia_is_proportional_to_mass(body):
     x = np.zeros(body.size)
     x[0] = np.log(2.0)
     mass, com, inertia = body.mass_properties(x)
@@ -68,17 +68,17 @@ def test_a_body_keeps_its_shape_when_its_mass_grows(body):
 def test_diagonal_keeps_the_principal_axes():
     body = nominal_body("link", MASS, COM, INERTIA, diagonal=True)
     _, axes = np.linalg.eigh(inertia_matrix(INERTIA))
-    _, _, inertia = body.mass_properties(numbers(0, body.size, 0.3))
-    turned = axes.T @ inertia_matrix(inertia) @ axes
-    np.testing.assert_allclose(turned, np.diag(np.diagonal(turned)), atol=1e-16)
+    _, _, inertia = body.mass_properties(random_parameters(0, body.size, 0.3))
+    rotated = axes.T @ inertia_matrix(inertia) @ axes
+    np.testing.assert_allclose(rotated, np.diag(np.diagonal(rotated)), atol=1e-16)
 
 
-def test_derivatives_are_finite_and_the_same_both_ways_and_by_differences(body):
+def test_forward_and_reverse_derivatives_and_finite_differences_agree(body):
     def flat(x):
         mass, com, inertia = body.mass_properties(x)
         return jax.numpy.concatenate([mass[None], com, inertia])
 
-    for x in (np.zeros(body.size), numbers(3, body.size, 0.5)):
+    for x in (np.zeros(body.size), random_parameters(3, body.size, 0.5)):
         forward, reverse = (jax.jit(d(flat))(x) for d in (jax.jacfwd, jax.jacrev))
         np.testing.assert_allclose(forward, reverse, atol=1e-15)
         step = 1e-6
@@ -89,7 +89,7 @@ def test_derivatives_are_finite_and_the_same_both_ways_and_by_differences(body):
             np.concatenate([np.atleast_1d(v) for v in body.mass_properties(x - step * e)]) for e in np.eye(body.size)
         ]
         np.testing.assert_allclose(forward.T, (np.array(differences) - before) / (2.0 * step), atol=1e-9)
-        assert np.linalg.matrix_rank(forward) == body.size, "no two numbers do the same"
+        assert np.linalg.matrix_rank(forward) == body.size, "all parameters are independent"
 
 
 def _setup(mass=None, inertia=None):
@@ -108,28 +108,30 @@ def test_a_body_without_mass_is_refused(variant):
         ParameterSpace(_setup(mass=0.0), [Free(f"inertial[*]{variant}")])
 
 
-def test_an_impossible_inertia_is_refused_with_the_inequality_and_by_how_much():
-    impossible = _setup(inertia=np.array([0.01, 0.02, 0.05, 0.0, 0.0, 0.0]))
-    with pytest.raises(ParameterError, match=r"0\.01, 0\.02, 0\.05 kg·m² break I1 \+ I2 > I3 by 0\.02 kg·m²") as error:
-        ParameterSpace(impossible, [Free("inertial[link1]")])
+def test_an_inconsistent_inertia_is_refused_with_the_violated_inequality():
+    inconsistent = _setup(inertia=np.array([0.01, 0.02, 0.05, 0.0, 0.0, 0.0]))
+    with pytest.raises(
+        ParameterError, match=r"0\.01, 0\.02, 0\.05 kg·m² violate I1 \+ I2 > I3 by 0\.02 kg·m²"
+    ) as error:
+        ParameterSpace(inconsistent, [Free("inertial[link1]")])
     assert "raise I1 by more than 0.02" in str(error.value) and "inertial[link1].mass" in str(error.value)
-    ParameterSpace(impossible, [Free("inertial[link1].mass")])
+    ParameterSpace(inconsistent, [Free("inertial[link1].mass")])
 
 
-def test_what_is_advised_for_a_thin_rod_helps():
+def test_the_advised_inertia_of_a_thin_rod_is_accepted():
     thin = np.array([0.08, 0.08, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(ParameterError, match=r"raise I1 by more than 1\.6e-10"):
         nominal_body("rod", 1.0, np.zeros(3), thin, diagonal=False)
     nominal_body("rod", 1.0, np.zeros(3), thin + np.array([0.0, 0.0, 2e-10, 0.0, 0.0, 0.0]), diagonal=False)
 
 
-def test_theta_of_an_impossible_body_is_an_error():
+def test_theta_of_an_inconsistent_body_is_an_error():
     space = ParameterSpace(_setup(), [Free("inertial[link1]")])
-    with pytest.raises(ParameterError, match=r"inertial\[link1\].*no body has"):
+    with pytest.raises(ParameterError, match=r"inertial\[link1\].*not physically consistent"):
         space.theta_of(_setup(inertia=np.array([0.01, 0.02, 0.05, 0.0, 0.0, 0.0])))
 
 
-def test_values_show_the_ten_numbers_of_the_body():
+def test_values_are_the_ten_mass_properties():
     space = ParameterSpace(_setup(), [Free("inertial[link1]")])
     values = space.values(space.initial)
     assert list(values)[:2] == ["body.mass[link1]", "body.com[link1].x"] and len(values) == 10

@@ -1,4 +1,4 @@
-"""Maps between θ and values: there and back, derivatives, and bits that stay."""
+"""Maps between θ and values: round trips, derivatives, and exact scaling."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ def test_theta_and_value_are_inverse_to_each_other(mapping):
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)
-def test_derivatives_are_those_told_forward_and_reverse(mapping):
+def test_derivative_matches_forward_and_reverse_mode(mapping):
     theta = jax.numpy.asarray(mapping.theta(VALUES))
     for derivative in (jax.jacfwd, jax.jacrev):
         np.testing.assert_allclose(
@@ -29,7 +29,7 @@ def test_derivatives_are_those_told_forward_and_reverse(mapping):
 
 
 @pytest.mark.parametrize("theta", [-800.0, 0.0, 800.0])
-def test_an_interval_stays_within_and_has_a_derivative_everywhere(theta):
+def test_an_interval_is_bounded_and_differentiable_everywhere(theta):
     mapping = Interval((0.0,), (2.0,))
     value, slope = jax.value_and_grad(lambda t: mapping.value(t)[0])(jax.numpy.array([theta]))
     assert 0.0 <= value <= 2.0 and np.isfinite(slope).all()
@@ -37,7 +37,7 @@ def test_an_interval_stays_within_and_has_a_derivative_everywhere(theta):
 
 
 @given(st.floats(1e-12, 1e12))
-def test_a_scale_that_is_a_power_of_two_loses_no_bit(value):
+def test_scaling_by_a_power_of_two_is_exact(value):
     mapping = Identity((power_of_two(value),))
     assert 0.7 <= mapping.theta(np.array([value]))[0] <= 1.42
     assert mapping.value(mapping.theta(np.array([value])))[0] == value

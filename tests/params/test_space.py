@@ -1,4 +1,4 @@
-"""ParameterSpace: order, bounds, maps, ties, priors, and everything that can be wrong, told at once."""
+"""ParameterSpace: order, bounds, maps, ties, priors, and messages that report all problems together."""
 
 import re
 
@@ -63,12 +63,12 @@ def test_entries_come_in_the_order_of_the_list_and_of_the_matches(arm):
     )
 
 
-def test_what_is_not_listed_is_frozen(arm):
+def test_parameters_that_are_not_listed_are_fixed(arm):
     space = ParameterSpace(arm, [Free("body.mass[cart]")])
     assert space.size == 1 and space.initial.shape == (1,)
     put = space.put(arm, space.initial + 0.5)
-    kept = eqx.tree_at(lambda s: s.sim.model.body.mass, put, arm.sim.model.body.mass)
-    assert same(kept, arm) and not same(put, arm)
+    restored = eqx.tree_at(lambda s: s.sim.model.body.mass, put, arm.sim.model.body.mass)
+    assert same(restored, arm) and not same(put, arm)
 
 
 def test_nothing_free_is_an_empty_vector(arm):
@@ -76,7 +76,7 @@ def test_nothing_free_is_an_empty_vector(arm):
     assert space.size == 0 and same(space.put(arm, np.zeros(0)), arm) and space.values(np.zeros(0)) == {}
 
 
-def test_the_start_puts_the_setups_own_numbers_back(arm):
+def test_the_initial_theta_reproduces_the_setup(arm):
     whole = ParameterSpace(arm, [free for free in EVERYTHING if free.initial is None])
     assert same(whole.put(arm, whole.initial), arm, 1e-15)
     by_scale = [free for free in EVERYTHING if free.initial is None and free.map is None]
@@ -87,20 +87,20 @@ def test_the_start_puts_the_setups_own_numbers_back(arm):
 @pytest.mark.parametrize("seed", range(3))
 def test_theta_of_undoes_put(arm, space, seed):
     theta = space.initial + np.random.default_rng(seed).normal(scale=0.1, size=space.size)
-    there = space.put(arm, theta)
-    np.testing.assert_allclose(space.theta_of(there), theta, atol=1e-11)
-    assert same(space.put(arm, space.theta_of(there)), there, 1e-13)
-    assert same(space.put(there, theta), there, 1e-15), "what is put twice is put once"
+    fitted = space.put(arm, theta)
+    np.testing.assert_allclose(space.theta_of(fitted), theta, atol=1e-11)
+    assert same(space.put(arm, space.theta_of(fitted)), fitted, 1e-13)
+    assert same(space.put(fitted, theta), fitted, 1e-15), "put is idempotent"
 
 
-def test_numpy_and_jax_put_the_same_numbers(arm, space):
+def test_numpy_and_jax_put_the_same_values(arm, space):
     theta = space.initial + np.random.default_rng(0).normal(scale=0.1, size=space.size)
     by_numpy, by_jax = space.put(arm, theta), jax.jit(space.put)(arm, theta)
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(by_numpy.sim.model.body))
     assert same(by_numpy, by_jax, 1e-14)
 
 
-def test_derivatives_of_put_are_the_same_both_ways(arm, space):
+def test_forward_and_reverse_derivatives_of_put_agree(arm, space):
     def flat(theta):
         model = space.put(arm, theta).sim.model
         parts = (model.body.mass, model.body.inertia, model.joint.placement.R, model.joint.axis, model.gravity)
@@ -111,17 +111,17 @@ def test_derivatives_of_put_are_the_same_both_ways(arm, space):
     np.testing.assert_allclose(forward, reverse, atol=1e-14)
 
 
-def test_scales_make_changes_of_order_one(arm):
+def test_scales_make_theta_of_order_one(arm):
     space = ParameterSpace(arm, [Free("body.mass[cart]"), Free("joint.placement[rail].z"), Free("dt")])
     assert (np.abs(space.initial) >= 0.7).all() and (np.abs(space.initial) < 1.5).all()
     narrow = ParameterSpace(arm, [Free("gravity.z", bounds=(-9.9, -9.7))])
     assert 1.0 < narrow.upper[0] - narrow.lower[0] < 4.0
     assert ParameterSpace(arm, [Free("body.mass[cart]", scale=4.0)]).initial[0] == 0.5
     coordinate = ParameterSpace(arm, [Free("body.com[cart].y")])
-    assert 0.1 < coordinate.initial[0] < 0.3, "a coordinate is measured by the whole vector"
+    assert 0.1 < coordinate.initial[0] < 0.3, "a component is scaled by its whole vector"
 
 
-def test_what_must_not_be_negative_has_a_lower_bound(arm):
+def test_nonnegative_parameters_have_a_lower_bound(arm):
     space = ParameterSpace(arm, [Free("joint.damping[rail]"), Free("body.mass[cart]"), Free("sensor.bias[x]")])
     rows = space.table(space.initial)
     assert rows[0].lower == 0.0 and 0.0 < rows[1].lower < 1e-5 and rows[2].lower == -np.inf
@@ -158,15 +158,17 @@ def test_a_tie_with_factors_multiplies(arm):
     assert (x.upper, x.at_bound) == (4.0, "upper") and (z.lower, z.at_bound) == (-2.0, "lower")
 
 
-def test_a_tie_of_different_numbers_needs_a_start(arm):
-    assert "differ (body.mass[upper] = 1.5, body.mass[cart] = 2" in refused(arm, Free("body.mass[*]", tied=True))
+def test_a_tie_of_different_values_needs_an_initial_value(arm):
+    assert "different values (body.mass[upper] = 1.5, body.mass[cart] = 2" in refused(
+        arm, Free("body.mass[*]", tied=True)
+    )
     space = ParameterSpace(arm, [Free("body.mass[*]", tied=True, initial=1.0)])
     assert set(space.values(space.initial).values()) == {1.0}
-    with pytest.raises(ParameterError, match="no theta gives"):
+    with pytest.raises(ParameterError, match="no theta reproduces"):
         space.theta_of(arm)
 
 
-def test_priors_are_told_in_values_and_kept_in_theta(arm):
+def test_priors_are_specified_in_values_and_stored_in_theta(arm):
     frees = [
         Free("body.mass[cart]", prior=(1.5, 0.1)),
         Free("body.mass[upper]", prior=(1.5, 0.3), map="log"),
@@ -180,7 +182,7 @@ def test_priors_are_told_in_values_and_kept_in_theta(arm):
     assert ParameterSpace(arm, frees[3:]).prior_std[0] == 0.25
 
 
-def test_regularisation_groups_and_weights_are_kept_per_entry(arm):
+def test_regularisation_groups_and_weights_are_stored_per_entry(arm):
     space = ParameterSpace(arm, [Free("dt"), Free("graft[0].biases", l1=0.5, l2=2.0, group="net")])
     assert space.l1.tolist() == [0.0] + [0.5] * 4 and space.l2.tolist() == [0.0] + [2.0] * 4
     assert space.groups == ("", *["net"] * 4)
@@ -188,7 +190,7 @@ def test_regularisation_groups_and_weights_are_kept_per_entry(arm):
     assert space.units[0] == "s"
 
 
-def test_the_table_tells_what_changed(arm):
+def test_the_table_shows_values_before_and_after(arm):
     space = ParameterSpace(arm, [Free("body.mass[cart]", bounds=(1.0, 3.0)), Free("joint.axis[rail].y")])
     theta = np.array([space.upper[0], 0.1])
     mass, *axis = space.table(theta)
@@ -203,43 +205,45 @@ def test_all_labels_differ(space):
 
 
 @pytest.mark.parametrize(
-    ("free", "said"),
+    ("free", "message"),
     [
         (
             Free("body.mass[cart]", bounds=(3.0, 5.0)),
-            "'body.mass[cart]' would start at 2, outside of its bounds 3 and 5",
+            "'body.mass[cart]' has the initial value 2, outside its bounds 3 and 5",
         ),
         (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the bounds 5 and 3 are in the wrong order"),
-        (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "makes sense between 0 and inf only (a body without mass"),
-        (Free("body.mass[cart]", bounds=(3.0,)), "bounds are two numbers"),
+        (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "must be between 0 and inf (without mass"),
+        (Free("body.mass[cart]", bounds=(3.0,)), "bounds must be two numbers"),
         (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),
-        (Free("body.mass[cart]", map="interval"), "the map 'interval' needs two bounds"),
+        (Free("body.mass[cart]", map="interval"), "map 'interval' needs two finite bounds"),
         (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "on one of its bounds 2 and 3"),
-        (Free("sensor.bias[x]", map="log", initial=-1.0), "would start at -1, which has no logarithm"),
+        (Free("sensor.bias[x]", map="log", initial=-1.0), "has the initial value -1, which has no logarithm"),
         (Free("body.com[cart].x", map="log", initial=0.0), "has no logarithm"),
-        (Free("body.mass[cart]", initial=np.nan), "start is a finite number or 'current', not nan"),
+        (Free("body.mass[cart]", initial=np.nan), "initial must be a finite number or 'current', not nan"),
         (Free("body.mass[cart]", prior=(1.0, 0.0)), "positive standard deviation"),
-        (Free("body.mass[cart]", prior=(-1.0, 1.0), map="log"), "expected value -1 is none that the map can give"),
-        (Free("body.mass[cart]", scale=0.0), "scale is a positive number"),
-        (Free("body.mass[cart]", l1=-1.0), "l1 is a number that is not negative"),
-        (Free("body.mass[*]", tied=(1.0, 2.0)), "one factor other than zero for each name"),
-        (Free("inertial[cart]", initial=1.0), "starts from the model's own"),
+        (Free("body.mass[cart]", prior=(-1.0, 1.0), map="log"), "prior mean -1 is outside the range of the map"),
+        (Free("body.mass[cart]", scale=0.0), "scale must be a positive number"),
+        (Free("body.mass[cart]", l1=-1.0), "l1 must be a nonnegative number"),
+        (Free("body.mass[*]", tied=(1.0, 2.0)), "one nonzero factor for each name"),
+        (Free("inertial[cart]", initial=1.0), "always has the model's inertia as initial value"),
         (Free("inertial[*]", tied=True), "cannot be tied"),
-        (Free("inertial[cart]", map="log"), "has a map of its own"),
-        (Free(("inertial[cart].mass", "dt")), "usually seen through different maps"),
+        (Free("inertial[cart]", map="log"), "has its own parametrisation"),
+        (Free(("inertial[cart].mass", "dt")), "parameters with different default maps"),
         (Free("geometry.restitution[*]"), "no shape"),
-        (Free(""), "is an address or several"),
+        (Free(""), "must be an address or several"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.label or "empty",
 )
-def test_what_makes_no_sense_is_refused_with_a_reason(arm, free, said):
-    assert said in refused(arm, free)
+def test_invalid_options_are_refused_with_a_reason(arm, free, message):
+    assert message in refused(arm, free)
 
 
-def test_a_value_that_is_not_finite_needs_a_start():
+def test_a_value_that_is_not_finite_needs_an_initial_value():
     sim = Simulator(double_pendulum())
     setup = Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
-    assert "'joint.upper[joint0]' is inf now" in refused(setup, Free("joint.upper[joint0]"))
+    assert "'joint.upper[joint0]' is inf, which cannot be an initial value" in refused(
+        setup, Free("joint.upper[joint0]")
+    )
     space = ParameterSpace(setup, [Free("joint.upper[joint0]", initial=1.0)])
     assert space.put(setup, space.initial).sim.model.joint.upper.tolist() == [1.0, np.inf]
 
@@ -257,24 +261,24 @@ def test_a_value_that_is_not_finite_needs_a_start():
         ("graft[0].weights", "graft[0]"),
     ],
 )
-def test_a_number_has_one_owner(arm, names):
-    said = refused(arm, *map(Free, names))
-    assert re.search("is free twice|decide about the same number", said)
+def test_a_value_is_determined_by_one_parameter(arm, names):
+    message = refused(arm, *map(Free, names))
+    assert re.search("is free twice|determine the same value", message)
     assert "twice" in refused(arm, Free(("dt", "dt")))
 
 
-def test_parts_of_one_rotation_and_of_one_inertia_may_be_free_apart(arm):
+def test_components_of_a_rotation_and_of_an_inertia_may_be_free_separately(arm):
     space = ParameterSpace(arm, [Free("joint.placement[rail].rx"), Free("joint.placement[rail].rz")])
     R = space.put(arm, np.array([0.2, 0.1])).sim.model.joint.placement.R[1]
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
     ParameterSpace(arm, [Free("inertial[cart].mass"), Free("inertial[cart].com")])
 
 
-def test_every_problem_is_told_at_once(arm):
-    said = refused(
+def test_all_problems_are_reported_together(arm):
+    message = refused(
         arm, Free("body.mas"), Free("dt", map="x"), Free("gravity.z", bounds=(0.0, 1.0)), Free("dt"), Free("dt")
     )
-    assert len(said.splitlines()) == 4
+    assert len(message.splitlines()) == 4
 
 
 def test_friction_that_impulse_contact_has_no_row_for_is_refused():
@@ -286,26 +290,26 @@ def test_friction_that_impulse_contact_has_no_row_for_is_refused():
     ParameterSpace(setup, [Free("joint.lower[FR_hip_joint]")])
 
 
-def test_stiffness_that_contact_takes_from_elsewhere_is_refused(soft_ball):
+def test_stiffness_without_effect_in_contact_is_refused(soft_ball):
     assert "takes its stiffness from the surfaces; free geometry.stiffness" in refused(
         soft_ball, Free("contact.stiffness[hull|floor]")
     )
-    own = CompliantContact(stiffness=1e5)
-    setup = Setup(Simulator(soft_ball.sim.model, contact=own, backend="xla"), soft_ball.sensors)
+    contact = CompliantContact(stiffness=1e5)
+    setup = Setup(Simulator(soft_ball.sim.model, contact=contact, backend="xla"), soft_ball.sensors)
     assert "no contact takes its stiffness from this surface" in refused(setup, Free("geometry.stiffness[hull]"))
     ParameterSpace(setup, [Free("contact.stiffness[hull|floor]"), Free("geometry.damping[hull]")])
 
 
-def test_a_surface_has_a_stiffness_above_zero(soft_ball):
+def test_the_stiffness_of_a_surface_is_positive(soft_ball):
     space = ParameterSpace(soft_ball, [Free("geometry.stiffness[hull]"), Free("geometry.damping[hull]")])
     stiffness, damping = space.table(space.initial)
     assert 0.0 < stiffness.lower < 1.0 and damping.lower == 0.0
 
 
 def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
-    with pytest.raises(ValueError, match=f"{space.size} numbers are free"):
+    with pytest.raises(ValueError, match=f"{space.size} free parameters"):
         space.put(arm, np.zeros(space.size + 1))
-    with pytest.raises(ParameterError, match="outside of jit"):
+    with pytest.raises(ParameterError, match="outside jit"):
         jax.jit(lambda setup: ParameterSpace(setup, []).initial)(arm)
     with pytest.raises(TypeError, match="Setup"):
         ParameterSpace(arm.sim, [])
@@ -313,13 +317,13 @@ def test_wrong_lengths_and_traced_setups_are_refused(arm, space):
         ParameterSpace(arm, ["dt"])  # pyright: ignore[reportArgumentType]
 
 
-def test_a_fit_can_start_where_another_has_ended(arm):
+def test_initial_values_may_come_from_an_earlier_fit(arm):
     fewer = ParameterSpace(arm, [Free("joint.damping[*]")])
     more = ParameterSpace(arm, [Free("body.mass[*]"), Free("joint.damping[*]")])
-    found = fewer.initial + 1.0
-    again = more.with_initial_values(dict(zip(fewer.labels, found, strict=True)))
-    which = [more.labels.index(label) for label in fewer.labels]
-    np.testing.assert_array_equal(again.initial[which], found)
-    others = np.delete(np.arange(more.size), which)
+    estimate = fewer.initial + 1.0
+    again = more.with_initial_values(dict(zip(fewer.labels, estimate, strict=True)))
+    shared = [more.labels.index(label) for label in fewer.labels]
+    np.testing.assert_array_equal(again.initial[shared], estimate)
+    others = np.delete(np.arange(more.size), shared)
     np.testing.assert_array_equal(again.initial[others], more.initial[others])
     assert not np.array_equal(more.initial, again.initial) and again.unflatten == more.unflatten

@@ -1,4 +1,4 @@
-"""Putting numbers in place inside of native code, and the names of such programs."""
+"""Writing θ into a setup in native code, and cache keys of such programs."""
 
 import equinox as eqx
 import jax
@@ -41,7 +41,7 @@ def space(setup):
 
 
 class Kernel:
-    """A rollout whose step puts the numbers in place."""
+    """A rollout whose step writes θ into the setup."""
 
     def __init__(self, setup: Setup, space: ParameterSpace):
         known, others = partition_simulator(setup.sim)
@@ -52,13 +52,13 @@ class Kernel:
 
         self.run = initial_carry(start(setup))
         self.rollout = Rollout(step, known, space.initial, self.run, Inputs(np.zeros(1)), varying=runtime_cells(known))
-        self.fixed = self.rollout.forms.fixed.pack(known)
+        self.fixed = self.rollout.layouts.fixed.pack(known)
 
     def ends(self, theta: np.ndarray) -> np.ndarray:
-        """Last angle but one for every row of θ."""
-        row = self.rollout.forms.carry.pack(self.run)
-        given = np.tile(row, (len(theta), 1)), np.zeros((len(theta), STEPS, 1))
-        return self.rollout.forward(self.fixed, theta, *given).outputs[:, -1, 0]
+        """Second to last angle for each row of θ."""
+        row = self.rollout.layouts.carry.pack(self.run)
+        inputs = np.tile(row, (len(theta), 1)), np.zeros((len(theta), STEPS, 1))
+        return self.rollout.forward(self.fixed, theta, *inputs).outputs[:, -1, 0]
 
 
 def start(setup: Setup):
@@ -81,19 +81,19 @@ def test_theta_can_be_a_parameter_of_a_kernel_and_of_a_rollout(setup, space):
     assert (np.abs(by_differences) > 1e-8).sum() > 10, "nearly all of these parameters move the pendulum"
 
 
-def test_equal_spaces_have_one_name_and_others_another(setup, space):
+def test_equal_spaces_share_a_cache_key_and_others_do_not(setup, space):
 
-    def name(space: ParameterSpace) -> str | None:
+    def key(space: ParameterSpace) -> str | None:
         return cache_key(jax.tree.structure(setup), [space.unflatten])
 
     again = ParameterSpace(setup, FREES)
     assert again.unflatten == space.unflatten and hash(again.unflatten) == hash(space.unflatten)
-    assert name(again) == name(space) is not None
+    assert key(again) == key(space) is not None
     for other in (FREES[1:], [*FREES[:1], Free("joint.damping[*]"), *FREES[2:]], FREES[::-1]):
-        assert name(ParameterSpace(setup, other)) not in (None, name(space))
+        assert key(ParameterSpace(setup, other)) not in (None, key(space))
 
 
-def test_bounds_and_priors_are_no_part_of_the_program(setup):
+def test_bounds_and_priors_are_not_part_of_the_program(setup):
     one = ParameterSpace(setup, [Free("joint.damping[*]", prior=(0.1, 0.5))])
     other = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0.0, 9.0), l2=1.0)])
     assert one.unflatten == other.unflatten

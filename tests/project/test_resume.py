@@ -1,4 +1,4 @@
-"""Going on with a run: the same bits as if nothing had happened, and only if nothing else has changed."""
+"""Resumed runs are bitwise identical to uninterrupted ones, and are refused if their inputs have changed."""
 
 import json
 import os
@@ -19,11 +19,11 @@ from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.record import checkpoint_store as keepers
 from hybridsim.project.record.history import History
-from hybridsim.project.record.manifest import manifest, other_versions
+from hybridsim.project.record.manifest import manifest, version_changes
 from hybridsim.project.record.record import Record
-from support.fit_tasks import arm_task, restless
+from support.fit_tasks import arm_task, solver_without_tolerances
 
-SOLVERS = {"lm": restless(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch=2)}
+SOLVERS = {"lm": solver_without_tolerances(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch=2)}
 
 
 def stages(solver: str) -> tuple[Stage, ...]:
@@ -31,7 +31,7 @@ def stages(solver: str) -> tuple[Stage, ...]:
 
 
 class Stopping:
-    """Says stop after a number of steps."""
+    """Stop callback that requests a stop after a number of steps."""
 
     def __init__(self, steps: int):
         self.left = steps
@@ -47,27 +47,27 @@ def steps_of(record: Record) -> list[dict]:
 
 @pytest.fixture
 def fit_only(monkeypatch):
-    """No scores and pictures at the end of a fit: they take longer than the fit itself."""
-    monkeypatch.setattr(fit_run, "_write_up", lambda *_: {})
+    """Skip scores and figures at the end of a fit, which take longer than the fit itself."""
+    monkeypatch.setattr(fit_run, "_write_report", lambda *_: {})
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_run_that_was_stopped_again_and_again_ends_in_the_same_bits(solver, tmp_path, fit_only):
+def test_a_run_stopped_repeatedly_is_bitwise_identical_to_an_uninterrupted_run(solver, tmp_path, fit_only):
     task = arm_task(tmp_path, stages=stages(solver), held_out=0)
     whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
     undisturbed = run_fit(task, whole)
     for steps in (3, 8):
         outcome = run_fit(task, parts, mode="resume", stop=Stopping(steps))
-        assert outcome.fitted.stopped and outcome.result is None
-    assert outcome.place == (1, 3)
-    told = []
-    resumed = run_fit(task, parts, mode="resume", tell=told.append)
-    assert told == ["Going on with stage 2 after step 3."]
-    assert resumed.fitted.theta.tobytes() == undisturbed.fitted.theta.tobytes()
+        assert outcome.fit.stopped and outcome.result is None
+    assert outcome.position == (1, 3)
+    messages = []
+    resumed = run_fit(task, parts, mode="resume", log=messages.append)
+    assert messages == ["Resuming in stage 2 after step 3."]
+    assert resumed.fit.theta.tobytes() == undisturbed.fit.theta.tobytes()
     assert steps_of(parts) == steps_of(whole)
 
 
-def test_the_record_of_a_run_that_was_stopped_is_that_of_one_that_was_not(tmp_path, monkeypatch):
+def test_the_record_of_a_stopped_run_equals_that_of_an_uninterrupted_run(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
     task = arm_task(tmp_path, held_out=0)
     whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
@@ -80,28 +80,28 @@ def test_the_record_of_a_run_that_was_stopped_is_that_of_one_that_was_not(tmp_pa
 
 
 class Killed(BaseException):
-    """Ends a fit where it is, as a kill does."""
+    """Terminates a fit like a kill."""
 
 
 KILLS = {
     "after the last step of the first stage": (0, "last"),
-    "after the first step behind a stage without any": (2, 1),
+    "after the first step following a stage without steps": (2, 1),
     "after the last step of all": (2, "last"),
 }
 
 
-@pytest.mark.parametrize("place", KILLS.values(), ids=KILLS)
-def test_a_run_that_was_killed_between_stages_tells_how_all_of_them_ended(place, tmp_path, monkeypatch):
+@pytest.mark.parametrize("position", KILLS.values(), ids=KILLS)
+def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(position, tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
-    monkeypatch.setattr(keepers, "SHARE", 1e9)  # every step is written
-    # the second stage has nothing to do: it is the first one again, with a slope that counts as none
+    monkeypatch.setattr(keepers, "MAX_TIME_SHARE", 1e9)  # every step is written
+    # the second stage terminates immediately: it repeats the first one with a loose gradient tolerance
     content = LevenbergMarquardt(gradient_tolerance=1e-3)
     task = arm_task(tmp_path, stages=(Stage(window=0.25), Stage(window=0.25, solver=content), Stage(window=0.75)))
     whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
     run_fit(task, whole)
     expected = whole.result()
     assert [stage["steps"] > 0 for stage in expected["stages"]] == [True, False, True]
-    stage, step = place
+    stage, step = position
     step = expected["stages"][stage]["steps"] if step == "last" else step
 
     def kill(progress, held_out):
@@ -109,7 +109,7 @@ def test_a_run_that_was_killed_between_stages_tells_how_all_of_them_ended(place,
             raise Killed
 
     with pytest.raises(Killed):
-        run_fit(task, parts, watch=kill)
+        run_fit(task, parts, callback=kill)
     run_fit(task, parts, mode="resume")
     found = parts.result()
     assert found.keys() == expected.keys()
@@ -119,27 +119,27 @@ def test_a_run_that_was_killed_between_stages_tells_how_all_of_them_ended(place,
     assert all(parts.summary_file.read_text(encoding="utf-8").count(text) for text in words)
 
 
-def test_a_run_that_was_killed_before_it_was_written_up_is_not_fitted_again(tmp_path, fit_only):
+def test_a_run_killed_before_its_report_was_written_is_not_fitted_again(tmp_path, fit_only):
     task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
     first = run_fit(task, record)
     seen = []
-    again = run_fit(task, record, mode="resume", watch=lambda progress, held_out: seen.append(progress))
+    again = run_fit(task, record, mode="resume", callback=lambda progress, held_out: seen.append(progress))
     assert not seen and again.result is not None
-    assert again.fitted.theta.tobytes() == first.fitted.theta.tobytes()
+    assert again.fit.theta.tobytes() == first.fit.theta.tobytes()
 
 
-def test_after_damage_the_run_goes_on_from_the_checkpoint_before(tmp_path, monkeypatch, fit_only):
-    monkeypatch.setattr(keepers, "SHARE", 1e9)
+def test_after_damage_the_run_resumes_from_the_previous_checkpoint(tmp_path, monkeypatch, fit_only):
+    monkeypatch.setattr(keepers, "MAX_TIME_SHARE", 1e9)
     task = arm_task(tmp_path, stages=stages("lm"), held_out=0)
     record = Record(tmp_path / "run")
     run_fit(task, record, stop=Stopping(6))
     newest = max(record.folder.glob("checkpoint-*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:100])
-    told = []
-    resumed = run_fit(task, record, mode="resume", tell=told.append)
-    assert "is damaged" in told[0] and told[1] == "Going on with stage 1 after step 5."
+    messages = []
+    resumed = run_fit(task, record, mode="resume", log=messages.append)
+    assert "is damaged" in messages[0] and messages[1] == "Resuming in stage 1 after step 5."
     undisturbed = run_fit(task, Record(tmp_path / "whole"))
-    assert resumed.fitted.theta.tobytes() == undisturbed.fitted.theta.tobytes()
+    assert resumed.fit.theta.tobytes() == undisturbed.fit.theta.tobytes()
     assert steps_of(record) == steps_of(Record(tmp_path / "whole"))
 
 
@@ -155,8 +155,8 @@ def test_a_run_whose_project_model_or_data_changed_is_not_continued(tmp_path, fi
         run_fit(task, record, mode="resume")
     model.write_text(text)
     problem = task.problem
-    noise = {name: 2.0 * value for name, value in problem.measured.noise.items()}
-    other = replace(problem, measured=replace(problem.measured, noise=noise))
+    noise = {name: 2.0 * value for name, value in problem.measurements.noise.items()}
+    other = replace(problem, measurements=replace(problem.measurements, noise=noise))
     with pytest.raises(HybridsimError, match="a file that the model includes"):
         run_fit(replace(task, problem=other), record, mode="resume")
     run_fit(task, record, mode="resume")
@@ -179,15 +179,15 @@ def test_changed_new_and_missing_data_files_are_named(tmp_path, fit_only):
     run_fit(with_sources(("moved/a.csv", "1"), ("moved/b.csv", "2")), record, mode="resume", stop=Stopping(1))
 
 
-def test_other_versions_are_told_but_do_not_stop_a_run(tmp_path):
+def test_version_changes_are_reported_but_do_not_prevent_resuming(tmp_path):
     now = manifest(arm_task(tmp_path), ["hybridsim", "fit"])
     then = json.loads(json.dumps(now))
-    assert not other_versions(then, now)
+    assert not version_changes(then, now)
     then["versions"]["jax"] = "0.0.1"
     then["machine"]["cpu"] = "abacus"
-    assert other_versions(then, now) == [
+    assert version_changes(then, now) == [
         f"jax 0.0.1 then, {now['versions']['jax']} now",
-        f"a abacus processor then, {now['machine']['cpu']} now",
+        f"processor abacus then, {now['machine']['cpu']} now",
     ]
 
 
@@ -203,8 +203,8 @@ from support.fit_tasks import arm_task
 from project.test_resume import stages
 
 work, disk = map(Path, sys.argv[1:])
-checkpoint_store.SHARE = 1e9
-fit_run._write_up = lambda *_: {}
+checkpoint_store.MAX_TIME_SHARE = 1e9
+fit_run._write_report = lambda *_: {}
 record = Record(disk / "run")
 
 
@@ -219,16 +219,16 @@ def fill(progress, held_out):
 
 
 try:
-    run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, watch=fill)
+    run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, callback=fill)
 except HybridsimError as error:
     print(error)
 (disk / "filler").unlink()
-print(run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, mode="resume").fitted.theta.tobytes().hex())
+print(run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, mode="resume").fit.theta.tobytes().hex())
 """
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_a_fit_with_advice_and_room_lets_it_go_on(tmp_path, fit_only):
+def test_a_full_disk_ends_a_fit_with_advice_and_the_fit_resumes_with_free_space(tmp_path, fit_only):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounting = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=4m none "$1" && shift && exec "$@"', "sh"]
@@ -249,4 +249,4 @@ def test_a_full_disk_ends_a_fit_with_advice_and_room_lets_it_go_on(tmp_path, fit
     error, theta = done.stdout.splitlines()
     assert "No space left on device" in error and "--resume" in error and str(disk / "run") in error
     undisturbed = run_fit(arm_task(work, stages=stages("lm"), held_out=0), Record(tmp_path / "whole"))
-    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == undisturbed.fitted.theta.tobytes()
+    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == undisturbed.fit.theta.tobytes()

@@ -1,4 +1,4 @@
-"""Every intermediate of the dynamics against MuJoCo and Pinocchio, on random trees of every joint type."""
+"""Dynamics and all intermediate quantities against MuJoCo and Pinocchio, on random trees with all joint types."""
 
 import jax
 import numpy as np
@@ -19,8 +19,8 @@ from support.random_models import EVERY_KIND, random_model, random_state, tree_s
 
 
 @jax.jit
-def everything(model, q, qd, tau):
-    """All that is compared, in one compilation; the torques also serve as the accelerations of inverse dynamics."""
+def dynamics_quantities(model, q, qd, tau):
+    """All compared quantities, compiled once; the torques also serve as accelerations for inverse dynamics."""
     kin, bodies = kinematics(model, q, qd), range(model.nb)
     return {
         "kin": kin,
@@ -38,11 +38,11 @@ def everything(model, q, qd, tau):
     }
 
 
-def agrees_with_pinocchio(model):
-    # its armature of a free joint acts in the turning body frame, ours and MuJoCo's in the world
+def compare_with_pinocchio(model):
+    # its armature of a free joint acts in the rotating body frame, ours and MuJoCo's in the world
     model = without_free_armature(model)
     q, qd, tau = random_state(model, seed=1)
-    ours, twin = everything(model, q, qd, tau), PinocchioTwin(model)
+    ours, twin = dynamics_quantities(model, q, qd, tau), PinocchioTwin(model)
     kin = ours["kin"]
     pq, pv = twin.q(q), twin.v(qd)
     data, pm = twin.data, twin.pin
@@ -68,16 +68,16 @@ def agrees_with_pinocchio(model):
         J = twin.ours(pin.getFrameJacobian(pm, data, frame, pin.LOCAL).reshape(6, -1), axis=1)
         assert_relative(ours["body J"][body], np.r_[J[3:], J[:3]], what="Jacobian")
     assert_relative(ours["potential energy"], pin.computePotentialEnergy(pm, data, pq), what="potential energy")
-    # from its mass matrix: its energy function counts the rotors in some models and leaves them out in others
+    # from its mass matrix, because its energy function includes the rotors in some models only
     assert_relative(ours["kinetic energy"], 0.5 * pv @ M @ pv, what="kinetic energy")
     assert_relative(ours["centre of mass"], pin.centerOfMass(pm, data, pq), what="centre of mass")
     h = pin.computeCentroidalMomentum(pm, data, pq, pv)
     assert_relative(ours["momentum"], np.r_[h.angular, h.linear], what="momentum")
 
 
-def agrees_with_mujoco(model):
+def compare_with_mujoco(model):
     q, qd, tau = random_state(model, seed=2)
-    ours, state = everything(model, q, qd, tau), MujocoState(model, mujoco_twin(model), q, qd)
+    ours, state = dynamics_quantities(model, q, qd, tau), MujocoState(model, mujoco_twin(model), q, qd)
     kin = ours["kin"]
     assert_relative(ours["mass matrix"], state.mass_matrix(), what="mass matrix")
     assert_relative(ours["bias"], state.bias_torques(), what="bias")
@@ -100,13 +100,13 @@ def agrees_with_mujoco(model):
 @example(spec=EVERY_KIND)
 def test_random_trees(spec):
     model = random_model(**spec)
-    agrees_with_pinocchio(model)
-    agrees_with_mujoco(model)
+    compare_with_pinocchio(model)
+    compare_with_mujoco(model)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_many_random_trees(seed):
     model = random_model(seed, bodies=1 + seed % 9)
-    agrees_with_pinocchio(model)
-    agrees_with_mujoco(model)
+    compare_with_pinocchio(model)
+    compare_with_mujoco(model)

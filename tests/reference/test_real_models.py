@@ -1,4 +1,4 @@
-"""Imported real models against MuJoCo (MJCF) and Pinocchio (URDF): what the importer and the engine make together."""
+"""Importers and dynamics on model files of real robots, against MuJoCo (MJCF) and Pinocchio (URDF)."""
 
 import warnings
 from functools import partial
@@ -27,8 +27,8 @@ from support.slow import slow
 
 
 @jax.jit
-def everything(model, q, qd, tau):
-    """All that is compared, in one compilation."""
+def dynamics_quantities(model, q, qd, tau):
+    """All compared quantities, compiled once."""
     kin = kinematics(model, q, qd)
     return {
         "mass matrix": mass_matrix(model, q),
@@ -46,7 +46,7 @@ def everything(model, q, qd, tau):
 MJCF = {name: partial(suite_file, name) for name in SUITE}
 MJCF |= {f"bullet_{name}": partial(bullet_file, f"mjcf/{name}.xml") for name in BULLET_MJCF}
 
-# large mechanisms, or near relatives of others: compiled only in the slow run
+# large mechanisms, or similar to others: only in the slow tests
 SLOW = {"humanoid_CMU", "manipulator", "stacker", "ball_in_cup", "point_mass"}
 SLOW |= {f"bullet_{name}" for name in BULLET_MJCF} - {"bullet_ant", "bullet_capsule"}
 SLOW |= {"hopper", "reacher", "finger", "swimmer", "cheetah", "fish"}
@@ -63,14 +63,14 @@ def test_mjcf_against_mujoco(name):
     model = load(path)
     spec = mujoco.MjSpec.from_file(str(path))
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT.value
-    # what the engine adds separately (springs, dampers, actuators) or lists as not modelled (fluid)
+    # not part of the compared functions (springs, dampers, actuators) or not modelled (fluid)
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_SPRING.value | mujoco.mjtDisableBit.mjDSBL_DAMPER.value
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
     spec.option.density = spec.option.viscosity = 0.0
     q, qd, tau = random_state(model, seed=1)
-    ours = everything(model, q, qd, tau)
+    ours = dynamics_quantities(model, q, qd, tau)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # MuJoCo's own about a deprecated attribute in cheetah.xml
+        warnings.simplefilter("ignore", UserWarning)  # by MuJoCo, about a deprecated attribute in cheetah.xml
         state = MujocoState(model, spec.compile(), q, qd)
     assert_relative(ours["mass matrix"], state.mass_matrix(), what="mass matrix")
     assert_relative(ours["bias"], state.bias_torques(), what="bias")
@@ -96,26 +96,27 @@ def test_urdf_against_pinocchio(name):
 
 def test_identified_acrobot_against_pinocchio():
     if not ACROBOT.exists():
-        pytest.skip(f"{ACROBOT} is not here; set HYBRIDSIM_DATA to the folder of the recordings")
+        pytest.skip(f"{ACROBOT} does not exist; set HYBRIDSIM_DATA to the folder of the recordings")
     check_urdf(ACROBOT, {})
 
 
 def check_urdf(path, options):
+    """Compare a URDF model with Pinocchio."""
     model = load(path, **options)
     topology = model.topology
     free = JointType.FREE in topology.joint_types
     text = path.read_text()
     if '<link name="world"' not in text:
-        # ours takes an undeclared world for the ground, Pinocchio refuses it
+        # our importer accepts a world link that is not declared, Pinocchio does not
         text = text.replace("</robot>", '<link name="world"/></robot>') if '"world"' in text else text
     pm = pin.buildModelFromXML(text, *((pin.JointModelFreeFlyer(),) if free else ()))
     if options.get("inertia") == "from_geometry":
-        _take_inertias(pm, model)
+        _copy_inertias(pm, model)
     data = pm.createData()
     q, qd, tau = random_state(model, seed=2)
     pq, T = _pinocchio_state(pm, model, q)
     pv = T @ qd
-    ours = everything(model, q, qd, tau)
+    ours = dynamics_quantities(model, q, qd, tau)
 
     M = pin.crba(pm, data, pq)
     M = np.triu(M) + np.triu(M, 1).T
@@ -123,7 +124,7 @@ def check_urdf(path, options):
     assert_relative(ours["mass matrix"], T.T @ M @ T, what="mass matrix")
     assert_relative(ours["bias"], bias, what="bias")
     if topology.has_mimic_joints:
-        # Pinocchio's ABA knows no mimic joints: solve its equations of motion on the reduced coordinates
+        # Pinocchio's ABA does not support mimic joints: solve its equations of motion in reduced coordinates
         assert_relative(ours["qdd"], np.linalg.solve(T.T @ M @ T, tau - bias), what="qdd")
     else:
         assert_relative(ours["qdd"], T.T @ pin.aba(pm, data, pq, pv, T @ tau), what="qdd")
@@ -142,20 +143,20 @@ def check_urdf(path, options):
     assert_relative(ours["potential energy"], pin.computePotentialEnergy(pm, data, pq), what="potential energy")
 
 
-def _take_inertias(pm, model):
-    """Our inertias, computed from the shapes, in place of the file's zeros, which Pinocchio keeps."""
+def _copy_inertias(pm, model):
+    """Replace the zero inertias of the file, which Pinocchio uses, by ours, computed from the shapes."""
     for i, name in enumerate(model.topology.body_names):
         frame = pm.frames[pm.getFrameId(name)]
-        own = pin.Inertia(
+        inertia = pin.Inertia(
             float(model.body.mass[i]),
             np.asarray(model.body.com[i]),
             inertia_matrix(np.asarray(model.body.inertia[i])),
         )
-        pm.inertias[frame.parentJoint] = own.se3Action(frame.placement)
+        pm.inertias[frame.parentJoint] = inertia.se3Action(frame.placement)
 
 
 def _pinocchio_state(pm, model, q):
-    """Our coordinates in Pinocchio's conventions, matched by joint name, and the matrix from our velocities to its."""
+    """Coordinates in Pinocchio's conventions, matched by joint name, and the matrix that maps our velocities to its."""
     topology = model.topology
     tree_q, G = np.asarray(expand_q(model, q)), np.asarray(coupling_matrix(model))
     pq, T = np.zeros(pm.nq), np.zeros((pm.nv, model.nv))
@@ -172,7 +173,7 @@ def _pinocchio_state(pm, model, q):
             pq[joint.idx_q : joint.idx_q + 7] = tree_q[np.r_[q0 : q0 + 3, q0 + 4 : q1, q0 + 3]]
             T[rows] = G[np.r_[v0 + 3 : v0 + 6, v0 : v0 + 3]]
         else:
-            # Pinocchio gives continuous joints a cosine and a sine
+            # Pinocchio's coordinates of continuous joints are cosine and sine
             angle = tree_q[q0]
             pq[joint.idx_q : joint.idx_q + joint.nq] = angle if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
             T[rows] = G[v0:v1]

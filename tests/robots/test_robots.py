@@ -1,4 +1,4 @@
-"""The built-in mechanisms are what their names promise."""
+"""Built-in robot models."""
 
 import jax
 import numpy as np
@@ -24,33 +24,33 @@ from support.real_models import bullet_file
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_mechanism_moves_without_trouble(name):
+def test_every_model_can_be_simulated(name):
     sim = Simulator(BUILT_IN[name](), dt=0.001)
     trajectory = simulate(sim, steps=20)
     assert int(trajectory.status) == 0 and np.isfinite(trajectory.q).all()
 
 
 @pytest.mark.parametrize("contact", ["impulse", "compliant"])
-def test_the_pusher_pushes_a_block_that_the_table_holds_back(contact):
-    """The block slides to rest after v²/(2 μ g); a tip pushes it without entering it, and off its middle turns it."""
+def test_pusher_and_friction_of_the_table(contact):
+    """The block comes to rest after v²/(2 μ g); the tip pushes it without penetration, and off-centre rotates it."""
     sim = Simulator(pusher(), contact=contact, dt=0.001)
     assert {name.partition(".")[0] for name in sim.contact.candidates.names} == {"outline|tip", "bottom|table"}
-    alone = simulate(sim, sim.initial_state(qd=[0, 0.5, 0, 0, 0, 0]), steps=300)
-    # a step at half the speed is 0.25 mm; compliant contact begins unloaded
-    assert alone.q[-1, 1] == pytest.approx(0.5**2 / (2 * 0.25 * 9.81), abs=5e-4)
-    assert abs(alone.qd[-1, 1]) < 1e-3
+    sliding = simulate(sim, sim.initial_state(qd=[0, 0.5, 0, 0, 0, 0]), steps=300)
+    # half a time step at the initial speed is 0.25 mm; compliant contact starts without load
+    assert sliding.q[-1, 1] == pytest.approx(0.5**2 / (2 * 0.25 * 9.81), abs=5e-4)
+    assert abs(sliding.qd[-1, 1]) < 1e-3
     force = np.tile([4.0, 0.0], (250, 1))
     lift, x, _, _, tip, _ = simulate(sim, inputs=force).q.T
     gap = (x - 0.045) - (tip - 0.1 + 0.00475)
-    # the tip arrives at 0.9 m/s, and compliant contact bears no more than the weight at 2 mm
-    deepest = 1e-4 if contact == "impulse" else 5e-3
-    assert x[-1] > 0.02 and abs(lift).max() < 1e-3 and -deepest < gap.min() < 1e-4
+    # the tip impacts at 0.9 m/s, and compliant contact supports only the weight at 2 mm
+    max_penetration = 1e-4 if contact == "impulse" else 5e-3
+    assert x[-1] > 0.02 and abs(lift).max() < 1e-3 and -max_penetration < gap.min() < 1e-4
     yaw = simulate(sim, sim.initial_state(q=[0, 0, 0, 0, 0, 0.02]), force).q[-1, 3]
     assert yaw < -0.05
 
 
 def test_double_pendulum_obeys_the_textbook_equations():
-    """Two thin rods, derived by hand with Lagrange; angles of the second link relative to the first."""
+    """Lagrangian equations of two thin rods; the angle of the second link is relative to the first."""
     m1, m2, L1, L2, g = 1.3, 0.7, 0.9, 1.1, 9.81
     model = double_pendulum((L1, L2), (m1, m2))
     I1, I2 = model.body.inertia[0, 1], model.body.inertia[1, 1]
@@ -67,23 +67,23 @@ def test_double_pendulum_obeys_the_textbook_equations():
     np.testing.assert_allclose(jax.jit(forward_dynamics)(model, q, qd, np.zeros(2)), expected, rtol=1e-12)
 
 
-def test_quadruped_is_the_published_robot():
-    """Against the maker's robot description that pybullet_data carries: same legs, same masses, same feet."""
-    ours, theirs = quadruped(), load_model(bullet_file("a1/a1.urdf"), base="free")
-    assert (ours.nb, ours.nv, ours.nu) == (13, 18, 12) == (theirs.nb, theirs.nv, theirs.nu)
+def test_quadruped_agrees_with_the_published_description():
+    """Legs, masses and limits of the manufacturer's robot description in pybullet_data."""
+    model, reference = quadruped(), load_model(bullet_file("a1/a1.urdf"), base="free")
+    assert (model.nb, model.nv, model.nu) == (13, 18, 12) == (reference.nb, reference.nv, reference.nu)
     names = {"hip": "hip", "thigh": "upper", "calf": "lower"}
     for leg in ("FR", "FL", "RR", "RL"):
         for part, other in names.items():
-            a, b = ours.topology.body_index(f"{leg}_{part}"), theirs.topology.body_index(f"{leg}_{other}")
-            # the file adds a sensor of 1 g to every hip, which the published masses do not count
+            a, b = model.topology.body_index(f"{leg}_{part}"), reference.topology.body_index(f"{leg}_{other}")
+            # the file adds a sensor of 1 g to every hip, which the published masses exclude
             exact = part != "hip"
-            np.testing.assert_allclose(ours.body.mass[a], theirs.body.mass[b], rtol=1e-12 if exact else 0.0015)
-            np.testing.assert_allclose(ours.joint.placement.p[a], theirs.joint.placement.p[b], atol=1e-12)
-            np.testing.assert_allclose(ours.body.com[a], theirs.body.com[b], atol=1e-12 if exact else 2e-4)
+            np.testing.assert_allclose(model.body.mass[a], reference.body.mass[b], rtol=1e-12 if exact else 0.0015)
+            np.testing.assert_allclose(model.joint.placement.p[a], reference.joint.placement.p[b], atol=1e-12)
+            np.testing.assert_allclose(model.body.com[a], reference.body.com[b], atol=1e-12 if exact else 2e-4)
             tolerance = 1e-12 if exact else 1.1e-4 + 1e-3 * 0.0811**2
-            np.testing.assert_allclose(ours.body.inertia[a], theirs.body.inertia[b], atol=tolerance)
-            np.testing.assert_allclose(ours.joint.lower[a + 5], theirs.joint.lower[b + 5])
-            np.testing.assert_allclose(ours.joint.effort_limit[a + 5], theirs.joint.effort_limit[b + 5])
+            np.testing.assert_allclose(model.body.inertia[a], reference.body.inertia[b], atol=tolerance)
+            np.testing.assert_allclose(model.joint.lower[a + 5], reference.joint.lower[b + 5])
+            np.testing.assert_allclose(model.joint.effort_limit[a + 5], reference.joint.effort_limit[b + 5])
 
 
 def test_standing_feet_are_below_the_hips():
@@ -94,12 +94,12 @@ def test_standing_feet_are_below_the_hips():
     assert np.allclose(feet[:2].sum(axis=0)[1], 0.0)
 
 
-def test_acrobot_is_driven_at_the_elbow_only():
+def test_acrobot_is_actuated_at_the_elbow_only():
     assert acrobot().actuator.names == ("elbow",)
 
 
 @pytest.mark.parametrize("links", [2, 6])
-def test_swimmer_has_as_many_links_as_asked_for(links):
+def test_swimmer_has_the_requested_number_of_links(links):
     model = swimmer(links)
     assert model.nv == 3 + links - 1 and model.nu == links - 1
     with pytest.raises(ValueError, match="at least two"):
@@ -107,7 +107,7 @@ def test_swimmer_has_as_many_links_as_asked_for(links):
 
 
 def test_arm_from_denavit_hartenberg_parameters():
-    """Tool pose against the product of the four elementary transforms per row; a SCARA with a prismatic joint."""
+    """Tool pose against the product of the elementary transforms of each row, with a prismatic joint."""
     rows = [DH(0.4, 0.1, 0.3, 0.2), DH(0.3, np.pi / 2, 0.05), DH(0.1, -0.3, 0.2, 0.4, prismatic=True)]
     model = arm_from_dh(rows)
     q = np.array([0.5, -0.7, 0.15])

@@ -1,4 +1,4 @@
-"""Names of programs: two that compute different things have different ones."""
+"""Cache keys of programs: different programs have different keys."""
 
 import jax
 
@@ -6,15 +6,15 @@ from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.sim.cache_key import cache_key
 
 
-def name(tree) -> str | None:
+def key(tree) -> str | None:
     return cache_key(jax.tree.structure(tree), [])
 
 
-def test_what_is_left_out_is_not_a_number():
-    assert name((None, 1.0)) != name((1.0, None))
-    assert name((1.0, None)) == name((2.0, None))
+def test_absent_values_differ_from_leaves():
+    assert key((None, 1.0)) != key((1.0, None))
+    assert key((1.0, None)) == key((2.0, None))
 
 
-def test_numbers_of_contact_are_told_apart():
-    names = {name(ImpulseContact(**{what: 0.5})) for what in ("friction", "restitution", "softness")}
-    assert len(names) == 3 and None not in names
+def test_specified_contact_parameters_are_distinguished():
+    keys = {key(ImpulseContact(**{parameter: 0.5})) for parameter in ("friction", "restitution", "softness")}
+    assert len(keys) == 3 and None not in keys

@@ -1,4 +1,4 @@
-"""Compiling the gradient of a rollout is bearable."""
+"""Compile time of the gradient of a rollout."""
 
 import os
 import subprocess
@@ -25,10 +25,10 @@ print(min(time.perf_counter() - wall, time.process_time() - cpu))
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_gradient_of_a_hundred_quadruped_steps_compiles_in_twenty_seconds(backend):
-    """In a process of its own, with XLA's ordinary settings; every parameter of the model is differentiated.
+    """In a separate process with default XLA settings; every parameter of the model is differentiated.
 
-    The wait on an idle machine is at most the smaller of wall time, which other programs lengthen, and CPU time, which
-    counts all threads.
+    The compile time on an idle machine is at most the smaller of wall time, which other programs increase, and CPU
+    time, which counts all threads.
     """
     command = [sys.executable, "-c", PROGRAM, backend]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain())

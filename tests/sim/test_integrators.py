@@ -45,7 +45,7 @@ def test_pendulum_swings_with_its_exact_period():
 
 
 def test_thrown_body_flies_on_a_parabola_while_it_tumbles():
-    """Linear momentum of a spinning body is kept to rounding, whatever the time step."""
+    """Linear momentum of a spinning body is conserved to rounding for any time step."""
     model = cube()
     sim = Simulator(model, dt=0.01)
     omega, v_W = np.array([3.0, -8.0, 5.0]), np.array([1.0, 2.0, 4.0])
@@ -60,7 +60,7 @@ def test_thrown_body_flies_on_a_parabola_while_it_tumbles():
 
 
 def test_torque_free_symmetric_body_precesses_as_euler_says():
-    """Body-frame angular velocity of a symmetric top turns with (I3 - I1)/I1 ω3 about its axis."""
+    """Body-frame angular velocity of a symmetric top precesses with (I3 - I1)/I1 ω3 about its axis."""
     I1, I3 = 0.2, 0.35
     top = ModelBuilder("top", gravity=(0, 0, 0)).passive()
     top.add_body("top", joint="root", kind="free", mass=1.0, inertia=(I1, I1, I3))
@@ -76,7 +76,7 @@ ORDERS = {"euler": (1, 0.002), "implicit": (1, 0.002), "rk4": (4, 0.02)}
 
 
 def _at_time(sim, state, time, steps):
-    """The state at a time, out of a rollout whose length, and so its compilation, does not depend on the time step."""
+    """State at a time, from a rollout of fixed length, so that it compiles once for all time steps."""
     run = _final(sim, state, steps)
     row = round(time / float(sim.dt))
     return np.asarray(run.q[row]), np.asarray(run.qd[row])
@@ -98,7 +98,7 @@ def test_error_falls_at_the_order_of_the_integrator(integrator):
         sim = Simulator(model, dt=dt / refinement, integrator=integrator)
         return _at_time(sim, sim.initial_state(qd=qd), 32 * dt, steps=256)[0]
 
-    # differences between successive halvings fall by 2^order, without need of an exact solution
+    # differences between successive halvings fall by 2^order; no exact solution is needed
     ends = [end(refinement) for refinement in (1, 2, 4, 8)]
     changes = [np.abs(fine - coarse).max() for coarse, fine in pairwise(ends)]
     observed = np.log2(np.array(changes[:-1]) / np.array(changes[1:]))
@@ -119,7 +119,7 @@ def test_energy_drift_falls_with_the_order(integrator, order):
     assert ratio > order - 0.4
 
 
-def test_momentum_of_a_free_chain_is_kept():
+def test_momentum_of_a_free_chain_is_conserved():
     chain = ModelBuilder("chain", gravity=(0, 0, 0)).passive()
     chain.add_body("a", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.2, 0.25))
     chain.add_body("b", parent="a", at=(0.5, 0, 0), axis=(0, 1, 0), mass=0.7, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
@@ -127,15 +127,15 @@ def test_momentum_of_a_free_chain_is_kept():
     sim = Simulator(model, dt=0.01, integrator="rk4")
     final = _final(sim, sim.initial_state(qd=[1.0, -0.5, 0.4, 0.3, 0.2, 0.1, 2.0]), 100)
 
-    def of_row(q, qd):
+    def row_momentum(q, qd):
         return momentum(model, kinematics(model, q, qd))
 
-    h = jax.vmap(of_row)(jnp.asarray(final.q), jnp.asarray(final.qd))
+    h = jax.vmap(row_momentum)(jnp.asarray(final.q), jnp.asarray(final.qd))
     np.testing.assert_allclose(h, np.broadcast_to(h[0], h.shape), atol=1e-7)
 
 
 def test_implicit_integration_stays_stable_with_stiff_damping():
-    """Damping of 1e4 on a light link: explicit steps blow up, the implicit ones come to rest."""
+    """Damping of 1e4 on a light link: explicit steps diverge, implicit steps converge to rest."""
     model = pendulum(damping=1e4)
     state = Simulator(model).initial_state([1.0], [1.0])
     explicit = _final(Simulator(model, dt=0.01), state, 50)
@@ -165,7 +165,7 @@ def test_quaternions_stay_unit(integrator):
     np.testing.assert_allclose(np.linalg.norm(final.q[:, 3:], axis=1), 1.0, atol=1e-14)
 
 
-def test_stages_of_runge_kutta_are_traced_once_where_no_graft_tells_them_apart(monkeypatch):
+def test_runge_kutta_without_grafts_traces_the_dynamics_once(monkeypatch):
     sim = Simulator(double_pendulum(), integrator="rk4")
     calls, plain = [], integrate.forward
     monkeypatch.setattr(integrate, "forward", lambda *a: calls.append(1) or plain(*a))

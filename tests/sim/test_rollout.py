@@ -38,14 +38,14 @@ def test_rollout_is_a_chain_of_steps(sim):
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
-def test_long_rollouts_in_blocks_equal_short_ones_in_a_row(backend):
+def test_long_rollouts_in_blocks_equal_consecutive_short_rollouts(backend):
     sim = Simulator(pendulum(), dt=0.001, backend=backend)
     start = sim.initial_state([1.0])
     steps = MAX_STORED_STEPS + 3
     whole = simulate(sim, start, steps=steps)
     first = simulate(sim, start, steps=MAX_STORED_STEPS)
-    rest = simulate(sim, first.final, steps=3)
-    np.testing.assert_allclose(whole.q[-1], rest.q[-1], rtol=1e-12)
+    second = simulate(sim, first.final, steps=3)
+    np.testing.assert_allclose(whole.q[-1], second.q[-1], rtol=1e-12)
     assert whole.q.shape == (steps + 1, 1)
 
 
@@ -57,7 +57,7 @@ def test_divergence_is_a_status_with_step_and_joint_and_never_nan():
     failed = int(trajectory.failed_step)
     assert 0 < failed < 60
     assert np.isfinite(trajectory.q).all() and np.isfinite(trajectory.qd).all()
-    assert (trajectory.q[failed:] == trajectory.q[failed]).all(), "rows after the failure repeat the last good one"
+    assert (trajectory.q[failed:] == trajectory.q[failed]).all(), "rows after the failure repeat the last valid one"
     text = failure_message(sim, trajectory)
     assert f"step {failed}" in text and "joint" in text and "implicit" in text
     healthy = simulate(Simulator(model, dt=0.01, integrator="implicit"), steps=2)
@@ -78,8 +78,8 @@ def test_only_the_diverged_row_of_a_batch_is_frozen_and_gradients_stay_finite():
     gradient, status = jax.jit(jax.vmap(jax.grad(final, has_aux=True)))(damping)
     assert status.tolist() == [Status.OK, Status.DIVERGED, Status.OK]
     assert np.isfinite(gradient).all()
-    alone, _ = jax.jit(jax.grad(final, has_aux=True))(damping[2])
-    np.testing.assert_allclose(gradient[2], alone, rtol=1e-10)
+    single, _ = jax.jit(jax.grad(final, has_aux=True))(damping[2])
+    np.testing.assert_allclose(gradient[2], single, rtol=1e-10)
 
 
 def test_wrench_in_world_axes_accelerates_by_newton():
@@ -87,11 +87,11 @@ def test_wrench_in_world_axes_accelerates_by_newton():
 
     model = cube(mass=2.0)
     sim = Simulator(model, dt=0.01)
-    turned = np.r_[0, 0, 1, np.cos(0.3), 0, np.sin(0.3), 0]
+    rotated = np.r_[0, 0, 1, np.cos(0.3), 0, np.sin(0.3), 0]
     wrench = np.zeros((1, 1, 6))
     wrench[0, 0, 3:] = [4.0, 0.0, 2.0 * 9.81]
-    final = simulate(sim, sim.initial_state(turned), Inputs(np.zeros((1, 0)), wrench)).q[-1]
-    np.testing.assert_allclose(final[:3] - turned[:3], [2.0 * 0.01**2, 0.0, 0.0], atol=1e-15)
+    final = simulate(sim, sim.initial_state(rotated), Inputs(np.zeros((1, 0)), wrench)).q[-1]
+    np.testing.assert_allclose(final[:3] - rotated[:3], [2.0 * 0.01**2, 0.0, 0.0], atol=1e-15)
 
 
 def test_tangent_space_of_states(sim):
@@ -112,21 +112,21 @@ def test_wrong_shapes_are_explained(sim):
         step(sim, state, np.zeros(2))
     with pytest.raises(ValueError, match="wrenches have shape"):
         step(sim, state, Inputs(np.zeros(1), np.zeros((1, 6))))
-    assert np.isfinite(forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0, 0.0])).all(), "lists are good enough"
+    assert np.isfinite(forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0, 0.0])).all(), "lists are accepted"
 
 
-def test_starting_states_are_checked(sim):
+def test_initial_states_are_checked(sim):
     from hybridsim.dynamics.actuation import FirstOrderLag, ModelLaw
     from hybridsim.robots import cube
 
     floating = Simulator(cube())
-    turned = floating.initial_state([0, 0, 1, 0.9, 0, 0, 0.9])
-    np.testing.assert_allclose(turned.q[3:], [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], rtol=1e-15)
+    rotated = floating.initial_state([0, 0, 1, 0.9, 0, 0, 0.9])
+    np.testing.assert_allclose(rotated.q[3:], [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], rtol=1e-15)
     with pytest.raises(ValueError, match=r"quaternion .* has length 0"):
         floating.initial_state(np.zeros(7))
     with pytest.raises(ValueError, match=r"joint 'hinge' are .*nan"):
         sim.initial_state([0.0, np.nan])
-    with pytest.raises(ValueError, match="start from its own initial_state"):
+    with pytest.raises(ValueError, match=r"1 actuator stages.*create the state with its initial_state"):
         step(Simulator(sim.model, actuation=Actuation(FirstOrderLag(0.1), ModelLaw())), sim.initial_state())
 
 

@@ -1,4 +1,4 @@
-"""Which backend runs a rollout, and what happens where native code cannot."""
+"""Selection of the backend of a rollout, and the fallback from native code to XLA."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ class Law(eqx.Module):
 
 
 class Deep(eqx.Module):
-    """A network whose plain numbers decide what it computes."""
+    """A network whose Python numbers control the computation."""
 
     depth: int
     is_odd: bool
@@ -60,7 +60,7 @@ def law(function, size=4, **options):
 
 
 def loss(sim):
-    """A function of the weights and of the speed that the simulation starts with."""
+    """A function of the weights and of the initial velocity."""
 
     def function(weights, qd):
         changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights, sim, weights)
@@ -70,12 +70,12 @@ def loss(sim):
     return function, (sim.blueprint.grafts[0].net.weights, np.array([0.3]))
 
 
-def of(backend, sim):
+def with_backend(backend, sim):
     return Simulator(sim.model, dt=sim.dt, blueprint=sim.blueprint, backend=backend)
 
 
 def pooled(h):
-    """The largest of each pair: its transposed derivative has no native code."""
+    """Maximum of each pair: the native back-end does not support its transposed derivative."""
     return jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, (2,), (2,), "VALID")
 
 
@@ -87,17 +87,17 @@ def assert_warns_once(function, match):
     return results
 
 
-def test_what_has_no_native_code_is_left_to_xla_with_one_warning():
+def test_operations_without_native_code_fall_back_to_xla_with_one_warning():
     sim = law(jax.lax.lgamma)
     first, second = assert_warns_once(lambda: simulate(sim, steps=STEPS), r"'lgamma'.*test_rollout_native\.py")
-    expected = simulate(of("xla", sim), steps=STEPS)
+    expected = simulate(with_backend("xla", sim), steps=STEPS)
     np.testing.assert_allclose(first.q, expected.q, rtol=1e-12)
     np.testing.assert_array_equal(first.q, second.q)
     with pytest.raises(UnsupportedPrimitive, match="lgamma"):
-        simulate(of("native", sim), steps=STEPS)
+        simulate(with_backend("native", sim), steps=STEPS)
 
 
-def test_what_is_left_to_xla_is_compiled_once():
+def test_the_fallback_is_compiled_once():
     sim = law(lambda h: jax.lax.lgamma(h + 3.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -107,29 +107,29 @@ def test_what_is_left_to_xla_is_compiled_once():
     assert time.perf_counter() - start < 0.2
 
 
-def test_derivatives_without_native_code_are_left_to_xla():
+def test_derivatives_without_native_code_fall_back_to_xla():
     sim = law(pooled)
     function, arguments = loss(sim)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         simulate(sim, steps=STEPS)
-    reference, _ = loss(of("xla", sim))
+    reference, _ = loss(with_backend("xla", sim))
     with jax.enable_x64(True):
         gradient = jax.jit(jax.value_and_grad(function, (0, 1)))
         got, _ = assert_warns_once(lambda: gradient(*arguments), r"select_and_scatter_add.*test_rollout_native\.py")
         expected = jax.jit(jax.value_and_grad(reference, (0, 1)))(*arguments)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11)
-    explicit, _ = loss(of("native", sim))
+    explicit, _ = loss(with_backend("native", sim))
     with jax.enable_x64(True), pytest.raises(UnsupportedPrimitive, match="select_and_scatter_add"):
         jax.grad(explicit)(*arguments)
 
 
 @pytest.mark.slow
-def test_second_derivatives_are_left_to_xla():
+def test_second_derivatives_fall_back_to_xla():
     sim = law(jnp.tanh)
     function, arguments = loss(sim)
-    reference, _ = loss(of("xla", sim))
+    reference, _ = loss(with_backend("xla", sim))
     with jax.enable_x64(True):
         hessian = jax.jit(jax.hessian(function))
         got, _ = assert_warns_once(lambda: hessian(*arguments), "first derivatives only")
@@ -137,7 +137,7 @@ def test_second_derivatives_are_left_to_xla():
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-14)
 
 
-def test_plain_numbers_of_networks_decide_what_is_computed():
+def test_python_numbers_of_networks_are_static():
     for net in (Deep(2, True, 0.5), Deep(3, False, -1.0)):
         sim = with_law(net, "native")
         state = sim.initial_state([1.0], [0.2])
@@ -146,7 +146,7 @@ def test_plain_numbers_of_networks_decide_what_is_computed():
 
 
 @pytest.mark.parametrize("kind", [int, np.int32, np.float32, jnp.float32])
-def test_states_of_other_numbers_become_floats(kind):
+def test_states_of_other_dtypes_are_converted_to_float64(kind):
     sim = with_law(Deep(1, True, 0.5), "native")
     plain = sim.initial_state([1.0], [2.0])
     other = eqx.tree_at(
@@ -159,18 +159,18 @@ def test_states_of_other_numbers_become_floats(kind):
 
 
 def test_the_number_of_steps_is_checked():
-    with pytest.raises(ValueError, match="number of steps must be a whole number from 0 on, not -1"):
+    with pytest.raises(ValueError, match="number of steps must be a nonnegative integer, not -1"):
         simulate(Simulator(double_pendulum(), dt=0.01), steps=-1)
 
 
-def test_searching_for_nan_finds_none_in_a_good_rollout():
+def test_debug_nans_passes_for_a_valid_rollout():
     function, arguments = loss(law(jnp.tanh))
     with jax.enable_x64(True), jax.debug_nans(True):
         assert np.isfinite(jax.grad(function)(*arguments)).all()
 
 
-def test_small_numbers_are_the_same_alone_and_in_a_batch():
-    """XLA switches the processor to a mode without denormal numbers; the kernels switch it back."""
+def test_denormals_are_the_same_in_a_single_rollout_and_in_a_batch():
+    """XLA enables flush-to-zero on the processor; the kernels disable it."""
     model = pendulum(damping=100.0)
     model = eqx.tree_at(lambda m: m.gravity, model, np.zeros(3))
     sim = Simulator(model, dt=0.1, integrator="implicit", backend="native")
@@ -179,10 +179,10 @@ def test_small_numbers_are_the_same_alone_and_in_a_batch():
         def speeds(qd):
             return rollout(sim, eqx.tree_at(lambda s: s.qd, sim.initial_state(), qd), steps=500).qd
 
-        alone = speeds(np.ones(1))
+        single = speeds(np.ones(1))
         batch = jax.vmap(speeds)(jnp.ones((3, 1)))
-    assert np.any((np.abs(alone) > 0) & (np.abs(alone) < np.finfo(float).tiny))
-    np.testing.assert_array_equal(batch, np.stack([alone] * 3))
+    assert np.any((np.abs(single) > 0) & (np.abs(single) < np.finfo(float).tiny))
+    np.testing.assert_array_equal(batch, np.stack([single] * 3))
 
 
 USERS_CLASS = """
@@ -206,7 +206,7 @@ np.testing.assert_allclose(end("native"), end("xla"), rtol=1e-9)
 """
 
 
-def test_a_class_that_was_edited_is_compiled_anew(tmp_path, monkeypatch):
+def test_an_edited_class_is_recompiled(tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDSIM_CACHE", str(tmp_path / "kernels"))
     for law in ("-self.w * x", "-self.w * x**3"):
         script = tmp_path / "script.py"
@@ -214,7 +214,7 @@ def test_a_class_that_was_edited_is_compiled_anew(tmp_path, monkeypatch):
         subprocess.run([sys.executable, script], check=True)
 
 
-def test_kernels_of_known_classes_are_found_on_disk(tmp_path, monkeypatch):
+def test_kernels_of_library_classes_are_cached_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("HYBRIDSIM_CACHE", str(tmp_path))
     with jax.enable_x64(True):
         net = eqx.nn.MLP(1, 1, 5, 1, jnp.tanh, key=jax.random.key(0))
@@ -226,6 +226,6 @@ def test_kernels_of_known_classes_are_found_on_disk(tmp_path, monkeypatch):
         return Rollout.compilations - before
 
     assert [compilations(with_law(net, "native")) for _ in range(2)] == [1, 0]
-    # an activation of the user's own has no name that tells what it does
-    own = eqx.tree_at(lambda n: n.activation, net, lambda x: x**2)
-    assert [compilations(with_law(own, "native")) for _ in range(2)] == [1, 1]
+    # a user's activation has no cache key
+    custom = eqx.tree_at(lambda n: n.activation, net, lambda x: x**2)
+    assert [compilations(with_law(custom, "native")) for _ in range(2)] == [1, 1]

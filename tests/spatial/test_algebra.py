@@ -20,7 +20,7 @@ def X_AB():
 
 
 def dense_motion(X: Pose) -> np.ndarray:
-    """6×6 matrix that takes motions from B to A."""
+    """6×6 motion transform from B to A."""
     R, p = np.asarray(X.R), np.asarray(skew(X.p))
     return np.block([[R, np.zeros((3, 3))], [p @ R, R]])
 
@@ -35,7 +35,7 @@ def dense_cross(V) -> np.ndarray:
     return np.block([[w, np.zeros((3, 3))], [v, w]])
 
 
-def test_motions_and_forces_change_frames(X_AB):
+def test_transforms_of_motion_and_force_vectors(X_AB):
     Ad = dense_motion(X_AB)
     np.testing.assert_allclose(X_AB.motion(V), Ad @ V, rtol=1e-13)
     np.testing.assert_allclose(X_AB.inv_motion(V), np.linalg.solve(Ad, V), rtol=1e-12)
@@ -59,9 +59,9 @@ def test_rigid_inertia(X_AB):
     inertia = rigid_inertia(jnp.asarray(1.7), COM, ENTRIES)
     dense = dense_inertia(inertia)
     np.testing.assert_allclose(inertia * V, dense @ V, rtol=1e-13)
-    turning = np.concatenate([V[:3], np.zeros(3)])
-    np.testing.assert_allclose(inertia.bias_wrench(V[:3]), -dense_cross(turning).T @ dense @ turning, rtol=1e-13)
-    # parallel axes: the angular block minus the point mass is the inertia about the centre of mass
+    angular = np.concatenate([V[:3], np.zeros(3)])
+    np.testing.assert_allclose(inertia.bias_wrench(V[:3]), -dense_cross(angular).T @ dense @ angular, rtol=1e-13)
+    # parallel-axis theorem: the angular block minus that of a point mass is the inertia about the centre of mass
     about_com = dense[:3, :3] + 1.7 * np.asarray(skew(COM)) @ np.asarray(skew(COM))
     np.testing.assert_allclose(np.diag(about_com), ENTRIES[:3], rtol=1e-13)
     Ad_inv = np.linalg.inv(dense_motion(X_AB))

@@ -1,4 +1,4 @@
-"""One arm written by hand in each format, with comments, odd spacing and unknown elements that an export must keep."""
+"""A hand-written arm in URDF and MJCF, with comments, odd spacing and unknown elements that an export preserves."""
 
 ARM_URDF = """<?xml version='1.0' encoding="utf-8"?>\r
 <!-- Übersicht: comments, CRLF and odd spacing must survive -->\r
@@ -44,11 +44,11 @@ ARM_URDF = """<?xml version='1.0' encoding="utf-8"?>\r
 </robot>\r
 """
 UPPER, HAND, LEFT, RIGHT = range(4)
-"""Bodies of the URDF arm in the order of the model, once `tool` is merged into `upper`."""
+"""Body indices of the URDF arm after `tool` is merged into `upper`."""
 
 
 def one_link_urdf(name: str = "arm", mass: str = "1.5", lower: str = "-1.5") -> str:
-    """The smallest arm: one link on one joint."""
+    """An arm of one link, as URDF text."""
     return f"""<robot name="{name}">
   <link name="world"/>
   <link name="upper">
@@ -112,5 +112,5 @@ ARM_MJCF = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def line_of(fragment: str) -> int:
-    """Line of the MJCF arm that holds this text."""
+    """Line number of a text fragment in the MJCF arm."""
     return next(k for k, line in enumerate(ARM_MJCF.splitlines(), 1) if fragment in line)

@@ -1,4 +1,4 @@
-"""Compiling generated C with the system's compiler, and calling it."""
+"""Compilation of generated C code with the system's compiler, and calls through ctypes."""
 
 import ctypes
 import platform
@@ -17,35 +17,42 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 FUSED = ("-mfma",) if IS_X86 and machine.host().fma else ()
 EXACT = (*STRICT, "-O2", *FUSED, "-ffp-contract=off")
-"""Options with which C computes the bits of the native kernels."""
+"""Compiler options for results bitwise equal to those of native kernels."""
 
 
-def build(source: Path, *options: str, compiler: str = "cc", to: str = ".so") -> Path:
-    """Compile a file into a library (`.so`) or an object (`.o`); raises with the compiler's words."""
-    out = source.with_suffix(to)
-    kind = ("-shared", "-fPIC") if to == ".so" else ("-c",)
+def build(source: Path, *options: str, compiler: str = "cc", suffix: str = ".so") -> Path:
+    """Compile a file to a library (`.so`) or an object file (`.o`); raises with the compiler's output."""
+    out = source.with_suffix(suffix)
+    kind = ("-shared", "-fPIC") if suffix == ".so" else ("-c",)
     run(
-        compiler, *options, *kind, source.name, "-o", out.name, *(("-lm",) if to == ".so" else ()), folder=source.parent
+        compiler,
+        *options,
+        *kind,
+        source.name,
+        "-o",
+        out.name,
+        *(("-lm",) if suffix == ".so" else ()),
+        folder=source.parent,
     )
     return out
 
 
 def run(*command: str, folder: Path) -> str:
-    """What a command prints; raises with its complaints."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    """Run a command; returns its standard output, or raises with all its output."""
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{process.stdout}{process.stderr}")
+    return process.stdout
 
 
-def call(library: Path, name: str, given: list[np.ndarray], sizes: list[int]) -> list[np.ndarray]:
-    """Call a function with arrays, and with room for results of these sizes."""
-    # NaN shows what was not written
-    arrays = [np.ascontiguousarray(a, dtype=np.float64) for a in given] + [np.full(n, np.nan) for n in sizes]
+def call(library: Path, name: str, arguments: list[np.ndarray], sizes: list[int]) -> list[np.ndarray]:
+    """Results of a C function, as arrays of the specified sizes."""
+    # entries that the function does not write remain NaN
+    arrays = [np.ascontiguousarray(a, dtype=np.float64) for a in arguments] + [np.full(n, np.nan) for n in sizes]
     function = getattr(ctypes.CDLL(str(library)), name)
     function.restype = None
     function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
-    return arrays[len(given) :]
+    return arrays[len(arguments) :]
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

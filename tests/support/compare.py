@@ -1,13 +1,13 @@
-"""Comparisons with a tolerance relative to the size of what is compared."""
+"""Comparison with a tolerance relative to the largest entry."""
 
 import numpy as np
 
 ZERO = 1e-13
-"""Differences below this are rounding, whatever the scale: SI quantities of robots are not that small."""
+"""Differences below this are rounding errors, at any scale."""
 
 
 def assert_relative(actual, expected, tolerance: float = 1e-9, what: str = "") -> None:
-    """`actual` equals `expected` within `tolerance` of its largest entry; what differs by less than `ZERO` passes."""
+    """Assert equality within `tolerance` times the largest expected entry; differences up to `ZERO` always pass."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape} instead of {expected.shape}"
     scale = float(np.abs(expected).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Random and degenerate placements of two shapes, and routines compiled with their derivatives for a batch of them."""
+"""Random and degenerate placements of two shapes, and collision routines with derivatives compiled for a batch."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,21 +14,21 @@ from hybridsim.model.geometry import Faces, Shape
 from hybridsim.spatial.transform import Pose
 
 BATCH = 2048
-"""Placements that are looked at together: one compilation serves all tests of a pair of shapes."""
+"""Placements per batch, the same in all tests of a pair of shapes, so that its routine is compiled once."""
 
 CUBE = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 BENT_CUBE = CUBE * np.array([0.2, 0.3, 0.4]) + 0.03 * np.random.default_rng(2).normal(size=(8, 3))
-"""No four of its corners lie in one plane."""
+"""Perturbed box; no four of its corners are coplanar."""
 
 
 def hull_faces(corners: np.ndarray) -> Faces:
-    """Triangles of the hull of some points."""
+    """Triangles of a convex hull, counterclockwise from outside."""
     hull = ConvexHull(corners)
     assert len(hull.vertices) == len(corners)
-    middle = corners.mean(axis=0)
+    centre = corners.mean(axis=0)
 
     def is_inward(a, b, c):
-        return np.cross(corners[b] - corners[a], corners[c] - corners[a]) @ (corners[a] - middle) < 0.0
+        return np.cross(corners[b] - corners[a], corners[c] - corners[a]) @ (corners[a] - centre) < 0.0
 
     return tuple(
         (int(a), int(c), int(b)) if is_inward(a, b, c) else (int(a), int(b), int(c)) for a, b, c in hull.simplices
@@ -37,79 +37,80 @@ def hull_faces(corners: np.ndarray) -> Faces:
 
 CUBE_FACES = hull_faces(BENT_CUBE)
 ARROW = np.array([[0.3, 0.0], [0.1, 0.25], [0.05, 0.1], [-0.25, 0.2], [-0.1, 0.0], [-0.3, -0.2], [0.2, -0.15]])
-"""An outline with two indentations, counterclockwise."""
-HILLS = 0.1 * np.random.default_rng(5).normal(size=(5, 6))
+"""Concave polygon, counterclockwise."""
+HEIGHTS = 0.1 * np.random.default_rng(5).normal(size=(5, 6))
 
 DATA = {
     Shape.POINTS: np.random.default_rng(3).normal(size=(5, 3)) * 0.2,
     Shape.MESH: BENT_CUBE,
-    Shape.HEIGHTFIELD: HILLS,
+    Shape.HEIGHTFIELD: HEIGHTS,
     Shape.POLYGON: np.pad(ARROW, ((0, 0), (0, 1))),
 }
 
-STRAIGHT = {Shape.MESH: CUBE * np.array([0.2, 0.3, 0.2])}
-"""What degenerate placements have instead."""
+AXIS_ALIGNED = {Shape.MESH: CUBE * np.array([0.2, 0.3, 0.2])}
+"""Data for degenerate placements."""
 
 Kinds = tuple[Shape, Shape]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Two shapes, placed many times: rotations (n, 3, 3), positions (n, 3) and sizes (n, 3) of both."""
+    """Placements of two shapes: rotations (n, 3, 3), positions (n, 3) and sizes (n, 3) of both."""
 
     R: tuple[np.ndarray, np.ndarray]
     p: tuple[np.ndarray, np.ndarray]
     size: tuple[np.ndarray, np.ndarray]
     data: tuple[np.ndarray | None, np.ndarray | None]
-    """The same for all placements."""
+    """Shape data, shared by all placements."""
 
-    def moved(self, R: np.ndarray, p: np.ndarray) -> "Scene":
-        """Both shapes moved together."""
+    def transform(self, R: np.ndarray, p: np.ndarray) -> "Scene":
+        """Apply a rigid transform to both shapes."""
         return Scene(tuple(R @ x for x in self.R), tuple(x @ R.T + p for x in self.p), self.size, self.data)
 
-    def swapped(self) -> "Scene":
+    def swap(self) -> "Scene":
+        """Exchange the two shapes."""
         return Scene(self.R[::-1], self.p[::-1], self.size[::-1], self.data[::-1])
 
 
 def place(shape: Shape, R, p, size, data=None) -> PlacedShape:
-    """A shape in the world."""
+    """A shape at a pose in the world."""
     faces = CUBE_FACES if shape is Shape.MESH else ()
     return PlacedShape(Pose(R, p), size, data, faces)
 
 
-def _contacts(kinds: Kinds, R, p, size, datas, change=None) -> ContactPoints:
-    """Contacts of one placement whose parameters have been changed."""
+def _contacts(kinds: Kinds, R, p, size, datas, delta=None) -> ContactPoints:
+    """Contacts of one placement, after a displacement of its parameters."""
     placed = []
     for k in (0, 1):
         X, data = Pose(R[k], p[k]), datas[k]
-        if change is None:
+        if delta is None:
             placed.append(place(kinds[k], X.R, X.p, size[k], data))
         else:
-            X = X.retract(change["pose"][k])
-            data = None if data is None else data + change["data"][k]
-            placed.append(place(kinds[k], X.R, X.p, size[k] + change["size"][k], data))
+            X = X.retract(delta["pose"][k])
+            data = None if data is None else data + delta["data"][k]
+            placed.append(place(kinds[k], X.R, X.p, size[k] + delta["size"][k], data))
     return ROUTINES[kinds].contacts(*placed)
 
 
 @cache
-def compiled(kinds: Kinds):
-    """Contacts of a batch, their derivative along a direction, and a weight pulled back."""
+def compiled_contacts_and_derivatives(kinds: Kinds):
+    """Compiled contacts of a batch, with tangents along a direction and the cotangents of weights."""
 
-    def all_of(R, p, size, datas, change, direction, weights):
-        def f(change):
-            return _contacts(kinds, R, p, size, datas, change)
+    def value_and_derivatives(R, p, size, datas, delta, direction, weights):
+        def f(delta):
+            return _contacts(kinds, R, p, size, datas, delta)
 
         # one linearisation for both modes halves the program
-        value, push = jax.linearize(f, change)
-        (pulled,) = jax.linear_transpose(push, change)(weights)
-        return value, push(direction), pulled
+        value, jvp = jax.linearize(f, delta)
+        (cotangents,) = jax.linear_transpose(jvp, delta)(weights)
+        return value, jvp(direction), cotangents
 
-    return jax.jit(jax.vmap(all_of, in_axes=(0, 0, 0, None, 0, 0, 0)))
+    return jax.jit(jax.vmap(value_and_derivatives, in_axes=(0, 0, 0, None, 0, 0, 0)))
 
 
 @cache
-def compiled_values(kinds: Kinds):
-    """Contacts of a batch."""
+def compiled_contacts(kinds: Kinds):
+    """Compiled contacts of a batch."""
 
     def values(R, p, size, datas):
         return _contacts(kinds, R, p, size, datas)
@@ -117,35 +118,36 @@ def compiled_values(kinds: Kinds):
     return jax.jit(jax.vmap(values, in_axes=(0, 0, 0, None)))
 
 
-def no_change(kinds: Kinds) -> dict:
-    """Change of all parameters by nothing, for one batch."""
+def zero_deltas(kinds: Kinds) -> dict:
+    """Zero displacements of all parameters, for one batch."""
     zeros = np.zeros((BATCH, 2, 6))
     data = tuple(None if (x := DATA.get(k)) is None else np.zeros((BATCH, *x.shape)) for k in kinds)
     return {"pose": zeros, "size": np.zeros((BATCH, 2, 3)), "data": data}
 
 
-def random_change(kinds: Kinds, seed: int) -> dict:
+def random_deltas(kinds: Kinds, seed: int) -> dict:
+    """Random displacements of all parameters, for one batch."""
     rng = np.random.default_rng(seed)
-    return jax.tree.map(lambda x: rng.normal(size=x.shape), no_change(kinds))
+    return jax.tree.map(lambda x: rng.normal(size=x.shape), zero_deltas(kinds))
 
 
-def evaluate(kinds: Kinds, scene: Scene, change: dict | None = None, direction: dict | None = None, seed: int = 0):
-    """Contacts of a batch, their derivative along a direction, and a pulled-back random weight with that weight."""
-    nothing = no_change(kinds)
+def evaluate(kinds: Kinds, scene: Scene, delta: dict | None = None, direction: dict | None = None, seed: int = 0):
+    """Contacts of a batch, tangents along a direction, cotangents of random weights, and these weights."""
+    zeros = zero_deltas(kinds)
     points = ROUTINES[kinds].max_points or len(DATA[kinds[0]])
     rng = np.random.default_rng(seed)
     shapes = ContactPoints(np.zeros(points), *[np.zeros((points, 3))] * 3)
     weights = jax.tree.map(lambda x: rng.normal(size=(BATCH, *x.shape)), shapes)
-    value, pushed, pulled = compiled(kinds)(
-        scene.R, scene.p, scene.size, scene.data, change or nothing, direction or nothing, weights
+    value, tangents, cotangents = compiled_contacts_and_derivatives(kinds)(
+        scene.R, scene.p, scene.size, scene.data, delta or zeros, direction or zeros, weights
     )
-    return value, pushed, pulled, weights
+    return value, tangents, cotangents, weights
 
 
 def contacts(kinds: Kinds, scene: Scene) -> ContactPoints:
     """Contacts of a batch, as NumPy arrays."""
-    found = compiled_values(kinds)(scene.R, scene.p, scene.size, scene.data)
-    return jax.tree.map(np.asarray, found)
+    points = compiled_contacts(kinds)(scene.R, scene.p, scene.size, scene.data)
+    return jax.tree.map(np.asarray, points)
 
 
 def random_scene(kinds: Kinds, seed: int, *, near: float = 1.0, n: int = BATCH) -> Scene:
@@ -158,18 +160,18 @@ def random_scene(kinds: Kinds, seed: int, *, near: float = 1.0, n: int = BATCH) 
     if kinds[1] is Shape.HEIGHTFIELD:
         size[1] = rng.uniform(0.8, 1.2, size=(n, 3))
     if kinds[1] is Shape.CYLINDER:
-        # outlines meet upright cylinders only
+        # polygons collide with upright cylinders only
         R[1] = R[0] @ Rotation.from_euler("z", rng.uniform(-3.0, 3.0, size=(n, 1))).as_matrix()
     p_a = p_b + np.einsum("nij,nj->ni", R[1], offset)
     return Scene((R[0], R[1]), (p_a, p_b), (size[0], size[1]), (DATA.get(kinds[0]), DATA.get(kinds[1])))
 
 
 NOISE = np.array([0.0, 0.0, 0.0, 1e-300, 1e-170, 1e-30, 1e-17, 1e-13, 1e-12, 1e-10, 1e-7])
-"""How far degenerate placements are from degenerate: nothing, or about as much as some threshold of the code."""
+"""Perturbations of degenerate placements: zero, or of the magnitude of a threshold in the code."""
 
 
 def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
-    """Placements with axes aligned, points on faces, edges, corners and axes, sizes of zero, deep overlaps."""
+    """Placements with aligned axes, points on faces, edges, corners and axes, zero sizes, and deep penetration."""
     rng = np.random.default_rng(seed)
     n = BATCH
 
@@ -187,7 +189,7 @@ def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
         return chosen @ Rotation.from_rotvec(tilt).as_matrix()
 
     sizes = [rng.choice([0.0, 0.1, 0.2, 0.2, 0.3, 1.0], size=(n, 3)) for _ in range(2)]
-    data = tuple(STRAIGHT.get(k, DATA.get(k)) for k in kinds)
+    data = tuple(AXIS_ALIGNED.get(k, DATA.get(k)) for k in kinds)
     of_data = [np.zeros((1, 3)) if d is None or d.shape[1] != 3 else d for d in data]
     corner = [d[rng.integers(0, len(d), size=n)] for d in of_data]
     signs = [rng.choice([-1.0, 0.0, 1.0], size=(n, 3)) for _ in range(4)]
@@ -200,29 +202,29 @@ def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
     return Scene((R_a, R_b), (p_a, p_b), (sizes[0], sizes[1]), data)
 
 
-def present(points: ContactPoints) -> np.ndarray:
-    """Which contacts of a batch are there."""
+def is_present(points: ContactPoints) -> np.ndarray:
+    """Whether each contact of a batch exists."""
     return np.asarray(points.gap) < 0.5 * FAR
 
 
-def lowest(points: ContactPoints) -> np.ndarray:
-    """The smallest gap of every placement."""
+def min_gaps(points: ContactPoints) -> np.ndarray:
+    """Smallest gap of each placement."""
     return np.asarray(points.gap).min(axis=1)
 
 
-def at_lowest(points: ContactPoints, values) -> np.ndarray:
-    """Of every placement the row with the smallest gap."""
+def at_min_gap(points: ContactPoints, values) -> np.ndarray:
+    """Values of the contact with the smallest gap in each placement."""
     rows = np.asarray(points.gap).argmin(axis=1)
     return np.asarray(values)[np.arange(len(rows)), rows]
 
 
-def one(routine, first: PlacedShape, second: PlacedShape) -> ContactPoints:
-    """Contacts of two shapes, as NumPy arrays."""
+def contacts_of_pair(routine, first: PlacedShape, second: PlacedShape) -> ContactPoints:
+    """Contacts of one pair of shapes, as NumPy arrays."""
     return jax.tree.map(np.asarray, jax.jit(routine)(first, second))
 
 
 def shape(kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()) -> PlacedShape:
-    """One shape in the world."""
+    """A shape in the world, its size padded to three entries."""
     padded = np.zeros(3)
     padded[: len(size)] = size
     R = Rotation.from_rotvec(np.asarray(rotvec, dtype=float)).as_matrix()

@@ -1,4 +1,4 @@
-"""Mechanisms that miss something, and networks that may read and change more than is needed."""
+"""Models with unmodelled effects, and candidate networks with more inputs and outputs than needed."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -29,20 +29,20 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 
 DT, STEPS, RUNS, HELD_OUT = 0.005, 400, 8, 3
 NOISE = 1e-3
-"""Standard deviation that errors are measured by, also where there is no noise [rad or m]."""
+"""Noise standard deviation assumed in the fit, also for noise-free measurements [rad or m]."""
 
 
 class Case(NamedTuple):
-    """Something to be found."""
+    """A discovery problem with known solution."""
 
     problem: Callable[[float], FitProblem]
-    """Of the standard deviation of the noise."""
-    wanted: frozenset[tuple[int, int]]
-    """Numbers of the grafts that are needed and of their inputs, or `WHOLE`."""
+    """Problem as a function of the standard deviation of the noise."""
+    required: frozenset[tuple[int, int]]
+    """True support: indices of the graft and of its input, or `WHOLE`."""
     window: float
     """Length of the windows [s]."""
-    before: tuple[float, ...]
-    """Of those that the first fit begins with."""
+    warm_up_windows: tuple[float, ...]
+    """Window lengths of the warm-up stages [s]."""
 
     @property
     def stage(self) -> Stage:
@@ -50,22 +50,22 @@ class Case(NamedTuple):
 
     @property
     def warm_up(self) -> list[Stage]:
-        return [Stage(window=window, solver=LevenbergMarquardt(max_steps=30)) for window in self.before]
+        return [Stage(window=window, solver=LevenbergMarquardt(max_steps=30)) for window in self.warm_up_windows]
 
 
-def candidates(
+def discovery_problem(
     true: Simulator,
     model: Model,
     grafts: list[Graft],
-    starts: list[tuple[np.ndarray, np.ndarray]],
+    initial_states: list[tuple[np.ndarray, np.ndarray]],
     noise: float,
     commands: list[np.ndarray] | None = None,
 ) -> FitProblem:
-    """Motions of a mechanism whose coordinates are all measured, and a model that misses something, with networks."""
+    """Fit of grafts in an incomplete model to simulated recordings of the true one, with all coordinates measured."""
     rng = np.random.default_rng(1)
     names, actuators = model.topology.coordinate_names, model.actuator.names
     runs = []
-    for k, (q, qd) in enumerate(starts):
+    for k, (q, qd) in enumerate(initial_states):
         u = np.zeros((STEPS, model.nu)) if commands is None else commands[k]
         motion = simulate(true, true.initial_state(q, qd), Inputs(u), steps=STEPS)
         measured = motion.q + noise * rng.standard_normal(motion.q.shape)
@@ -74,9 +74,11 @@ def candidates(
         runs.append(Recording.from_arrays(f"run{k}", np.asarray(motion.t), channels | drives))
     sim = Simulator(model, dt=DT, blueprint=Blueprint(*grafts))
     setup = Setup(sim, Sensors.of(sim, {f"q {name}": f"joint.q[{name}]" for name in names}))
-    told = Measurements({f"q {name}": NOISE for name in names}, {name: InputSignal(f"u {name}") for name in actuators})
+    measurements = Measurements(
+        {f"q {name}": NOISE for name in names}, {name: InputSignal(f"u {name}") for name in actuators}
+    )
     train, held_out = tuple(runs[:-HELD_OUT]), tuple(runs[-HELD_OUT:])
-    return FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), told, train, held_out)
+    return FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), measurements, train, held_out)
 
 
 READS = {"joint.q": (1.0, 1.0), "joint.qd": (4.0, 4.0), "step.time": (1.0,)}
@@ -84,53 +86,53 @@ POSES = {"body.pose[*].p.x": (0.5, 0.5), "body.pose[*].p.z": (0.5, 0.5)}
 
 
 def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0.0)) -> FitProblem:
-    """A double pendulum; the torque of each joint may depend on much, given with its usual sizes."""
+    """Double pendulum with unmodelled damping and stiffness; `reads` are candidate inputs with their scales."""
     model, losses = double_pendulum(), (np.array(damping), np.array(stiffness))
     true = eqx.tree_at(lambda m: (m.joint.damping, m.joint.stiffness), model, losses)
     rng = np.random.default_rng(0)
-    starts = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
-    scale = [x for some in reads.values() for x in some]
+    initial_states = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
+    scale = [x for scales in reads.values() for x in scales]
     grafts = [
         Graft(f"joint.tau[joint{k}]", list(reads), MLP(len(scale), 1, hidden=(6,), input_scale=scale)) for k in range(2)
     ]
-    return candidates(Simulator(true, dt=DT), model, grafts, starts, noise)
+    return discovery_problem(Simulator(true, dt=DT), model, grafts, initial_states, noise)
 
 
 class Spring(InternalForce):
-    """20 N/m, 0.8 m long: shorter than the distance of the links where they hang down."""
+    """Spring of 20 N/m with a rest length of 0.8 m, less than the distance of the hanging links."""
 
     def along(self, length, rate):
         return -20.0 * (length - 0.8)
 
 
 def between(i: int, j: int, kind=InternalForce, **options) -> Graft:
-    """A force between the middles of two links."""
-    links, middle = f"[link{i},link{j}]", (0.0, 0.0, -0.25)
+    """Graft of a force between the midpoints of two links."""
+    links, midpoint = f"[link{i},link{j}]", (0.0, 0.0, -0.25)
     reads = [f"body.pose{links}", f"body.twist{links}"]
-    return Graft(f"body.external_force{links}", reads, kind(middle, middle, **options))
+    return Graft(f"body.external_force{links}", reads, kind(midpoint, midpoint, **options))
 
 
 def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> FitProblem:
-    """A chain with a spring between two links; any two may have one, and any joint friction."""
+    """Chain with an unmodelled spring between two links; candidates: forces between all pairs, joint friction."""
     model = n_link_pendulum(links, lengths=[0.5] * links, masses=[0.5] * links)
     rng = np.random.default_rng(0)
-    starts = [(rng.uniform(-0.8, 0.8, links), rng.normal(size=links)) for _ in range(RUNS)]
+    initial_states = [(rng.uniform(-0.8, 0.8, links), rng.normal(size=links)) for _ in range(RUNS)]
     options = {"hidden": (6,), "force_scale": 5.0, "distance_scale": 0.5}
     grafts = [between(j, i, **options) for i in range(links) for j in range(i)]
     if friction:
         nets = [JointFriction(hidden=(4,), friction_scale=0.1) for _ in range(links)]
         grafts += [Graft(f"joint.tau[joint{k}]", f"joint.qd[joint{k}]", net) for k, net in enumerate(nets)]
     true = Simulator(model, dt=DT, blueprint=Blueprint(between(*spring, Spring)))
-    return candidates(true, model, grafts, starts, noise)
+    return discovery_problem(true, model, grafts, initial_states, noise)
 
 
 def swimming(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
-    """A swimmer of four links of which the third has drag; any may have some."""
+    """Swimmer of four links with unmodelled drag of the third; candidates are wrenches on all links."""
     model, rng, t = swimmer(4), np.random.default_rng(0), DT * np.arange(STEPS)
-    starts, commands = [], []
+    initial_states, commands = [], []
     for _ in range(RUNS):
         q = np.concatenate([np.zeros(2), rng.uniform(-1.0, 1.0, 4)])
-        starts.append((q, np.concatenate([0.2 * rng.normal(size=2), 0.7 * rng.normal(size=4)])))
+        initial_states.append((q, np.concatenate([0.2 * rng.normal(size=2), 0.7 * rng.normal(size=4)])))
         frequency, phase = rng.uniform(0.5, 2.0, model.nu), rng.uniform(0.0, 6.0, model.nu)
         commands.append(0.001 * np.sin(2.0 * np.pi * t[:, None] * frequency + phase))
     scale, grafts = [3.0, 0.3, 0.3], []
@@ -144,12 +146,12 @@ def swimming(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
             net = MLP(3, 3, hidden=(6,), input_scale=scale, output_scale=[0.01, 0.1, 0.1])
             grafts.append(Graft(wrench, twist, net))
     truth = Blueprint(Graft("body.external_force[link2]", "body.twist[link2]", drag))
-    return candidates(Simulator(model, dt=DT, blueprint=truth), model, grafts, starts, noise, commands)
+    return discovery_problem(Simulator(model, dt=DT, blueprint=truth), model, grafts, initial_states, noise, commands)
 
 
 ROD = ((-0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
 DAMPED = frozenset({(0, 2), (1, 3)})
-"""Each joint's own velocity."""
+"""Each joint's graft reads the velocity of the same joint."""
 CASES = {
     "damping of both joints": Case(lambda noise: pendulum(READS | POSES, noise, (0.15, 0.1)), DAMPED, 1.0, (0.25,)),
     "damping of one joint": Case(

@@ -1,4 +1,4 @@
-"""What tests of fitting share: recordings made by simulation, and problems around them."""
+"""Simulated recordings and fit problems for tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -24,20 +24,20 @@ NOISE = 1e-3
 DT = 0.01
 FLYING = {f"p{c}": f"joint.q[root.{c}]" for c in ("x", "y", "z", "qw", "qx", "qy", "qz")}
 DOUBLE = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]"}
-NARROW = (
+TIGHT_BOUNDS = (
     Free("joint.damping[*]", bounds=(0.03, 0.04), initial=0.035),
     Free("body.mass[link1]", bounds=(0.1, 5)),
 )
-"""Free numbers of the double pendulum, of which the damping has bounds that its true values are not in."""
+"""Free parameters of the double pendulum; the true damping is outside of the bounds."""
 DOUBLE_STARTS = [[0.6, -0.4], [-0.9, 0.3], [0.2, 1.1]]
 
 
-def changed(model: Model, where: Callable, values) -> Model:
-    """The model with other numbers."""
+def with_values(model: Model, where: Callable, values) -> Model:
+    """Replace arrays of a model."""
     return eqx.tree_at(where, model, values)
 
 
-def recorded(
+def simulate_recording(
     sim: Simulator,
     q: Sequence[float],
     qd: Sequence[float] | None = None,
@@ -50,21 +50,21 @@ def recorded(
     seed: int = 0,
     name: str = "run",
 ) -> Recording:
-    """What sensors of coordinates and velocities say of a motion, with the commands that drove it (one per step).
+    """Recording of a simulated motion by sensors of coordinates and velocities, with its commands (one per step).
 
-    Beside the channels, all velocities are kept as they were, for `exactly_started`.
+    All velocities without noise are recorded in addition to the channels, for `objective_at_true_states`.
 
     Args:
-        sim: what moves.
-        q: coordinates at the start.
-        qd: velocities at the start.
-        steps: how many.
+        sim: simulator.
+        q: initial coordinates.
+        qd: initial velocities.
+        steps: number of steps.
         channels: addresses `joint.q[…]` or `joint.qd[…]` by name.
-        drives: commands by the name of the actuator; channels of their own in the recording.
-        user: user inputs by name; likewise.
-        noise: standard deviation that is added to every channel of the sensors.
-        seed: of the noise.
-        name: of the recording.
+        drives: commands by the name of the actuator; recorded as channels of that name.
+        user: user inputs by name, likewise.
+        noise: standard deviation of the noise added to each sensor channel.
+        seed: seed of the noise.
+        name: name of the recording.
     """
     drives, user = drives or {}, user or {}
     actuators = sim.model.actuator.names
@@ -77,13 +77,13 @@ def recorded(
     random, topology = np.random.default_rng(seed), sim.model.topology
     columns = {}
     for channel, address in channels.items():
-        quantity, _, place = address.rstrip("]").partition("[")
-        values = trajectory.q[:, topology.coordinate_names.index(place)] if quantity == "joint.q" else None
-        values = trajectory.qd[:, topology.dof_names.index(place)] if values is None else values
+        quantity, _, coordinate = address.rstrip("]").partition("[")
+        values = trajectory.q[:, topology.coordinate_names.index(coordinate)] if quantity == "joint.q" else None
+        values = trajectory.qd[:, topology.dof_names.index(coordinate)] if values is None else values
         columns[channel] = values + noise * random.standard_normal(steps + 1)
     speeds = {f"speed {name}": trajectory.qd[:, k] for k, name in enumerate(topology.dof_names)}
     commands = {name: np.append(values[:steps], values[steps - 1]) for name, values in (drives | user).items()}
-    assert not columns.keys() & commands.keys(), "a channel has the name of what drives it"
+    assert not columns.keys() & commands.keys(), "a channel has the name of an input"
     return Recording.from_arrays(name, np.asarray(trajectory.t), columns | commands | speeds)
 
 
@@ -99,18 +99,19 @@ def problem(
     held_out: Sequence[Recording] = (),
     **sensors,
 ) -> FitProblem:
-    """What is fitted to what, with every channel under the name of what it drives."""
+    """Fit problem whose input channels have the names of their actuators and user inputs."""
     setup = Setup(sim, Sensors.of(sim, channels, **sensors))
-    measured = Measurements(
+    measurements = Measurements(
         dict.fromkeys(channels, noise),
         {name: InputSignal(name) for name in commands},
         {name: InputSignal(name) for name in user},
     )
-    return FitProblem(setup, ParameterSpace(setup, frees), measured, tuple(train), tuple(held_out))
+    return FitProblem(setup, ParameterSpace(setup, frees), measurements, tuple(train), tuple(held_out))
 
 
 def true_double_pendulum() -> Model:
-    return changed(
+    """Double pendulum with the true damping and masses."""
+    return with_values(
         double_pendulum(), lambda m: (m.joint.damping, m.body.mass), (np.array([0.05, 0.02]), np.array([1.2, 0.7]))
     )
 
@@ -122,16 +123,16 @@ def double_pendulum_problem(
     noise: float = 0.0,
     model: Model | None = None,
     steps: int = 60,
-    **more,
+    **options,
 ) -> FitProblem:
-    """Two links whose damping and one mass are not known; the other mass is, since only ratios can be seen."""
-    true = changed(true_double_pendulum(), lambda m: m.body.mass, np.array([1.0, 0.7]))
-    made = Simulator(true if model is None else model, dt=DT)
+    """Two links with unknown damping and one unknown mass; only mass ratios are identifiable, so the other is known."""
+    true = with_values(true_double_pendulum(), lambda m: m.body.mass, np.array([1.0, 0.7]))
+    true_sim = Simulator(true if model is None else model, dt=DT)
     runs = [
-        recorded(made, q, steps=steps, channels=DOUBLE, noise=noise, seed=k, name=f"run{k}")
+        simulate_recording(true_sim, q, steps=steps, channels=DOUBLE, noise=noise, seed=k, name=f"run{k}")
         for k, q in enumerate(DOUBLE_STARTS)
     ]
-    return problem(Simulator(double_pendulum(), dt=DT, backend=backend), DOUBLE, frees, runs, **more)
+    return problem(Simulator(double_pendulum(), dt=DT, backend=backend), DOUBLE, frees, runs, **options)
 
 
 def pendulum_problem(
@@ -140,60 +141,60 @@ def pendulum_problem(
     damping: float = 0.1,
     steps: int = 80,
     noise: float = 0.0,
-    **more,
+    **options,
 ) -> FitProblem:
-    """One link whose damping is not known."""
+    """One link with unknown damping."""
     channels = {"q0": "joint.q[joint0]"}
-    made = Simulator(pendulum(damping=damping), dt=DT)
+    true_sim = Simulator(pendulum(damping=damping), dt=DT)
     runs = [
-        recorded(made, [q], steps=steps, channels=channels, noise=noise, seed=k, name=f"run{k}")
+        simulate_recording(true_sim, [q], steps=steps, channels=channels, noise=noise, seed=k, name=f"run{k}")
         for k, q in enumerate((1.2, -0.7))
     ]
-    return problem(Simulator(pendulum(), dt=DT), channels, frees, runs, **more)
+    return problem(Simulator(pendulum(), dt=DT), channels, frees, runs, **options)
 
 
-def exactly_started(of: FitProblem, stage: Stage) -> Objective:
-    """What a stage minimises, from the states that the motions really had: channels are all coordinates, in order."""
-    objective, _ = of.objective(stage)
-    w, model = objective.windows, of.setup.sim.model
+def objective_at_true_states(problem: FitProblem, stage: Stage) -> Objective:
+    """Objective of a stage with the true initial states as its guess; channels are all coordinates, in order."""
+    objective, _ = problem.objective(stage)
+    w, model = objective.windows, problem.setup.sim.model
     rows = np.round(w.start / w.dt).astype(int)
-    names = [*of.setup.sensors.names, *(f"speed {name}" for name in model.topology.dof_names)]
+    names = [*problem.setup.sensors.names, *(f"speed {name}" for name in model.topology.dof_names)]
     states = np.array(
-        [[of.train[run].series[name].values[row] for name in names] for run, row in zip(w.run, rows, strict=True)]
+        [[problem.train[run].series[name].values[row] for name in names] for run, row in zip(w.run, rows, strict=True)]
     )
     return Objective(
-        objective.simulated, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms
+        objective.simulator, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms
     )
 
 
-def solved(solver: Solver, objective: Objective, point: Point, most: int = 10**6) -> SolverState:
-    """Where a solver gets."""
+def run_solver(solver: Solver, objective: Objective, point: Point, max_steps: int = 10**6) -> SolverState:
+    """Run a solver to termination or up to a number of steps; returns its state."""
     state = solver.init(objective, point)
-    while not solver.is_done(state) and int(state.steps) < most:
+    while not solver.is_done(state) and int(state.steps) < max_steps:
         state = solver.step(objective, state)
     return state
 
 
-class CopyingKeeper:
-    """Keeps the newest checkpoint as copies of plain arrays, as a file would."""
+class CopyingCheckpointStore:
+    """Checkpoint store in memory that copies all arrays, as writing to a file does."""
 
     def __init__(self, checkpoint: Checkpoint | None = None):
         self.checkpoint, self.saved = checkpoint, 0
 
     def save(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint, self.saved = Checkpoint(checkpoint.stage, _copied(checkpoint.state)), self.saved + 1
+        self.checkpoint, self.saved = Checkpoint(checkpoint.stage, _copy(checkpoint.state)), self.saved + 1
 
     def newest(self) -> Checkpoint | None:
         return self.checkpoint
 
 
-def _copied(tree):
-    """Copies of all arrays; named tuples stay what they are only where the solver cannot make them again."""
+def _copy(tree):
+    """Copies of all arrays; solver-specific named tuples become plain tuples, which `restore` must convert back."""
     if isinstance(tree, SolverState | Point):
-        return type(tree)(*map(_copied, tree))
+        return type(tree)(*map(_copy, tree))
     if isinstance(tree, tuple):
-        return tuple(map(_copied, tree))
+        return tuple(map(_copy, tree))
     if isinstance(tree, dict):
-        return {name: _copied(value) for name, value in tree.items()}
+        return {name: _copy(value) for name, value in tree.items()}
     assert isinstance(tree, np.ndarray | np.generic), f"{type(tree).__name__} is not an array"
     return np.array(tree)

@@ -1,4 +1,4 @@
-"""A small fit that takes a moment: an arm of one link that swings, recorded with noise."""
+"""A small fit that runs within seconds: a swinging arm of one link, recorded with noise."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from support.arm_files import one_link_urdf
 
 DT, STEPS, NOISE = 0.005, 300, 0.005
 MASS, DAMPING = 1.8, 0.15
-"""What the recorded arm has; the file says 1.5 kg and no damping."""
+"""True mass [kg] and damping [N·m·s/rad]; the model file has 1.5 kg and no damping."""
 
 PROJECT = """
 [model]
@@ -51,10 +51,10 @@ window = 0.75
 """
 
 
-def swing(start: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times [s] and angles [rad] of an arm that is let go."""
+def swing(initial_angle: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times [s] and measured angles [rad] of the arm, released from rest."""
     inertia, weight = 0.02 + MASS * 0.25**2, MASS * 9.81 * 0.25
-    q, qd, angles = start, 0.0, []
+    q, qd, angles = initial_angle, 0.0, []
     for _ in range(STEPS):
         angles.append(q)
         qd += DT * (-weight * np.sin(q) - DAMPING * qd) / inertia
@@ -64,7 +64,7 @@ def swing(start: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_project(folder: Path, text: str = PROJECT, runs: int = 4) -> Path:
-    """A folder with project, model and data; returns the project file."""
+    """Write project, model and data to a folder; returns the project file."""
     (folder / "arm.urdf").write_text(one_link_urdf())
     for k in range(runs):
         t, angle = swing(0.5 + 0.2 * k, seed=k)
@@ -77,19 +77,19 @@ def write_project(folder: Path, text: str = PROJECT, runs: int = 4) -> Path:
 
 
 def arm_task(
-    folder: Path, *, stages: tuple[Stage, ...] | None = None, held_out: int = 1, most_damping: float = 2.0
+    folder: Path, *, stages: tuple[Stage, ...] | None = None, held_out: int = 1, max_damping: float = 2.0
 ) -> Task:
-    """The same project, put together in Python."""
+    """The same project, built in Python."""
     file = write_project(folder)
     setup, runs = arm_setup(folder), []
     for k in range(4):
         t, angle = swing(0.5 + 0.2 * k, seed=k)
         runs.append(Recording.from_arrays(f"swing_{k}", t, {"angle": angle}))
     space = ParameterSpace(
-        setup, [Free("joint.damping[*]", bounds=(0.0, most_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
+        setup, [Free("joint.damping[*]", bounds=(0.0, max_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
     )
-    measured = Measurements({"angle": NOISE}, {}, {})
-    problem = FitProblem(setup, space, measured, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
+    measurements = Measurements({"angle": NOISE}, {}, {})
+    problem = FitProblem(setup, space, measurements, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
     stages = stages or (Stage(window=0.25), Stage(window=0.75))
     return Task(
         "arm", problem, stages, file, PROJECT, "arm.urdf", folder / "arm.urdf", {"base": "fixed"}, {"angle": "rad"}
@@ -97,13 +97,13 @@ def arm_task(
 
 
 def arm_setup(folder: Path) -> Setup:
-    """The arm and its sensor."""
+    """Simulator of the arm with its sensor."""
     sim = Simulator(load_model(folder / "arm.urdf"), dt=DT)
     return Setup(sim, Sensors.of(sim, {"angle": "joint.q[shoulder]"}))
 
 
-def restless(max_steps: int) -> LevenbergMarquardt:
-    """A solver that makes as many steps as it may, however little they gain."""
+def solver_without_tolerances(max_steps: int) -> LevenbergMarquardt:
+    """A solver that does not converge before the maximum number of steps."""
     return LevenbergMarquardt(
         max_steps=max_steps, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0, initial_damping=1e6
     )

@@ -1,6 +1,6 @@
-"""Fits in processes that are killed: `python killed_fits.py FOLDER KILLS SEED` says what went wrong, or nothing.
+"""Fits in processes that are killed: `python killed_fits.py FOLDER KILLS SEED` fails with the first inconsistency.
 
-Every fit runs in a fork of one process that has loaded everything and started nothing, so that a kill costs a moment.
+Each fit runs in a fork of a process that has imported all modules but started no threads, so that restarts are fast.
 """
 
 import os
@@ -18,56 +18,61 @@ from hybridsim.project.record import checkpoint_store
 from hybridsim.project.record.checkpoint import from_bytes
 from hybridsim.project.record.history import History
 from hybridsim.project.record.record import Record
-from support.fit_tasks import arm_task, restless
+from support.fit_tasks import arm_task, solver_without_tolerances
 
 STEPS = 40
-"""Of each of two stages."""
+"""Steps of each of the two stages."""
 
 
 def fit_in_fork(folder: Path, record: Record, out: Path | None = None) -> int:
-    """Start a fit in a process of its own; returns its id."""
+    """Start a fit in a forked process; returns the process id."""
     child = os.fork()
     if child:
         return child
     try:
-        stages = (Stage(window=0.25, solver=restless(STEPS)), Stage(window=0.75, solver=restless(STEPS)))
+        stages = (
+            Stage(window=0.25, solver=solver_without_tolerances(STEPS)),
+            Stage(window=0.75, solver=solver_without_tolerances(STEPS)),
+        )
         outcome = run_fit(arm_task(folder, stages=stages, held_out=0), record, mode="resume")
         if out is not None:
-            out.write_bytes(outcome.fitted.theta.tobytes())
+            out.write_bytes(outcome.fit.theta.tobytes())
         os._exit(0)
     except HybridsimError as error:
         print(error, flush=True)
         os._exit(1)
 
 
-def ended(child: int) -> int:
+def wait_for_exit(child: int) -> int:
+    """Wait for a process; returns its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def damage_in(record: Record) -> list[str]:
-    """What a killed process must never leave behind."""
-    found = []
+def find_damage(record: Record) -> list[str]:
+    """Damaged files and history of a run after its process was killed."""
+    damage = []
     for path in record.folder.glob("checkpoint-*"):
         try:
             from_bytes(path.read_bytes())
         except HybridsimError as error:
-            found.append(f"{path.name}: {error}")
+            damage.append(f"{path.name}: {error}")
     for file, read in ((record.manifest_file, record.manifest), (record.result_file, record.result)):
         if file.exists():
             read()
-    places = [(step.stage, step.step) for step in History(record.history_file).read()]
-    if places != sorted(set(places)):
-        found.append(f"history is not in order: {places}")
-    return found
+    steps = [(step.stage, step.step) for step in History(record.history_file).read()]
+    if steps != sorted(set(steps)):
+        damage.append(f"history is not in order: {steps}")
+    return damage
 
 
 def wait_for_lines(record: Record, child: int, count: int) -> None:
-    """Wait until a fit has written some more lines of its history, or has ended."""
-    while lines_of(record) < count and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    """Wait until the history of a fit has a number of lines, or the process has exited."""
+    while history_length(record) < count and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(2e-4)
 
 
-def lines_of(record: Record) -> int:
+def history_length(record: Record) -> int:
+    """Number of lines of a history file."""
     try:
         return record.history_file.read_bytes().count(b"\n")
     except FileNotFoundError:
@@ -75,38 +80,38 @@ def lines_of(record: Record) -> int:
 
 
 def main(folder: Path, kills: int, seed: int) -> None:
-    """Kill fits at random moments and compare what they come to with a fit that nobody disturbed."""
-    fit_run._write_up = lambda *_: {}
-    checkpoint_store.SHARE = 1e9  # every step is written, so that many a kill comes while that happens
-    whole, disturbed = Record(folder / "whole"), Record(folder / "disturbed")
-    if ended(fit_in_fork(folder, whole, folder / "whole.theta")):
-        raise SystemExit("the undisturbed fit failed")
+    """Kill fits at random times, and compare the final result with that of an uninterrupted fit."""
+    fit_run._write_report = lambda *_: {}
+    checkpoint_store.MAX_TIME_SHARE = 1e9  # checkpoint at every step, so that many kills interrupt writing
+    reference, killed = Record(folder / "reference"), Record(folder / "killed")
+    if wait_for_exit(fit_in_fork(folder, reference, folder / "reference.theta")):
+        raise SystemExit("the uninterrupted fit failed")
     random.seed(seed)
-    reached = []
+    lengths = []
     for number in range(kills):
-        child = fit_in_fork(folder, disturbed)
+        child = fit_in_fork(folder, killed)
         if number % 4 == 3:
-            time.sleep(random.uniform(0.0, 0.2))  # also while it begins
+            time.sleep(random.uniform(0.0, 0.2))  # also during start-up
         else:
-            most = max(2 * STEPS // kills, 2)
-            wait_for_lines(disturbed, child, lines_of(disturbed) + random.randint(1, most))
+            max_lines = max(2 * STEPS // kills, 2)
+            wait_for_lines(killed, child, history_length(killed) + random.randint(1, max_lines))
             time.sleep(random.uniform(0.0, 0.005))
         os.kill(child, signal.SIGKILL)
-        if (code := ended(child)) not in (0, -signal.SIGKILL):
-            raise SystemExit(f"a fit ended with {code}")
-        if found := damage_in(disturbed):
-            raise SystemExit("\n".join(found))
-        reached.append(lines_of(disturbed))
-    if ended(fit_in_fork(folder, disturbed, folder / "disturbed.theta")):
+        if (code := wait_for_exit(child)) not in (0, -signal.SIGKILL):
+            raise SystemExit(f"a fit exited with code {code}")
+        if damage := find_damage(killed):
+            raise SystemExit("\n".join(damage))
+        lengths.append(history_length(killed))
+    if wait_for_exit(fit_in_fork(folder, killed, folder / "killed.theta")):
         raise SystemExit("the last fit failed")
-    if (folder / "whole.theta").read_bytes() != (folder / "disturbed.theta").read_bytes():
-        raise SystemExit("the fit that was killed found something else")
-    steps = [[(s.stage, s.step, s.cost) for s in History(r.history_file).read()] for r in (whole, disturbed)]
+    if (folder / "reference.theta").read_bytes() != (folder / "killed.theta").read_bytes():
+        raise SystemExit("the killed fit has a different result")
+    steps = [[(s.stage, s.step, s.cost) for s in History(r.history_file).read()] for r in (reference, killed)]
     if steps[0] != steps[1]:
         raise SystemExit("the histories differ")
-    if any(disturbed.folder.glob(".*.part")):
-        raise SystemExit("half-written files were left behind")
-    print(f"killed after these steps: {reached}")
+    if any(killed.folder.glob(".*.part")):
+        raise SystemExit("temporary files remain")
+    print(f"killed after these steps: {lengths}")
 
 
 if __name__ == "__main__":

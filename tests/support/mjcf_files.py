@@ -1,4 +1,4 @@
-"""Small MJCF files for tests, and how to read them."""
+"""Small MJCF files for tests, and functions to load them."""
 
 from pathlib import Path
 
@@ -33,11 +33,11 @@ UNSUPPORTED = """<mujoco>
 <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
 <sensor><jointpos joint="j"/><jointvel joint="j"/></sensor>
 </mujoco>"""
-"""What the importer does not model, one of each kind."""
+"""Unsupported features, one of each kind."""
 
 
 def write(folder: Path, body: str, name: str = "model.xml") -> Path:
-    """The path of a new file."""
+    """Write a file and return its path."""
     path = folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(body)
@@ -45,19 +45,19 @@ def write(folder: Path, body: str, name: str = "model.xml") -> Path:
 
 
 def world(content: str, before: str = "", after: str = "") -> str:
-    """A model with this content of the world, which begins in line 4."""
+    """MJCF text with the given content of the world, which begins in line 4."""
     return f"<mujoco>\n{before}\n<worldbody>\n{content}\n</worldbody>\n{after}\n</mujoco>"
 
 
 def load(path: Path) -> tuple[Model, list[Problem]]:
-    """The model in a file without errors, fixed bodies merged, and the warnings about it."""
+    """Merged model in a file without errors, and the warnings about it."""
     spec, problems = read_mjcf(path)
     assert not [p for p in problems if p.severity is Severity.ERROR]
     return assemble(merge_fixed_joints(spec)[0]), problems
 
 
-def refused(path: Path) -> list[Problem]:
-    """Why a file cannot be read."""
+def read_errors(path: Path) -> list[Problem]:
+    """Errors of a file that is rejected."""
     with pytest.raises(ModelError) as caught:
         read_mjcf(path)
     return caught.value.problems

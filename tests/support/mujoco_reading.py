@@ -1,4 +1,4 @@
-"""One MJCF file read by the importer and by MuJoCo itself, and what must be the same."""
+"""Comparison of MJCF files as imported by hybridsim and as compiled by MuJoCo."""
 
 import warnings
 from collections.abc import Iterable
@@ -21,39 +21,39 @@ from hybridsim.spatial.transform import Pose
 
 @dataclass(frozen=True)
 class Reading:
-    """What the two make of a file."""
+    """A file as imported and as compiled by MuJoCo."""
 
     mujoco: mujoco.MjModel
     model: Model
-    """With all bodies of the file."""
+    """Imported model without merging."""
     merged: Model
-    """With bodies on fixed joints merged into what carries them."""
+    """Imported model with bodies on fixed joints merged into their parents."""
     problems: list[Problem]
 
 
-def both_readings(path: Path) -> Reading:
-    """A file without errors as the importer and as MuJoCo read it."""
+def read_both(path: Path) -> Reading:
+    """Import and compile a file without errors."""
     spec, problems = read_mjcf(path)
     assert not [p for p in problems if p.severity is Severity.ERROR]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # MjModel.from_xml_path would write a log into the working folder
-        theirs = mujoco.MjSpec.from_file(str(path)).compile()
-    return Reading(theirs, assemble(spec), assemble(merge_fixed_joints(spec)[0]), problems)
+        # MjModel.from_xml_path would write a log to the working folder
+        mujoco_model = mujoco.MjSpec.from_file(str(path)).compile()
+    return Reading(mujoco_model, assemble(spec), assemble(merge_fixed_joints(spec)[0]), problems)
 
 
 def body_name(m: mujoco.MjModel, b: int) -> str:
-    """Our name of one of MuJoCo's bodies, which may be nameless."""
+    """Imported name of a MuJoCo body, which may be unnamed."""
     return m.body(b).name or f"body{b}"
 
 
 def joint_name(m: mujoco.MjModel, j: int) -> str:
-    """Our name of one of MuJoCo's joints, which may be nameless."""
+    """Imported name of a MuJoCo joint, which may be unnamed."""
     return m.joint(j).name or f"joint{j}"
 
 
 def assert_same_kinematics(reading: Reading, seeds: Iterable[int] = (0, 1)) -> None:
-    """Poses of all bodies and shapes in random configurations."""
+    """Compare the poses of all bodies and shapes in random configurations."""
     m, model, merged = reading.mujoco, reading.model, reading.merged
     assert model.nq == merged.nq == m.nq and model.nv == m.nv
     for seed in seeds:
@@ -64,21 +64,21 @@ def assert_same_kinematics(reading: Reading, seeds: Iterable[int] = (0, 1)) -> N
             pose = poses[body_name(m, b)]
             np.testing.assert_allclose(pose.p, data.xpos[b], rtol=0, atol=1e-12 * scale)
             np.testing.assert_allclose(pose.R, data.xmat[b].reshape(3, 3), rtol=0, atol=1e-12)
-        after_merging = _body_poses(merged, data.qpos)
-        for name, pose in after_merging.items():
+        merged_poses = _body_poses(merged, data.qpos)
+        for name, pose in merged_poses.items():
             np.testing.assert_allclose(pose.p, poses[name].p, rtol=0, atol=1e-12 * scale)
         for g, info in enumerate(merged.geometry.infos):
             if info.shape is Shape.MESH:
                 continue
-            carrier = merged.topology.body_names[info.body] if info.body >= 0 else None
-            X_WB = after_merging[carrier] if carrier else Pose(np.eye(3), np.zeros(3))
-            at = X_WB.point(merged.geometry.placement.p[g])
+            body = merged.topology.body_names[info.body] if info.body >= 0 else None
+            X_WB = merged_poses[body] if body else Pose(np.eye(3), np.zeros(3))
+            position = X_WB.point(merged.geometry.placement.p[g])
             index = m.geom(info.name).id if not info.name.startswith("geom") else int(info.name[4:])
-            np.testing.assert_allclose(at, data.geom_xpos[index], rtol=0, atol=1e-12 * scale)
+            np.testing.assert_allclose(position, data.geom_xpos[index], rtol=0, atol=1e-12 * scale)
 
 
 def assert_same_actuation(reading: Reading) -> None:
-    """The force law of `Actuators`, on the actuators that are modelled, against MuJoCo's actuator forces."""
+    """Compare the forces of the supported actuators."""
     m, model = reading.mujoco, reading.merged
     actuator = model.actuator
     names = [m.actuator(a).name or f"actuator{a}" for a in range(m.nactuator)]
@@ -126,6 +126,8 @@ def _motion(kind: JointType, axis: np.ndarray, anchor: np.ndarray, q: np.ndarray
             return Pose(np.eye(3), q[0] * axis)
         case JointType.FREE:
             return Pose(Rotation.from_quat(q[3:], scalar_first=True).as_matrix(), q[:3])
-    turn = Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(q, scalar_first=True)
-    R = turn.as_matrix()
+    rotation = (
+        Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(q, scalar_first=True)
+    )
+    R = rotation.as_matrix()
     return Pose(R, anchor - R @ anchor)

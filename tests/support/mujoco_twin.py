@@ -1,4 +1,4 @@
-"""A MuJoCo model with the numbers of one of ours, and the conversion between the two conventions."""
+"""MuJoCo twin of a model, and conversion between the conventions of both."""
 
 import mujoco
 import numpy as np
@@ -15,7 +15,7 @@ _KINDS = {
 
 
 def mujoco_twin(model: Model) -> mujoco.MjModel:
-    """The same mechanism compiled by MuJoCo; massless bodies of compound joints become joints of one body."""
+    """MuJoCo model of the same mechanism; massless bodies of compound joints become joints of one body."""
     topology, joint = model.topology, model.joint
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
@@ -26,8 +26,8 @@ def mujoco_twin(model: Model) -> mujoco.MjModel:
     for i, (name, parent, kind) in enumerate(
         zip(topology.body_names, topology.parents, topology.joint_types, strict=True)
     ):
-        joins = parent >= 0 and _is_massless(model, parent)
-        if joins:
+        is_compound = parent >= 0 and _is_massless(model, parent)
+        if is_compound:
             body = bodies[parent]
         else:
             body = bodies[parent].add_body(pos=joint.placement.p[i], quat=_quaternion(joint.placement.R[i]))
@@ -57,7 +57,10 @@ def _quaternion(R) -> np.ndarray:
 
 
 class MujocoState:
-    """Our state in MuJoCo's conventions, matched by joint name: free joints are linear first, in world axes."""
+    """A state in MuJoCo's conventions, matched by joint name; results are converted back to ours.
+
+    Velocities of free joints are linear first in MuJoCo, with the linear part in world axes.
+    """
 
     def __init__(self, model: Model, mj: mujoco.MjModel, q, qd):
         self.model, self.mj, self.data = model, mj, mujoco.MjData(mj)
@@ -84,33 +87,36 @@ class MujocoState:
         mujoco.mj_forward(mj, self.data)
 
     def mass_matrix(self) -> np.ndarray:
+        """Mass matrix in our coordinates."""
         full = np.zeros((self.mj.nv, self.mj.nv))
         mujoco.mj_fullM(self.mj, self.data, full)
         return self.T.T @ full @ self.T
 
     def bias_torques(self) -> np.ndarray:
+        """Bias torques in our coordinates."""
         full = np.zeros((self.mj.nv, self.mj.nv))
         mujoco.mj_fullM(self.mj, self.data, full)
         return self.T.T @ (self.data.qfrc_bias + full @ self.drift)
 
     def accelerations(self, tau) -> np.ndarray:
-        """Our qdd for our joint torques, in place of all of MuJoCo's own passive and actuator forces."""
+        """Accelerations qdd for joint torques `tau`, which replace the applied forces of MuJoCo."""
         self.data.qfrc_applied[:] = np.linalg.solve(self.T.T, tau)
         mujoco.mj_forward(self.mj, self.data)
         return np.linalg.solve(self.T, self.data.qacc - self.drift)
 
     def pose(self, body: str) -> tuple[np.ndarray, np.ndarray]:
-        found = self.data.body(self._body(body))
-        return np.array(found.xmat).reshape(3, 3), np.array(found.xpos)
+        """Rotation matrix and position of a body in the world."""
+        data = self.data.body(self._body(body))
+        return np.array(data.xmat).reshape(3, 3), np.array(data.xpos)
 
     def twist(self, body: str) -> np.ndarray:
-        """Velocity of the body in its own frame, angular first."""
+        """Spatial velocity of a body in its own frame, angular first."""
         out = np.zeros(6)
         mujoco.mj_objectVelocity(self.mj, self.data, mujoco.mjtObj.mjOBJ_XBODY, self._body(body), out, 1)
         return out
 
     def point_jacobian(self, body: str) -> np.ndarray:
-        """Angular and linear velocity of the body's origin in world axes per unit of our qd."""
+        """Jacobian of the body's angular velocity and origin velocity, in world axes, with respect to our qd."""
         linear, angular = np.zeros((3, self.mj.nv)), np.zeros((3, self.mj.nv))
         mujoco.mj_jacBody(self.mj, self.data, linear, angular, self._body(body))
         return np.concatenate([angular, linear]) @ self.T
@@ -119,7 +125,7 @@ class MujocoState:
         return _index(self.mj, mujoco.mjtObj.mjOBJ_BODY, name)
 
     def energies(self) -> tuple[float, float]:
-        """Potential energy of gravity, bodies fixed to the world left out, and kinetic energy."""
+        """Potential energy of gravity, without bodies fixed to the world, and kinetic energy."""
         mujoco.mj_energyPos(self.mj, self.data)
         mujoco.mj_energyVel(self.mj, self.data)
         fixed = self.mj.body_weldid == 0
@@ -128,6 +134,6 @@ class MujocoState:
 
 
 def _index(mj: mujoco.MjModel, kind: mujoco.mjtObj, name: str) -> int:
-    """Place of a named element; one without a name in the file is called by its place, such as `joint0`."""
-    found = mujoco.mj_name2id(mj, kind, name)
-    return found if found >= 0 else int(name.removeprefix("joint").removeprefix("body"))
+    """Index of an element by name; one without a name in the file is named by its index, such as `joint0`."""
+    index = mujoco.mj_name2id(mj, kind, name)
+    return index if index >= 0 else int(name.removeprefix("joint").removeprefix("body"))

@@ -1,4 +1,4 @@
-"""What tests of native code share: a graph evaluated by NumPy, and native results beside those of XLA."""
+"""Evaluation of graphs with NumPy, and comparison of native results with XLA, for tests of native code."""
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from scipy import special
 from hybridsim.native.graph.graph import FLOAT, FUNCTIONS, INT, Graph
 from hybridsim.native.runtime.function import NativeFunction
 
-# a graph evaluated by NumPy
+# evaluation of graphs with NumPy
 
 _FMA = """
 declare double @llvm.fma.f64(double, double, double)
@@ -54,14 +54,14 @@ def _fma_loop():
 
 
 def _fma(a, b, c):
-    """a·b + c rounded once, which NumPy cannot do."""
+    """a·b + c with a single rounding, which NumPy does not support."""
     arrays = [np.array(v, float) for v in np.broadcast_arrays(a, b, c)]
     out = np.empty_like(arrays[0])
     _fma_loop()[0](*(v.ctypes.data for v in arrays), out.ctypes.data, out.size)
     return out[()]
 
 
-def _shifted_right(a, n):
+def _logical_shift_right(a, n):
     return (np.asarray(a).view(np.uint64) >> np.uint64(n)).view(np.int64)
 
 
@@ -70,10 +70,10 @@ PLAIN_OPS = {
     "abs": np.abs, "neg": np.negative, "rint": np.rint, "select": np.where, "lt": np.less, "eq": np.equal,
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not,
     "iadd": np.add, "isub": np.subtract, "iand": np.bitwise_and, "ior": np.bitwise_or, "ixor": np.bitwise_xor,
-    "shl": np.left_shift, "lshr": _shifted_right, "ashr": np.right_shift,
+    "shl": np.left_shift, "lshr": _logical_shift_right, "ashr": np.right_shift,
     "bits": lambda a: np.asarray(a, float).view(np.int64), "from_bits": lambda a: np.asarray(a, np.int64).view(float),
 }  # fmt: skip
-"""Operations that are one instruction on every lane, without a conversion of whole numbers."""
+"""Operations with a SIMD instruction, without integer conversions."""
 
 _NUMPY_NAMES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"
@@ -86,23 +86,23 @@ NUMPY_OPS = {
     "imul": np.multiply, "single": lambda a: np.float32(a).astype(float),
     "to_float": lambda a: np.asarray(a, float), "to_int": lambda a: np.trunc(a).astype(np.int64),
 }  # fmt: skip
-"""All operations of a graph except those that trap."""
+"""All graph operations except those that trap."""
 
 
-def evaluated(graph: Graph, results: Sequence[int], inputs: Mapping[str, Sequence]) -> list[np.ndarray]:
-    """The values of nodes.
+def evaluate_graph(graph: Graph, results: Sequence[int], inputs: Mapping[str, Sequence]) -> list[np.ndarray]:
+    """Values of nodes.
 
     Args:
-        graph: what to evaluate.
-        results: the nodes that are wanted.
-        inputs: numbers, or arrays of as many numbers as there are to be evaluated at once, for each cell of a slot.
+        graph: the graph.
+        results: the nodes to evaluate.
+        inputs: for each entry of a slot a number, or an array for vectorised evaluation.
     """
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
         for node in graph.live(results):
-            op, known = graph.ops[node], graph.constants.get(node)
-            if known is not None:
-                values[node] = {FLOAT: np.float64, INT: np.int64}.get(graph.kinds[node], bool)(known)
+            op, constant = graph.ops[node], graph.constants.get(node)
+            if constant is not None:
+                values[node] = {FLOAT: np.float64, INT: np.int64}.get(graph.kinds[node], bool)(constant)
             elif op == "input":
                 slot, index = graph.data[node]
                 values[node] = inputs[slot][index]
@@ -111,43 +111,43 @@ def evaluated(graph: Graph, results: Sequence[int], inputs: Mapping[str, Sequenc
     return [values[node] for node in results]
 
 
-# native results beside those of XLA
+# comparison of native results with XLA
 
 
 class Case(NamedTuple):
-    """A function with arguments for it."""
+    """A function with example arguments."""
 
     function: Callable
     arguments: tuple
 
 
 def case(function: Callable, *arguments) -> Case:
-    """A function with arguments; Python numbers become arrays without axes."""
+    """A case whose Python numbers are converted to scalar arrays."""
     return Case(function, tuple(jax.tree.map(np.asarray, arguments)))
 
 
 BATCH = 5
-"""Not a multiple of any number of lanes."""
+"""Batch size; not a multiple of any number of lanes."""
 
 
 def check(cases: Mapping[str, Case], tolerance: float, *, element_by_element: bool = False) -> None:
-    """Native code gives what XLA gives, and the same bits for one set of arguments as for a batch.
+    """Check that native results equal those of XLA, and that single and batched results are bitwise equal.
 
-    All functions are compiled as one, which is much faster. The arguments of the other members of the batch are the
-    given ones with their numbers shifted on.
+    All functions are compiled as one program, which is much faster. The other members of the batch have the same
+    arguments with their elements rotated.
 
     Args:
         cases: functions by name.
-        tolerance: largest relative difference of floats; zero means the same bits. Whole numbers must be equal.
-        element_by_element: is the difference relative to each number, or to the largest one of an array?
+        tolerance: maximum relative difference of floats; zero for bitwise equality. Integers must be equal.
+        element_by_element: whether differences are relative to each element, rather than to the largest one.
     """
 
-    def together(arguments):
+    def all_cases(arguments):
         return {name: one.function(*arguments[name]) for name, one in cases.items()}
 
-    given = {name: one.arguments for name, one in cases.items()}
-    members = [jax.tree.map(lambda x, k=k: np.roll(x, k), given) for k in range(BATCH)]
-    native, by_xla = NativeFunction(together, given), jax.jit(together)
+    all_arguments = {name: one.arguments for name, one in cases.items()}
+    members = [jax.tree.map(lambda x, k=k: np.roll(x, k), all_arguments) for k in range(BATCH)]
+    native, by_xla = NativeFunction(all_cases, all_arguments), jax.jit(all_cases)
     singles = [native(arguments) for arguments in members]
     batch = native(jax.tree.map(lambda *rows: np.stack(rows), *members), batched=True)
     problems = []
@@ -155,36 +155,38 @@ def check(cases: Mapping[str, Case], tolerance: float, *, element_by_element: bo
         expected = by_xla(arguments)
         for name in cases:
             leaves = [jax.tree.leaves(tree[name]) for tree in (single, expected, batch)]
-            for place, (got, wanted, lane) in enumerate(zip(*leaves, strict=True)):
-                what = f"{name}, result {place}, member {k}"
-                if problem := difference(got, np.asarray(wanted), tolerance, element_by_element):
+            for index, (native_result, xla_result, lane) in enumerate(zip(*leaves, strict=True)):
+                what = f"{name}, result {index}, member {k}"
+                if problem := difference(native_result, np.asarray(xla_result), tolerance, element_by_element):
                     problems.append(f"{what}: {problem}")
-                if problem := difference(lane[k], got, 0.0):
+                if problem := difference(lane[k], native_result, 0.0):
                     problems.append(f"{what}, in a batch: {problem}")
     assert not problems, "\n".join(problems)
 
 
-def difference(got: np.ndarray, wanted: np.ndarray, tolerance: float, element_by_element: bool = False) -> str:
-    """What is wrong with an array, in words; nothing if it is right. NaN is NaN, whatever its bits."""
-    if (got.dtype, got.shape) != (wanted.dtype, wanted.shape):
-        return f"{got.dtype}{got.shape} instead of {wanted.dtype}{wanted.shape}"
-    if got.dtype.kind != "f":
-        wrong = got != wanted
+def difference(actual: np.ndarray, expected: np.ndarray, tolerance: float, element_by_element: bool = False) -> str:
+    """Description of the differences of two arrays; empty if they are equal. All NaNs are equal."""
+    if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
+        return f"{actual.dtype}{actual.shape} instead of {expected.dtype}{expected.shape}"
+    if actual.dtype.kind != "f":
+        differs = actual != expected
     elif tolerance == 0.0:
-        wrong = ((got != wanted) | (np.signbit(got) != np.signbit(wanted))) & ~(np.isnan(got) & np.isnan(wanted))
+        differs = ((actual != expected) | (np.signbit(actual) != np.signbit(expected))) & ~(
+            np.isnan(actual) & np.isnan(expected)
+        )
     else:
-        finite = np.abs(wanted[np.isfinite(wanted)])
-        scale = np.abs(wanted) if element_by_element else finite.max(initial=0.0)
+        finite = np.abs(expected[np.isfinite(expected)])
+        scale = np.abs(expected) if element_by_element else finite.max(initial=0.0)
         with np.errstate(invalid="ignore"):
-            close = np.abs(got - wanted) <= tolerance * scale
-        wrong = ~(close | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
-    if not wrong.any():
+            close = np.abs(actual - expected) <= tolerance * scale
+        differs = ~(close | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
+    if not differs.any():
         return ""
-    places = np.argwhere(wrong)
-    shown = [f"{p.tolist()}: {got[tuple(p)]!r} instead of {wanted[tuple(p)]!r}" for p in places[:3]]
-    return f"{len(places)} of {got.size} differ, " + "; ".join(shown)
+    indices = np.argwhere(differs)
+    shown = [f"{p.tolist()}: {actual[tuple(p)]!r} instead of {expected[tuple(p)]!r}" for p in indices[:3]]
+    return f"{len(indices)} of {actual.size} differ, " + "; ".join(shown)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    """Random numbers, always the same."""
+    """Reproducible normal random numbers."""
     return np.random.default_rng((seed, *shape)).normal(size=shape)

@@ -1,4 +1,4 @@
-"""A Pinocchio model with the numbers of one of ours, and the conversion between the two conventions."""
+"""Pinocchio twin of a model, and conversion between the conventions of both."""
 
 import numpy as np
 import pinocchio as pin
@@ -8,7 +8,7 @@ from hybridsim.model.model import Model
 
 
 class PinocchioTwin:
-    """Pinocchio's view of a model: quaternions xyzw, linear part first."""
+    """A model in Pinocchio's conventions: quaternions xyzw, linear part first."""
 
     def __init__(self, model: Model):
         topology, joint = model.topology, model.joint
@@ -16,14 +16,14 @@ class PinocchioTwin:
         self.pin.gravity = pin.Motion(np.asarray(model.gravity), np.zeros(3))
         self.frames: dict[int, int] = {}
         q_order, v_order = [], []
-        placed = {-1: (0, pin.SE3.Identity())}
+        placements = {-1: (0, pin.SE3.Identity())}
         for body in _depth_first(topology.parents):
             kind = topology.joint_types[body]
-            parent_joint, X_jP = placed[topology.parents[body]]
-            turns = kind in (JointType.REVOLUTE, JointType.SPHERICAL)
+            parent_joint, X_jP = placements[topology.parents[body]]
+            has_anchor = kind in (JointType.REVOLUTE, JointType.SPHERICAL)
             X_PJ = pin.SE3(np.asarray(joint.placement.R[body]), np.asarray(joint.placement.p[body]))
-            # Pinocchio's joint frame sits at the anchor, ours at the body's origin
-            X_JA = pin.SE3(np.eye(3), np.asarray(joint.anchor[body]) if turns else np.zeros(3))
+            # Pinocchio's joint frame is at the anchor, ours at the body's origin
+            X_JA = pin.SE3(np.eye(3), np.asarray(joint.anchor[body]) if has_anchor else np.zeros(3))
             if kind is JointType.FIXED:
                 at, X_jB = parent_joint, X_jP * X_PJ
             else:
@@ -34,7 +34,7 @@ class PinocchioTwin:
                 X_jB = X_JA.inverse()
                 q_order += _quaternion_last(kind, range(*topology.tree_q_slices[body]))
                 v_order += _linear_first(kind, range(*topology.tree_v_slices[body]))
-            placed[body] = (at, X_jB)
+            placements[body] = (at, X_jB)
             self.pin.appendBodyToJoint(at, _inertia(model, body), X_jB)
             frame = pin.Frame(topology.body_names[body], at, 0, X_jB, pin.FrameType.BODY)
             self.frames[body] = self.pin.addFrame(frame, False)
@@ -51,22 +51,22 @@ class PinocchioTwin:
         return np.asarray(v)[self._v_order]
 
     def ours(self, x, axis=0):
-        """A vector or matrix of Pinocchio's in our order along an axis."""
+        """A vector or matrix of Pinocchio in our order along an axis."""
         return np.take(x, np.argsort(self._v_order), axis=axis)
 
 
 def _depth_first(parents) -> list[int]:
-    """Pinocchio's algorithms want every subtree in one piece."""
+    """Bodies in depth-first order, as Pinocchio requires contiguous subtrees."""
 
-    def below(body: int) -> list[int]:
+    def descendants(body: int) -> list[int]:
         children = [child for child, parent in enumerate(parents) if parent == body]
-        return [b for child in children for b in [child, *below(child)]]
+        return [b for child in children for b in [child, *descendants(child)]]
 
-    return below(-1)
+    return descendants(-1)
 
 
 def _quaternion_last(kind: JointType, indices) -> list[int]:
-    """x y z w instead of w x y z."""
+    """Reorder quaternions from w x y z to x y z w."""
     indices = list(indices)
     if kind in (JointType.SPHERICAL, JointType.FREE):
         *before, w, x, y, z = indices

@@ -1,4 +1,4 @@
-"""Convex polygons in the plane: what two have in common, corners and areas."""
+"""Convex polygons in the plane: intersection, corners and area."""
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -11,36 +11,38 @@ def rectangle(half, yaw: float = 0.0, at=(0.0, 0.0)) -> np.ndarray:
     return corners @ np.array([[c, s], [-s, c]]) + np.asarray(at)
 
 
-def clipped(polygon: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Corners of what two convex polygons have in common, counterclockwise; cut along one edge after the other."""
+def clip(polygon: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """Clip a convex polygon by another one (Sutherland–Hodgman); corners are counterclockwise."""
     for a, b in zip(window, np.roll(window, -1, axis=0), strict=True):
         outward = np.array([b[1] - a[1], a[0] - b[0]])
         outside = (polygon - a) @ outward
-        kept = []
+        corners = []
         for k in range(len(polygon)):
             p, q, dp, dq = polygon[k - 1], polygon[k], outside[k - 1], outside[k]
             if (dp > 0.0) != (dq > 0.0):
-                kept.append(p + dp / (dp - dq) * (q - p))
+                corners.append(p + dp / (dp - dq) * (q - p))
             if dq <= 0.0:
-                kept.append(q)
-        polygon = np.array(kept).reshape(-1, 2)
-    return corners_of(polygon)
+                corners.append(q)
+        polygon = np.array(corners).reshape(-1, 2)
+    return hull_corners(polygon)
 
 
-def corners_of(points: np.ndarray) -> np.ndarray:
-    """Corners of the convex hull of some points; none if it has no area."""
+def hull_corners(points: np.ndarray) -> np.ndarray:
+    """Corners of the convex hull of points; none if its area is zero."""
     if len(points) < 3:
         return np.zeros((0, 2))
     try:
         hull = points[ConvexHull(points).vertices]
     except QhullError:
         return np.zeros((0, 2))
-    apart = [p for k, p in enumerate(hull) if np.linalg.norm(p - hull[k - 1]) > 1e-8]
-    bends = [p for k, p in enumerate(apart) if abs(_cross(p - apart[k - 1], apart[(k + 1) % len(apart)] - p)) > 1e-10]
-    return np.array(bends).reshape(-1, 2)
+    distinct = [p for k, p in enumerate(hull) if np.linalg.norm(p - hull[k - 1]) > 1e-8]
+    sides = [(p - distinct[k - 1], distinct[(k + 1) % len(distinct)] - p) for k, p in enumerate(distinct)]
+    corners = [p for p, (before, after) in zip(distinct, sides, strict=True) if abs(_cross(before, after)) > 1e-10]
+    return np.array(corners).reshape(-1, 2)
 
 
 def area(corners: np.ndarray) -> float:
+    """Area of a polygon, positive if counterclockwise."""
     if len(corners) < 3:
         return 0.0
     x, y = (corners - corners[0]).T

@@ -1,4 +1,4 @@
-"""Random mechanisms for tests: every joint type, branching, off-diagonal inertias; valid by construction."""
+"""Random mechanisms for tests, with all joint types, branching and off-diagonal inertias; valid by construction."""
 
 import equinox as eqx
 import numpy as np
@@ -20,19 +20,19 @@ def random_model(
     floating = bool(rng.integers(2)) if floating is None else floating
     builder = ModelBuilder(f"random{seed}", gravity=rng.normal(size=3) * 5.0)
     names = ["world"]
-    scalars = []
+    scalar_joints = []
     for i in range(bodies):
         # the first joint moves, so that every model has a degree of freedom
         kind = ("free" if floating else "revolute") if i == 0 else str(rng.choice(kinds))
         parameters = {}
         if kind in ("revolute", "continuous", "prismatic"):
-            if mimic and scalars and rng.integers(2):
-                parameters = {"mimic": scalars[0], "mimic_ratio": rng.normal(), "mimic_offset": rng.normal()}
+            if mimic and scalar_joints and rng.integers(2):
+                parameters = {"mimic": scalar_joints[0], "mimic_ratio": rng.normal(), "mimic_offset": rng.normal()}
             else:
-                scalars.append(f"j{i}")
+                scalar_joints.append(f"j{i}")
         if kind not in ("free", "fixed", "prismatic"):
             parameters["anchor"] = rng.normal(size=3) * 0.3 if kind in ("revolute", "spherical") else np.zeros(3)
-        # one of the last three; a body fixed to the world would be no part of the mechanism
+        # the parent is one of the last three bodies; a body fixed to the world would not be part of the mechanism
         first = max(len(names) - 3, 1 if kind == "fixed" else 0)
         builder.add_body(
             f"b{i}",
@@ -54,7 +54,7 @@ def random_model(
 
 
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
-    """Inertia of a random cloud of points: positive definite, triangle inequality strict."""
+    """Inertia of random points: positive definite, with strict triangle inequality."""
     points = rng.normal(size=(8, 3)) * 0.3
     return sum(p @ p * np.eye(3) - np.outer(p, p) for p in points) / 8.0
 
@@ -77,15 +77,15 @@ def random_state(model: Model, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def without_free_armature(model: Model) -> Model:
-    """The model with free joints that have no armature: it is like a mass that neither falls nor counts as momentum."""
+    """The model without armature of free joints, which has no weight and no part in the momentum."""
     free = [kind is JointType.FREE for kind in model.topology.joint_types for _ in range(kind.nv)]
     return eqx.tree_at(lambda m: m.joint.armature, model, np.where(free, 0.0, model.joint.armature))
 
 
 def tree_specs(*, mimic: bool | None = None) -> st.SearchStrategy[dict]:
-    """Hypothesis strategy over arguments of `random_model`.
+    """Hypothesis strategy for arguments of `random_model`.
 
-    The model itself is built in the test: run-time type checks draw random numbers, which a strategy must not.
+    The model is built in the test, as run-time type checks draw random numbers, which a strategy must not do.
     """
     return st.fixed_dictionaries(
         {
@@ -98,6 +98,6 @@ def tree_specs(*, mimic: bool | None = None) -> st.SearchStrategy[dict]:
 
 
 EVERY_KIND = {"seed": 47, "bodies": 7, "floating": True, "mimic": False}
-"""A tree with every kind of joint and three roots, one of them free; a test checks that it has them."""
+"""A tree with all joint types and three roots, one of them free; verified by a test."""
 WITH_MIMICS = {"seed": 56, "bodies": 5, "floating": True, "mimic": True}
-"""A tree with a revolute and a prismatic joint that follow others."""
+"""A tree with a revolute and a prismatic mimic joint."""

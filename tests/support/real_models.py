@@ -1,4 +1,4 @@
-"""Real model files that pip packages bring along: where they are, and how to read them."""
+"""Model files of real robots in installed packages."""
 
 import os
 from importlib.util import find_spec
@@ -56,10 +56,10 @@ URDF = {
     "cartpole": ("cartpole.urdf", {}),
     "pendulum5": ("pendulum5.urdf", {}),
 }
-"""URDF files of pybullet_data and the options that each needs."""
+"""URDF files of pybullet_data, with the load options that each requires."""
 
 ACROBOT = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "driven_double_pendulum" / "acrobot.urdf"
-"""The identified model of a real double pendulum; part of the recordings, which are not in the repository."""
+"""Identified model of a real double pendulum, stored with the recordings, outside the repository."""
 
 
 def suite_file(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Rotations and velocities of a free body's motion, in NumPy."""
+"""Rotations and world velocities of a free body, in NumPy."""
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -10,6 +10,6 @@ def rotations(quaternions: np.ndarray) -> np.ndarray:
 
 
 def world_velocities(motion) -> tuple[np.ndarray, np.ndarray]:
-    """Angular velocity and velocity of the origin of a free body, in world axes, from its coordinates' velocities."""
+    """Angular velocity of a free body and velocity of its origin, in world axes."""
     R = rotations(motion.q[:, 3:7])
     return np.einsum("tij,tj->ti", R, motion.qd[:, :3]), np.einsum("tij,tj->ti", R, motion.qd[:, 3:6])

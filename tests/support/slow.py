@@ -1,8 +1,8 @@
-"""Cases of a parametrised test that only the slow run takes."""
+"""Marker for slow cases of parametrised tests."""
 
 import pytest
 
 
 def slow(*values):
-    """One case, given as `parametrize` wants it."""
+    """A case for `parametrize` that runs only with the slow tests."""
     return pytest.param(*values, marks=pytest.mark.slow)

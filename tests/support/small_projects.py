@@ -1,4 +1,4 @@
-"""Small projects on disk, and what is wrong with them."""
+"""Small projects on disk, and their problems."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ noise = 0.001
 name = "joint.damping[*]"
 bounds = [0.0, 1.0]
 """
-"""A project of a pendulum; tests count its lines."""
+"""A pendulum project; tests refer to its line numbers."""
 
 ARM_URDF = """<robot name="arm">
   <link name="world"/>
@@ -41,11 +41,11 @@ ARM_URDF = """<robot name="arm">
     <axis xyz="0 1 0"/><dynamics damping="{damping}"/></joint>
 </robot>
 """
-"""An arm of two links, with a damping to be filled in."""
+"""An arm of two links, with a format field for the damping."""
 
 
 def write_project(folder: Path, text: str = PROJECT) -> Path:
-    """Write a project beside a short recording with the columns time, q and u."""
+    """Write a project, and a short recording with the columns time, q and u; returns the project file."""
     t = np.arange(100) * 0.01
     write_columns(folder / "run.csv", {"time": t, "q": np.cos(3.0 * t), "u": 0.1 * np.sin(5.0 * t)})
     path = folder / "project.toml"
@@ -60,7 +60,7 @@ def write_columns(path: Path, columns: dict[str, np.ndarray]) -> None:
 
 
 def problems_of(function: Callable, *arguments) -> tuple[Problem, ...]:
-    """What a function complains about."""
+    """Problems that a function raises."""
     with pytest.raises(ProjectError) as caught:
         function(*arguments)
     return caught.value.problems

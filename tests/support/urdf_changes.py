@@ -1,4 +1,4 @@
-"""A good URDF file, and what must be said about it after changes of its text."""
+"""A valid URDF file, and the expected problems after changes of its text."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Unpack
 
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.io import xml
-from hybridsim.io.load_options import Options, Reading
+from hybridsim.io.load_options import LoadKwargs, LoadOptions
 from hybridsim.io.urdf.read_urdf import read_urdf as read_parsed_urdf
 from hybridsim.model.specs import ModelSpec
 
-GOOD = """<robot name="arm">
+VALID = """<robot name="arm">
   <link name="base"/>
   <joint name="shoulder" type="revolute">
     <parent link="base"/>
@@ -43,14 +43,14 @@ GOOD = """<robot name="arm">
 """
 MASS, LOWER_INERTIA = 'mass value="1.5"', 'inertia ixx="0.01" iyy="0.01" izz="0.001"'
 END = "</robot>"
-LINE_OF_END = GOOD.count("\n")
+LINE_OF_END = VALID.count("\n")
 INERTIAL = """<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>"""
-LOWER_INERTIAL = "".join(GOOD.splitlines(keepends=True)[i] for i in range(23, 28))
+LOWER_INERTIAL = "".join(VALID.splitlines(keepends=True)[i] for i in range(23, 28))
 
 
 @dataclass
 class Case:
-    """Changes of the good file, and code, line and part of the text of each problem that they cause."""
+    """Changes of the valid file, and code, line and part of the text of each resulting problem."""
 
     changes: list[tuple[str, str]]
     expected: list[tuple[str, int, str]] = field(default_factory=list)
@@ -64,29 +64,29 @@ def collision(uri: str) -> tuple[str, str]:
 
 
 def write(folder: Path, text: str | bytes) -> Path:
-    """The path of a new file."""
+    """Write a file and return its path."""
     path = folder / "arm.urdf"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
-def changed(changes: list[tuple[str, str]]) -> str:
-    """The good file after the changes, of which each applies once."""
-    text = GOOD
+def apply_changes(changes: list[tuple[str, str]]) -> str:
+    """The valid file after the changes, each applied exactly once."""
+    text = VALID
     for old, new in changes:
         assert old in text, f"{old!r} is not in the file"
         text = text.replace(old, new, 1) if old != END else new.join(text.rsplit(old, 1))
     return text
 
 
-def read_urdf(path: Path, **options: Unpack[Reading]) -> tuple[ModelSpec, list[Problem]]:
-    """The description in a file, and its problems, without what is only noted."""
-    spec, problems = read_parsed_urdf(path, xml.read(path)[1], Options(**options))
+def read_urdf(path: Path, **options: Unpack[LoadKwargs]) -> tuple[ModelSpec, list[Problem]]:
+    """Description in a file, and its errors and warnings."""
+    spec, problems = read_parsed_urdf(path, xml.read(path)[1], LoadOptions(**options))
     return spec, [problem for problem in problems if problem.severity is not Severity.NOTE]
 
 
 def check(problems: list[Problem], expected: list[tuple[str, int, str]], path: Path) -> None:
-    """Exactly the expected problems, in order, each with file, line and fix."""
+    """Check for exactly the expected problems, in order, each with file, line and fix."""
     assert [(p.code, p.line) for p in problems] == [(code, line) for code, line, _ in expected]
     for problem, (_, _, part) in zip(problems, expected, strict=True):
         assert part in f"{problem.message}\n{problem.fix}", problem
@@ -95,7 +95,7 @@ def check(problems: list[Problem], expected: list[tuple[str, int, str]], path: P
 
 
 def assert_errors(folder: Path, case: Case) -> None:
-    """The case's problems are all the errors of the changed file."""
-    path = write(folder, changed(case.changes))
+    """Check that the expected problems of the case are all errors of the changed file."""
+    path = write(folder, apply_changes(case.changes))
     _, problems = read_urdf(path, **case.options)
     check([p for p in problems if p.severity is Severity.ERROR], case.expected, path)

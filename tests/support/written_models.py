@@ -1,4 +1,4 @@
-"""Models written to a file and read back, and what must be the same afterwards."""
+"""Round trip of models through written files, and comparison of the results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,12 +19,12 @@ from support.random_models import random_state
 
 
 def box_on_a_hinge(**parameters) -> ModelBuilder:
-    """The beginning of a model: one body with mass that turns in the world."""
+    """Builder with a single body on a hinge."""
     return ModelBuilder("m").add_body("box", joint="hinge", mass=1.0, inertia=(1.0, 1.0, 1.0), **parameters)
 
 
 def read_back(out: Path, notes: Sequence[str] = (), **options) -> Model:
-    """The model in a written file, whatever doubts there are about it."""
+    """Model in a written file, ignoring warnings."""
     base = "free" if any("base='free'" in note for note in notes) else "fixed"
     model, problems = inspect_model(out, **({"base": base} if base == "free" else {}), **options)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -34,13 +34,13 @@ def read_back(out: Path, notes: Sequence[str] = (), **options) -> Model:
 
 
 def round_trip(model: Model, out: Path) -> tuple[Model, list[str]]:
-    """The model after writing and reading, fixed bodies merged as they were, and the writer's notes."""
+    """Model after writing and reading, merged like the original, and the notes of the writer."""
     notes = convert(model, out)
     return read_back(out, notes, merge=JointType.FIXED not in model.topology.joint_types), notes
 
 
 def mass_matrix_and_bias(model: Model, q, qd) -> tuple[np.ndarray, np.ndarray]:
-    """Computed by Pinocchio, which needs no compilation; its armature of a free joint acts in the body frame."""
+    """Mass matrix and bias forces by Pinocchio, without compilation; its free-joint armature is in the body frame."""
     twin = PinocchioTwin(model)
     M = pin.crba(twin.pin, twin.data, twin.q(q))
     M = np.triu(M) + np.triu(M, 1).T
@@ -54,7 +54,7 @@ def mass_matrix_and_bias(model: Model, q, qd) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assert_same_dynamics(model: Model, other: Model, tolerance: float = 1e-12) -> None:
-    """Mass matrix and bias forces in a random state, matched by the names of joints or bodies."""
+    """Compare mass matrix and bias forces in a random state, matched by the names of joints or bodies."""
     q, qd, _ = random_state(model, seed=3)
     q_index, v_index = _indices(model, other)
     M, bias = mass_matrix_and_bias(model, q, qd)
@@ -63,15 +63,15 @@ def assert_same_dynamics(model: Model, other: Model, tolerance: float = 1e-12) -
     assert_relative(other_bias, bias[v_index], tolerance, "bias forces")
 
 
-def as_if_in_urdf(model: Model, read: Model) -> tuple[Model, Model]:
-    """Both models with what URDF cannot hold made equal: no armature, the gravity of the first."""
+def with_equal_unsupported_fields(model: Model, read: Model) -> tuple[Model, Model]:
+    """Both models with parameters that URDF does not support made equal: no armature, gravity of the first."""
     model = eqx.tree_at(lambda m: m.joint.armature, model, np.zeros(model.topology.mv))
     read = eqx.tree_at(lambda m: m.gravity, read, model.gravity)
     return model, eqx.tree_at(lambda m: m.joint.armature, read, np.zeros(read.topology.mv))
 
 
 def assert_same_bodies(model: Model, other: Model) -> None:
-    """Bodies with their inertias and placements, by name: equal, except for the rounding of directions."""
+    """Check that bodies, inertias and placements are equal by name, except for rounding of axes."""
     assert set(model.topology.body_names) == set(other.topology.body_names)
     for i, name in enumerate(model.topology.body_names):
         k = other.topology.body_index(name)
@@ -87,7 +87,7 @@ def assert_same_bodies(model: Model, other: Model) -> None:
 
 
 def assert_same_joint_parameters(model: Model, other: Model, fields: tuple[str, ...]) -> None:
-    """Parameters of each degree of freedom, matched by body name: exactly equal."""
+    """Check that parameters of each degree of freedom are exactly equal, matched by body name."""
     for i, name in enumerate(model.topology.body_names):
         dofs = slice(*model.topology.tree_v_slices[i])
         other_dofs = slice(*other.topology.tree_v_slices[other.topology.body_index(name)])
@@ -97,13 +97,13 @@ def assert_same_joint_parameters(model: Model, other: Model, fields: tuple[str, 
 
 
 def parent_name(model: Model, i: int) -> str:
-    """Name of the body that carries body `i`."""
+    """Name of the parent of body `i`."""
     parent = model.topology.parents[i]
     return "world" if parent < 0 else model.topology.body_names[parent]
 
 
 def _indices(model: Model, other: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Where the coordinates and degrees of freedom of `other` stand in `model`."""
+    """Indices in `model` of the coordinates and degrees of freedom of `other`."""
     q_index, v_index = [], []
     joints = model.topology.joint_names
     for k, name in enumerate(other.topology.joint_names):

@@ -1,4 +1,4 @@
-"""Blueprints: what they change, what they leave alone, and how they complain."""
+"""Blueprints: effects of grafts, unchanged programs without grafts, and error messages."""
 
 import equinox as eqx
 import jax
@@ -17,8 +17,8 @@ from hybridsim.sim.state import Inputs, State, as_inputs
 from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from hybridsim.taps.catalog import CATALOG, Form
+from support.networks import constant_network
 from support.slow import slow
-from support.some_networks import constant
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def floating():
-    """A free body with a driven arm: every axis and every form of the catalogue is there."""
+    """A free body with an actuated arm, which has every axis and every form of the catalogue."""
     robot = ModelBuilder("floating")
     robot.add_body(
         "base", joint="root", kind="free", mass=2.0, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25, 0.01, 0.02, 0.03)
@@ -47,22 +47,22 @@ def _swinging(sim):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
-def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integrator):
-    """The traced program is the one of an engine whose taps are not there at all."""
+def test_an_empty_blueprint_does_not_change_the_program(model, monkeypatch, integrator):
+    """The traced program equals that of an engine without taps."""
     sim = Simulator(model, integrator=integrator)
     traced = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
 
-    class Nothing:
+    class NoTaps:
         def __call__(self, name, value, retract=None):
             return value
 
         def publish_user_inputs(self, inputs):
             pass
 
-        def wants(self, name):
+        def has_reader(self, name):
             return False
 
-    monkeypatch.setattr(Simulator, "open_taps", lambda self, state: Nothing())
+    monkeypatch.setattr(Simulator, "open_taps", lambda self, state: NoTaps())
     untapped = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
     assert str(traced) == str(untapped)
 
@@ -76,8 +76,8 @@ def test_empty_blueprint_leaves_the_program_as_it_is(model, monkeypatch, integra
         slow("implicit", "compliant"),
     ],
 )
-def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integrator, contact):
-    """Bit for bit, or to rounding where stages are compiled: XLA fuses two programs differently."""
+def test_initial_grafts_on_all_quantities_change_nothing(floating, integrator, contact):
+    """Bit for bit, or to rounding if stages are compiled: XLA fuses two programs differently."""
     model = floating
     plain = Simulator(model, integrator=integrator, contact=contact)
     sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.candidates.nc}
@@ -98,24 +98,26 @@ def test_fresh_grafts_on_every_quantity_at_once_change_nothing(floating, integra
     np.testing.assert_allclose(one.qd, other.qd, rtol=rounding, atol=rounding)
 
 
-def test_added_torque_is_the_torque(model):
-    """A graft that adds numbers to joint.tau does what the same numbers as commands do."""
-    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant(0.7, -0.4))))
+def test_an_added_torque_equals_the_same_command(model):
+    """A constant added to joint.tau acts like the same constant as command."""
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(0.7, -0.4))))
     commanded = step(Simulator(model), _swinging(sim), np.array([0.7, -0.4]))
     np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
 
 
-def test_one_scalar_by_name(model):
-    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau[joint1]", ["joint.qd"], constant(0.5))))
+def test_a_graft_on_one_scalar(model):
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau[joint1]", ["joint.qd"], constant_network(0.5))))
     commanded = step(Simulator(model), _swinging(sim), np.array([0.0, 0.5]))
     np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("add", [1.5, 2.5]), ("replace", [0.5, 0.5]), ("scale", [1.5, 3.0])])
 def test_modes(model, mode, expected):
-    sim = Simulator(model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant(0.5, 0.5), mode=mode)))
-    seen = observe(sim, _swinging(sim), np.array([1.0, 2.0]))
-    np.testing.assert_allclose(seen["actuator.command"], expected)
+    sim = Simulator(
+        model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant_network(0.5, 0.5), mode=mode))
+    )
+    record = observe(sim, _swinging(sim), np.array([1.0, 2.0]))
+    np.testing.assert_allclose(record["actuator.command"], expected)
 
 
 def test_per_element_shares_one_network_along_the_axis(model):
@@ -127,7 +129,7 @@ def test_per_element_shares_one_network_along_the_axis(model):
     np.testing.assert_allclose(change, 2.0 * np.array([0.3, -0.2]) * 3.0, rtol=1e-12)
 
 
-def test_a_single_row_is_the_same_for_all_elements(model):
+def test_a_single_row_is_shared_by_all_elements(model):
     graft = Graft("joint.tau", ["joint.q", "joint.qd[joint0]"], lambda x: 2.0 * x[1:], per="element")
     sim = Simulator(model, blueprint=Blueprint(graft))
     change = observe(sim, _swinging(sim))["joint.tau"] - observe(Simulator(model), _swinging(sim))["joint.tau"]
@@ -135,12 +137,12 @@ def test_a_single_row_is_the_same_for_all_elements(model):
 
 
 def test_rows_that_do_not_belong_to_elements_are_refused(model):
-    """Else a network of one link would read all of them, in silence."""
+    """Otherwise a network of one link would silently read all of them."""
     for output, read in (("joint.tau[joint0]", "joint.q"), ("joint.tau", "joint.q[joint1,joint0]")):
         graft = Graft(output, [read], lambda x: x[:1], per="element")
         with pytest.raises(TapError, match="has other rows than its outputs, which are 'joint0'"):
             Simulator(model, blueprint=Blueprint(graft))
-    # rows of another axis are shared, even if they have the same names by chance
+    # rows of another axis are shared, even if their names coincide
     shared = ModelBuilder("alike")
     shared.add_body("a", joint="a", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     shared.add_body("c", parent="a", joint="b", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
@@ -150,29 +152,29 @@ def test_rows_that_do_not_belong_to_elements_are_refused(model):
         Simulator(model, blueprint=Blueprint(graft))
 
 
-def test_one_network_feeds_several_outputs(model):
-    both = Graft(["joint.passive[joint0]", "joint.actuation[joint1]"], ["joint.q"], constant(1.0, 2.0))
+def test_one_network_with_several_outputs(model):
+    both = Graft(["joint.passive[joint0]", "joint.actuation[joint1]"], ["joint.q"], constant_network(1.0, 2.0))
     sim, plain = Simulator(model, blueprint=Blueprint(both)), Simulator(model)
-    seen, before = observe(sim, _swinging(sim)), observe(plain, _swinging(sim))
-    np.testing.assert_allclose(seen["joint.passive"] - before["joint.passive"], [1.0, 0.0])
-    np.testing.assert_allclose(seen["joint.actuation"] - before["joint.actuation"], [0.0, 2.0])
+    after, before = observe(sim, _swinging(sim)), observe(plain, _swinging(sim))
+    np.testing.assert_allclose(after["joint.passive"] - before["joint.passive"], [1.0, 0.0])
+    np.testing.assert_allclose(after["joint.actuation"] - before["joint.actuation"], [0.0, 2.0])
 
 
 def test_user_inputs(model):
     wind = eqx.Partial(lambda c, x: c * x, jnp.asarray(3.0))
     blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind"], wind), inputs={"wind": 1})
     sim = Simulator(model, blueprint=blueprint)
-    seen = observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.array([0.5])}))
+    after = observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.array([0.5])}))
     before = observe(Simulator(model), _swinging(sim))
-    np.testing.assert_allclose(seen["joint.tau"] - before["joint.tau"], [1.5, 0.0], atol=1e-14)
+    np.testing.assert_allclose(after["joint.tau"] - before["joint.tau"], [1.5, 0.0], atol=1e-14)
     with pytest.raises(TapError, match=r"no user input for 'input\.wind'"):
         observe(sim, _swinging(sim))
-    with pytest.raises(TapError, match=r"'input\.wind' has 2 numbers, but the blueprint was made for 1"):
+    with pytest.raises(TapError, match=r"'input\.wind' has 2 elements, but the blueprint expects 1"):
         observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.zeros(2)}))
 
 
 @pytest.mark.parametrize("per", ["whole", "element"])
-def test_a_network_with_one_output_may_return_a_plain_number(model, per):
+def test_a_network_with_one_output_may_return_a_scalar(model, per):
     where = "joint.tau[joint1]" if per == "whole" else "joint.tau"
     drag = eqx.Partial(lambda c, x: -c * x[0], jnp.asarray(0.5))
     sim = Simulator(model, blueprint=Blueprint(Graft(where, [where.replace("tau", "qd")], drag, per=per)))
@@ -180,10 +182,10 @@ def test_a_network_with_one_output_may_return_a_plain_number(model, per):
     np.testing.assert_allclose(change, [0.0 if per == "whole" else -0.15, 0.1], atol=1e-15)
 
 
-def test_configuration_moves_on_its_manifold(floating):
-    """Adding to a quaternion's degrees of freedom keeps it a unit quaternion."""
+def test_configurations_stay_on_their_manifold(floating):
+    """Adding to the degrees of freedom of a quaternion preserves unit length."""
     model = floating
-    graft = Graft("step.q_next[root]", ["step.time"], constant(0.3, -0.2, 0.1, 1.0, 2.0, 3.0))
+    graft = Graft("step.q_next[root]", ["step.time"], constant_network(0.3, -0.2, 0.1, 1.0, 2.0, 3.0))
     sim = Simulator(model, blueprint=Blueprint(graft))
     q = step(sim, sim.initial_state()).q
     assert np.linalg.norm(q[3:7]) == pytest.approx(1.0, abs=1e-14)
@@ -191,18 +193,18 @@ def test_configuration_moves_on_its_manifold(floating):
 
 
 def test_pose_and_inertia_by_component(model):
-    heavier = Graft("body.inertia[link1].mass", ["step.time"], constant(0.25))
-    higher = Graft("body.pose[link0].p.z", ["step.time"], constant(0.125), mode="replace")
+    heavier = Graft("body.inertia[link1].mass", ["step.time"], constant_network(0.25))
+    higher = Graft("body.pose[link0].p.z", ["step.time"], constant_network(0.125), mode="replace")
     sim = Simulator(model, blueprint=Blueprint(heavier, higher))
-    seen = observe(sim, _swinging(sim))
+    after = observe(sim, _swinging(sim))
     before = observe(Simulator(model), _swinging(sim))
-    change = np.asarray(seen["body.inertia"] - before["body.inertia"])
+    change = np.asarray(after["body.inertia"] - before["body.inertia"])
     assert change[1, 0] == pytest.approx(0.25) and np.count_nonzero(change) == 1
-    assert seen["body.pose"][0, 2] == 0.125
-    np.testing.assert_allclose(seen["body.pose"][1], before["body.pose"][1], rtol=0, atol=0)
+    assert after["body.pose"][0, 2] == 0.125
+    np.testing.assert_allclose(after["body.pose"][1], before["body.pose"][1], rtol=0, atol=0)
 
 
-def test_weights_are_learnt_through_a_rollout(model):
+def test_gradients_of_a_rollout_with_respect_to_weights(model):
     """Gradients reach the weights of a network inside the engine and agree with finite differences."""
     net = MLP(2, 2, hidden=(4,), seed=1)
     net = eqx.tree_at(lambda n: n.weights[-1], net, 0.1 * np.ones((2, 4)))
@@ -214,16 +216,16 @@ def test_weights_are_learnt_through_a_rollout(model):
 
     gradient = eqx.filter_grad(loss)(sim).blueprint.grafts[0].net.weights[0]
 
-    def moved(h):
+    def shifted_loss(h):
         return loss(eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[0], sim, net.weights[0] + h * E))
 
     E = np.zeros((4, 2))
     E[2, 1] = 1.0
-    assert float(gradient[2, 1]) == pytest.approx(float(moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
+    assert float(gradient[2, 1]) == pytest.approx(float(shifted_loss(1e-5) - shifted_loss(-1e-5)) / 2e-5, rel=1e-6)
     assert abs(gradient[2, 1]) > 1e-8
 
 
-def test_new_weights_do_not_recompile(model):
+def test_other_weights_do_not_recompile(model):
     traces = 0
 
     @eqx.filter_jit
@@ -239,8 +241,8 @@ def test_new_weights_do_not_recompile(model):
     assert traces == 1
 
 
-def test_two_simulators_with_different_blueprints_do_not_mix(model):
-    pushed = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant(5.0, 0.0))))
+def test_simulators_with_different_blueprints_are_independent(model):
+    pushed = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(5.0, 0.0))))
     plain = Simulator(model)
     state = _swinging(plain)
     first = step(plain, state).qd
@@ -256,20 +258,20 @@ WRONG = {
     ),
     "unknown component": (("body.twist[link0].omga", ["joint.q"], 2, 3), "did you mean 'omega'"),
     "unreadable address": (("tau", ["joint.q"], 2, 2), "group.quantity"),
-    "input only": (("step.time", ["joint.q"], 2, 1), "can be read but not changed"),
+    "input only": (("step.time", ["joint.q"], 2, 1), "is read-only"),
     "input too late": (
         ("joint.tau", ["joint.qdd"], 2, 2),
-        "'joint.qdd' is not yet computed where output 'joint.tau' is",
+        "'joint.qdd' is computed after output 'joint.tau'",
     ),
-    "wrong output size": (("joint.tau", ["joint.q"], 2, 3), "must return 2 numbers for 2 inputs"),
+    "wrong output size": (("joint.tau", ["joint.q"], 2, 3), "must return 2 outputs for 2 inputs"),
     "wrong input size": (("joint.tau", ["joint.q"], 5, 2), "cannot take its 2 inputs"),
     "unknown user input": (("joint.tau", ["input.wind"], 1, 2), "no user input named 'wind'"),
-    "configuration replaced": (("joint.q", ["step.time"], 1, 2), "can only be added to"),
+    "configuration replaced": (("joint.q", ["step.time"], 1, 2), "supports only mode 'add', not 'replace'"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_mistakes_are_named(model, case):
+def test_errors_are_explained(model, case):
     (output, inputs, n_in, n_out), message = WRONG[case]
     mode = "replace" if case == "configuration replaced" else "add"
     graft = Graft(output, inputs, MLP(n_in, n_out, hidden=(2,)), mode=mode)
@@ -286,15 +288,15 @@ def test_unknown_mode_and_scope_are_refused():
 
 
 def test_tap_inside_a_transformation_is_caught(model):
-    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.q"], constant(1.0, 1.0))))
+    sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.q"], constant_network(1.0, 1.0))))
     taps = sim.open_taps(_swinging(sim))
-    with pytest.raises(TapError, match="stands inside a vmap"):
+    with pytest.raises(TapError, match="is used inside a vmap"):
         jax.vmap(lambda q: taps("joint.q", q))(jnp.zeros((3, 2)))
 
 
 def test_simulator_works_inside_vmap_and_grad(model):
     """A batch over weights: each row with its own network."""
-    blueprint = Blueprint(Graft("joint.tau", ["joint.qd"], constant(0.0, 0.0)))
+    blueprint = Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(0.0, 0.0)))
     sim = Simulator(model, blueprint=blueprint)
 
     def final(c):

@@ -1,4 +1,4 @@
-"""The example of docs/blueprints.md runs as it is printed."""
+"""The example of docs/blueprints.md runs as printed."""
 
 import re
 from pathlib import Path

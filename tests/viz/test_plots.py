@@ -9,7 +9,7 @@ from hybridsim.viz.plots import _panels, plot_motion
 
 
 def test_panels_follow_the_joints_not_their_names():
-    """A hinge called arm.q1 is no quaternion."""
+    """A hinge named `arm.q1` is not a quaternion."""
     solid = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
     robot = ModelBuilder("robot").add_body("base", joint="root", kind="free", **solid)
     robot.add_body("arm", parent="base", joint="arm.q1", **solid)
@@ -30,9 +30,9 @@ def test_panels_follow_the_joints_not_their_names():
     assert panels[3].values.tolist() == [[3.0, 4.0, 5.0]] and panels[4].values.tolist() == [[0.0, 1.0, 2.0]]
 
 
-def test_pictures_are_drawn_and_wrong_names_refused(tmp_path):
+def test_motion_is_plotted_and_unknown_formats_are_refused(tmp_path):
     model, t = double_pendulum(), np.linspace(0.0, 1.0, 20)
-    picture = plot_motion(model, t, np.zeros((20, 2)), np.zeros((20, 2)), tmp_path / "run.png")
-    assert picture.read_bytes().startswith(b"\x89PNG") and not plt.get_fignums()
-    with pytest.raises(HybridsimError, match=r"let it end in one of \..*png"):
+    path = plot_motion(model, t, np.zeros((20, 2)), np.zeros((20, 2)), tmp_path / "run.png")
+    assert path.read_bytes().startswith(b"\x89PNG") and not plt.get_fignums()
+    with pytest.raises(HybridsimError, match=r"the supported formats are \..*png"):
         plot_motion(model, t, np.zeros((20, 2)), np.zeros((20, 2)), tmp_path / "run.docx")

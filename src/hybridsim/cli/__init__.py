@@ -1,1 +1,1 @@
-"""The command line: one thin file per command."""
+"""Command-line interface: one thin module per command."""

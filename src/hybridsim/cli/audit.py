@@ -1,11 +1,11 @@
-"""`hybridsim audit`: how much energy the networks of a fitted model bring in and take out."""
+"""`hybridsim audit`: energy that the networks of a fitted model inject and dissipate."""
 
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import print_json, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_table, print_warnings, say
 from hybridsim.core.messages import pluralize
 
 
@@ -14,17 +14,17 @@ def audit(
     project: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Tell how much energy each network of a fitted model injects into the recorded motions, and removes.
+    """Report the energy that each network of a fitted model injects into the recorded motions and dissipates.
 
-    A network that stands for friction or drag should inject none. Kinds that keep that promise are in docs/projects.md.
+    A network that models friction or drag should inject none; docs/projects.md lists the kinds that guarantee this.
 
     For example:
       hybridsim audit runs/arm
 
     Args:
-        run: folder of a run of `hybridsim fit`.
-        project: the project file, if it is no longer where it was.
-        json: print JSON for other programs.
+        run: run folder written by `hybridsim fit`.
+        project: project file, if it has moved since the fit.
+        json: print JSON instead of text.
     """
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
@@ -34,26 +34,26 @@ def audit(
     from hybridsim.project.schema.load import load_project
 
     record = Record(run)
-    record.result()  # before anything that takes long
-    with warnings_said():
+    record.result()  # fail early if there is none
+    with print_warnings():
         task = task_of(build(load_project(project or Path(record.manifest()["project"]["file"]))))
-        found = energy_audit(task, fitted_theta(task, record))
+        report = energy_audit(task, fitted_theta(task, record))
     if json:
-        print_json(found)
+        print_json(report)
         return 0
     rows = [
         (
-            one["network"],
-            ", ".join(one["outputs"]),
-            f"{one['injected']:.4g} J",
-            f"{one['removed']:.4g} J",
-            f"{one['most_power']:.3g} W",
+            graft["network"],
+            ", ".join(graft["outputs"]),
+            f"{graft['injected']:.4g} J",
+            f"{graft['removed']:.4g} J",
+            f"{graft['most_power']:.3g} W",
         )
-        for one in found["grafts"]
+        for graft in report["grafts"]
     ]
-    titles = ("network", "on", "injected", "removed", "most power")
+    titles = ("network", "output", "injected", "dissipated", "peak power")
     print_table(titles, rows, right=titles[2:])
-    left_out = f", {pluralize(found['diverged'], 'window')} that diverge left out" if found["diverged"] else ""
-    say(f"over {found['seconds']:.4g} s of motion in {pluralize(found['windows'], 'window')}{left_out}")
-    say(f"mechanical energy gained in these, by all that acts together: {found['gained']:.4g} J")
+    excluded = f"; {pluralize(report['diverged'], 'window')} diverged and excluded" if report["diverged"] else ""
+    say(f"over {report['seconds']:.4g} s of motion in {pluralize(report['windows'], 'window')}{excluded}")
+    say(f"change of mechanical energy in these windows, all effects included: {report['gained']:.4g} J")
     return 0

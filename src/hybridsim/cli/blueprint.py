@@ -1,4 +1,4 @@
-"""`hybridsim blueprint`: what the networks of a blueprint are wired to, and one of them as C."""
+"""`hybridsim blueprint`: show the wiring of a blueprint's networks, or export one of them as C."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -25,7 +25,7 @@ def blueprint(
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
-    """Show what the networks of a blueprint read and change, as a table and as a picture; or write one of them as C.
+    """Show the inputs and outputs of a blueprint's networks as a table and a diagram, or export one network as C.
 
     For example:
       hybridsim blueprint show friction.toml --model arm.urdf
@@ -34,22 +34,22 @@ def blueprint(
       hybridsim blueprint export-c friction.toml --model arm.urdf --graft 1 --out friction.c
 
     Args:
-        action: what to do with it: show, or export-c.
-        file: blueprint in TOML.
-        model: file or built-in mechanism that it is for.
-        contact: whose quantities its networks may use.
-        out: file for the picture, or the C file; beside the blueprint by default.
-        weights: file for a picture of all weights, for show.
-        graft: number of the network that export-c writes, from 0.
+        action: show or export-c.
+        file: blueprint (TOML).
+        model: model file or built-in mechanism that the blueprint is for.
+        contact: contact model, for networks on contact quantities.
+        out: file for the wiring diagram (SVG) or the C source; by default next to the blueprint.
+        weights: file for a diagram of all weights (SVG), for show.
+        graft: index of the network to export, from 0.
         reading: how to read the model file.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
     from hybridsim.core.files import write_atomically
     from hybridsim.networks.wiring_summary import wirings
     from hybridsim.project.build.blueprint_file import load_blueprint
     from hybridsim.sim.simulator import Simulator
-    from hybridsim.viz.weights_picture import weights_picture
-    from hybridsim.viz.wiring_picture import wiring_picture
+    from hybridsim.viz.weights_diagram import weights_diagram
+    from hybridsim.viz.wiring_diagram import wiring_diagram
 
     sim = Simulator(reading.load(model), contact=contact)
     loaded = load_blueprint(file, sim)
@@ -58,40 +58,41 @@ def blueprint(
             Simulator(sim.model, contact=contact, blueprint=loaded), graft, out or file.with_suffix(".c"), json
         )
     bound = loaded.bind(dict(sim.axis_names))
-    found, title = wirings(bound), f"{file.stem} on {sim.model.name}"
+    networks, title = wirings(bound), f"{file.stem} on {sim.model.name}"
     picture = out or file.with_suffix(".svg")
     for path in (picture, *([weights] if weights else [])):
         if path.suffix != ".svg" or path.resolve() == file.resolve():
-            raise HybridsimError(f"{path}: pictures are SVG; name a file with the ending .svg")
+            raise HybridsimError(f"{path}: diagrams are written as SVG; use a file name that ends in .svg")
     if weights and weights.resolve() == picture.resolve():
-        raise HybridsimError(f"{picture}: both pictures cannot be in one file; give --out and --weights other names")
-    write_atomically(picture, wiring_picture([(title, found)]).encode())
+        raise HybridsimError(f"{picture}: --out and --weights must be different files")
+    write_atomically(picture, wiring_diagram([(title, networks)]).encode())
     if weights:
-        write_atomically(weights, weights_picture([(title, bound)]).encode())
+        write_atomically(weights, weights_diagram([(title, bound)]).encode())
     if json:
         rows = [
             {
-                "network": one.kind,
-                "layers": one.shape,
-                "weights": one.weights,
-                "mode": one.mode,
-                "per": one.per,
-                "inputs": {wire.address: wire.strength for wire in one.inputs},
-                "outputs": list(one.outputs),
+                "network": network.kind,
+                "layers": network.shape,
+                "weights": network.weights,
+                "mode": network.mode,
+                "per": network.per,
+                "inputs": {wire.address: wire.strength for wire in network.inputs},
+                "outputs": list(network.outputs),
             }
-            for one in found
+            for network in networks
         ]
         print_json({"grafts": rows, "picture": str(picture)})
         return 0
     rows = []
-    for number, one in enumerate(found):
-        for k, wire in enumerate(one.inputs):
+    for index, network in enumerate(networks):
+        for k, wire in enumerate(network.inputs):
             strength = "–" if wire.strength is None else f"{wire.strength:.3g}"
-            about = (str(number), f"{one.kind} {one.shape}".strip(), f"{one.mode} to {', '.join(one.outputs)}")
-            rows.append((*(about if k == 0 else ("", "", "")), wire.address, "cut" if wire.is_cut else strength))
+            outputs = f"{network.mode} to {', '.join(network.outputs)}"
+            cells = (str(index), f"{network.kind} {network.shape}".strip(), outputs)
+            rows.append((*(cells if k == 0 else ("", "", "")), wire.address, "pruned" if wire.is_cut else strength))
     print_table(("graft", "network", "output", "input", "strength"), rows, right=("strength",))
-    total = sum(one.weights for one in found)
-    say(f"{pluralize(len(found), 'network')}, {pluralize(total, 'weight')}. Picture: {picture}")
+    total = sum(network.weights for network in networks)
+    say(f"{pluralize(len(networks), 'network')}, {pluralize(total, 'weight')}; diagram: {picture}")
     return 0
 
 
@@ -102,5 +103,5 @@ def _export_c(sim: "Simulator", graft: int, out: Path, json: bool) -> int:
     if json:
         print_json({"graft": graft, "out": str(source), "header": str(header)})
     else:
-        say(f"network {graft} as C: {source} and {header}, which tells the meaning of every number")
+        say(f"network {graft} written to {source} and {header}; the header documents inputs, outputs and weights")
     return 0

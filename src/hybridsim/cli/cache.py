@@ -1,4 +1,4 @@
-"""`hybridsim cache`: what compiled kernels take on disk, and removing them."""
+"""`hybridsim cache`: size and removal of the cached kernels."""
 
 from typing import Annotated, Literal
 
@@ -8,11 +8,11 @@ from hybridsim.cli.output import print_json, say
 
 
 def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], json: bool = False) -> int:
-    """Tell what compiled kernels take on disk, or remove them.
+    """Show the size of the cache of compiled kernels, or clear it.
 
-    Kernels are kept so that a program that ran before starts at once. They are found by what they compute and by the
-    versions of everything that made them, so clearing is only ever a matter of space. The environment variable
-    HYBRIDSIM_CACHE names another folder, or none if it is empty.
+    Kernels are cached so that later runs start without compilation. The cache key covers the computation and the
+    versions of all tools that produced the kernel, so clearing the cache only frees disk space. The environment
+    variable HYBRIDSIM_CACHE selects another folder; if it is empty, nothing is cached.
 
     For example:
       hybridsim cache info
@@ -20,22 +20,22 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
 
     Args:
         action: info or clear.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
     from hybridsim.native.runtime import cache as kernels
 
-    place, trouble = kernels.folder(), kernels.unusable_reason()
-    found = kernels.clear() if action == "clear" else kernels.entries()
-    size = sum(found.values())
-    report = {"folder": None if place is None else str(place), "kernels": len(found), "bytes": size}
+    folder, reason = kernels.folder(), kernels.unusable_reason()
+    entries = kernels.clear() if action == "clear" else kernels.entries()
+    size = sum(entries.values())
+    report = {"folder": None if folder is None else str(folder), "kernels": len(entries), "bytes": size}
     if action == "clear":
-        report["removed"] = len(found)
+        report["removed"] = len(entries)
     if json:
-        print_json(report | {"trouble": trouble})
-    elif trouble:
-        say(f"kernels are not kept: {trouble}")
+        print_json(report | {"trouble": reason})
+    elif reason:
+        say(f"kernels are not cached: {reason}")
     elif action == "clear":
-        say(f"removed {len(found)} kernels ({size / 2**20:.1f} MB) from {place}")
+        say(f"removed {len(entries)} kernels ({size / 2**20:.1f} MB) from {folder}")
     else:
-        say(f"{len(found)} kernels, {size / 2**20:.1f} MB of at most {kernels.MAX_BYTES // 2**20} MB, in {place}")
+        say(f"{len(entries)} kernels, {size / 2**20:.1f} MB of at most {kernels.MAX_BYTES // 2**20} MB, in {folder}")
     return 0

@@ -1,10 +1,10 @@
-"""`hybridsim check`: what is in a model file, and what is wrong with it."""
+"""`hybridsim check`: contents and problems of a model file."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hybridsim.cli.options import ModelName, Reading, ReadingOptions
-from hybridsim.cli.output import print_json, print_problems, print_table, say, verdict
+from hybridsim.cli.output import print_json, print_problems, print_table, say, summary_line
 from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def check(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
-    """Show what a model file contains and every problem in it.
+    """Show the contents of a model file and every problem found in it.
 
-    Exits with 0 if the model can be used, with 1 if not.
+    The exit code is 0 if the model can be used, 1 if not.
 
     For example:
       hybridsim check robot.urdf
@@ -25,29 +25,29 @@ def check(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fa
     Args:
         model: file or built-in mechanism.
         reading: how to read the file.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
-    found, problems = reading.inspect(model)
+    loaded, problems = reading.inspect(model)
     if json:
         print_json(
             {
                 "model": model,
-                "usable": found is not None,
-                "summary": summary(found) if found is not None else None,
-                "bodies": bodies(found) if found is not None else [],
+                "usable": loaded is not None,
+                "summary": summary(loaded) if loaded is not None else None,
+                "bodies": bodies(loaded) if loaded is not None else [],
                 "problems": [asdict(problem) for problem in problems],
             }
         )
     else:
-        if found is not None:
-            _print_model(found)
+        if loaded is not None:
+            _print_model(loaded)
         print_problems(problems)
-        say(verdict(model, found is not None, problems))
-    return 0 if found is not None else 1
+        say(summary_line(model, loaded is not None, problems))
+    return 0 if loaded is not None else 1
 
 
 def summary(model: "Model") -> dict:
-    """The numbers that describe a model at a glance."""
+    """Key figures of a model."""
     import numpy as np
 
     topology = model.topology
@@ -67,12 +67,12 @@ def summary(model: "Model") -> dict:
 
 
 def bodies(model: "Model") -> list[dict]:
-    """One row per body: its joint, its mass and its limits."""
+    """Joint, mass and limits of every body, one row each."""
     topology, joint, rows = model.topology, model.joint, []
     for i, name in enumerate(topology.body_names):
         start, stop = topology.tree_v_slices[i]
         parent, master = topology.parents[i], topology.mimics[i]
-        one = stop - start == 1
+        is_scalar = stop - start == 1
         rows.append(
             {
                 "body": name,
@@ -81,9 +81,9 @@ def bodies(model: "Model") -> list[dict]:
                 "type": str(topology.joint_types[i])
                 + (f", mimics {topology.joint_names[master]}" if master >= 0 else ""),
                 "mass_kg": float(model.body.mass[i]),
-                "lower": float(joint.lower[start]) if one else None,
-                "upper": float(joint.upper[start]) if one else None,
-                "effort": float(joint.effort_limit[start]) if one else None,
+                "lower": float(joint.lower[start]) if is_scalar else None,
+                "upper": float(joint.upper[start]) if is_scalar else None,
+                "effort": float(joint.effort_limit[start]) if is_scalar else None,
                 "damping": float(joint.damping[start]) if stop > start else None,
                 "friction": float(joint.friction[start]) if stop > start else None,
             }
@@ -92,17 +92,17 @@ def bodies(model: "Model") -> list[dict]:
 
 
 def _print_model(model: "Model") -> None:
-    facts = summary(model)
+    figures = summary(model)
     counts = [
-        pluralize(facts["bodies"], "body", "bodies"),
-        pluralize(facts["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
-        pluralize(facts["actuators"], "actuator"),
-        pluralize(facts["shapes"], "shape"),
-        pluralize(facts["frames"], "frame"),
+        pluralize(figures["bodies"], "body", "bodies"),
+        pluralize(figures["degrees_of_freedom"], "degree of freedom", "degrees of freedom"),
+        pluralize(figures["actuators"], "actuator"),
+        pluralize(figures["shapes"], "shape"),
+        pluralize(figures["frames"], "frame"),
     ]
-    gravity = ", ".join(f"{g:g}" for g in facts["gravity"])
-    say(f"{facts['name']}: {', '.join(counts)}, {facts['mass_kg']:.4g} kg, {facts['base']} base", style="bold")
-    say(f"gravity ({gravity}) m/s², time step {facts['timestep_s']:g} s; units: kg, rad or m, N·m or N", style="dim")
+    gravity = ", ".join(f"{g:g}" for g in figures["gravity"])
+    say(f"{figures['name']}: {', '.join(counts)}, {figures['mass_kg']:.4g} kg, {figures['base']} base", style="bold")
+    say(f"gravity ({gravity}) m/s², time step {figures['timestep_s']:g} s; units: kg, rad or m, N·m or N", style="dim")
     print_table(
         ("body", "parent", "joint", "type", "mass", "limits", "effort", "damping", "friction"),
         (_cells(row) for row in bodies(model)),
@@ -112,11 +112,11 @@ def _print_model(model: "Model") -> None:
 
 def _cells(row: dict) -> list[str]:
     infinity = float("inf")
-    limited = row["lower"] is not None and (row["lower"] > -infinity or row["upper"] < infinity)
+    has_limits = row["lower"] is not None and (row["lower"] > -infinity or row["upper"] < infinity)
     return [
         *(row[key] for key in ("body", "parent", "joint", "type")),
         f"{row['mass_kg']:.4g}",
-        f"{row['lower']:.3g}…{row['upper']:.3g}" if limited else "",
+        f"{row['lower']:.3g}…{row['upper']:.3g}" if has_limits else "",
         f"{row['effort']:.3g}" if row["effort"] is not None and row["effort"] < infinity else "",
         *(f"{row[key]:.3g}" if row[key] else "" for key in ("damping", "friction")),
     ]

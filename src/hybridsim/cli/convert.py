@@ -15,10 +15,10 @@ def convert(
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
-    """Write a model as URDF or MJCF; the ending of OUT decides (.urdf, .xml or .mjcf).
+    """Convert a model to URDF or MJCF; the suffix of OUT selects the format (.urdf, .xml or .mjcf).
 
-    The new file holds what the engine knows: bodies, joints, collision shapes, actuators. Visual shapes, materials,
-    sensors and comments of the original are not carried over.
+    The output contains the quantities that the engine models: bodies, joints, collision shapes and actuators. Visual
+    shapes, materials, sensors and comments of the original are dropped.
 
     For example:
       hybridsim convert quadruped quadruped.urdf
@@ -28,12 +28,12 @@ def convert(
         model: file or built-in mechanism.
         out: file to write.
         reading: how to read the model.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
-    from hybridsim.io.convert import convert as write
+    from hybridsim.io.convert import convert as convert_model
 
     refuse_to_overwrite(model, out)
-    notes = write(reading.load(model), out)
+    notes = convert_model(reading.load(model), out)
     if json:
         print_json({"out": str(out), "notes": notes})
         return 0

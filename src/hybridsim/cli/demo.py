@@ -1,4 +1,4 @@
-"""`hybridsim demo`: the main job on recordings that come with the package."""
+"""`hybridsim demo`: complete fits on the recordings that ship with the package."""
 
 import os
 import shutil
@@ -13,44 +13,44 @@ from hybridsim.core.errors import HybridsimError
 if TYPE_CHECKING:
     from hybridsim.project.fit_run import Outcome
 
-PROJECTS = {"parameters": "masses and friction fitted", "networks": "with networks for what the model lacks"}
-"""What is fitted one after the other, and what that means."""
-SHOWN = "predicted over 1 s"
-"""The score that counts: the next second, from what came before it."""
+PROJECTS = {"parameters": "masses and friction fitted", "networks": "with networks for unmodelled effects"}
+"""Projects in the order in which they are fitted, with a description of each."""
+SCORE = "predicted over 1 s"
+"""Score that is reported: prediction one second ahead."""
 
 
 def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = False) -> int:
-    """Fit a recorded two-joint arm, first its parameters, then with small networks, and show what it gained.
+    """Fit a two-joint arm to recordings, first its parameters, then with small networks, and compare the errors.
 
-    Its recordings were made by MuJoCo, with friction, air drag and encoder noise that the model file does not know of
-    (`python -m hybridsim.demo.record` is the program). The folder then holds model, recordings and both project files:
-    change them and run `hybridsim fit` yourself. Takes under a minute.
+    The recordings were simulated in MuJoCo with friction, air drag and encoder noise that the model file lacks
+    (`python -m hybridsim.demo.record` generates them). The output folder contains the model, the recordings and both
+    project files: edit them and run `hybridsim fit`. Takes less than a minute.
 
     For example:
       hybridsim demo
       hybridsim demo --out /tmp/arm --no-browser
 
     Args:
-        out: folder to work in; what an earlier demonstration left there is replaced.
-        browser: open the summary page, where there is a screen.
-        json: print the result as JSON for other programs.
+        out: output folder; files of an earlier demo are overwritten.
+        browser: open the summary page in a browser if a display is available.
+        json: print the result as JSON instead of text.
     """
-    folder = _unpacked(out)
+    folder = _copy_files(out)
     rows: list[tuple[str, Any]] = []
     with StopRequest() as stop:
         for name, meaning in PROJECTS.items():
             if not json:
                 say(f"{folder / name}.toml: {meaning}")
-            outcome = _fitted(folder / f"{name}.toml", stop, quiet=json)
+            outcome = _fit(folder / f"{name}.toml", stop, quiet=json)
             if outcome.result is None:
-                say(f"Stopped. Go on with: hybridsim fit {folder / name}.toml --resume", stderr=True)
+                say(f"Stopped. Resume with: hybridsim fit {folder / name}.toml --resume", stderr=True)
                 return stop.exit_code
             if outcome.result["status"] != "converged" and not json:
-                say(f"{name}: {outcome.result['words']}; these are the best numbers so far")
-            score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SHOWN)
+                say(f"{name}: {outcome.result['words']}; the best parameters so far are used")
+            score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SCORE)
             errors = score["in_noise"]
             if not rows:
-                rows.append(("model as it is", errors["before"]["rms"]))
+                rows.append(("initial model", errors["before"]["rms"]))
             rows.append((meaning, errors["after"]["rms"]))
     page = folder / "runs" / "networks" / "summary.html"
     if json:
@@ -58,7 +58,7 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
         return 0
     first = rows[0][1]
     cells = [(text, f"{error:.3g}", f"{first / error:.3g}×") for text, error in rows]
-    titles = (f"held-out runs, {SHOWN}: error by noise", "", "better by")
+    titles = (f"RMS error of held-out runs, {SCORE}", "× noise", "improvement")
     print_table(titles, cells, right=titles[1:])
     say(f"summary: {page}")
     if browser and (
@@ -70,8 +70,8 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
     return 0
 
 
-def _unpacked(out: Path) -> Path:
-    """The demonstration's files in a folder of the user's."""
+def _copy_files(out: Path) -> Path:
+    """Copy the files of the demo into the output folder."""
     source = Path(__file__).parents[1] / "demo"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _unpacked(out: Path) -> Path:
     return out
 
 
-def _fitted(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
+def _fit(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
     from hybridsim.cli.fit_progress import FitProgress
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
@@ -93,5 +93,5 @@ def _fitted(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
     task = task_of(build(load_project(project)))
     with FitProgress(quiet=quiet) as progress:
         command = ["hybridsim", "fit", str(project)]
-        given = {"watch": progress.show, "stop": lambda: stop.given, "tell": progress.tell}
-        return run_fit(task, Record(project.parent / "runs" / project.stem), mode="fresh", command=command, **given)
+        callbacks = {"callback": progress.show, "stop": lambda: stop.requested, "log": progress.log}
+        return run_fit(task, Record(project.parent / "runs" / project.stem), mode="fresh", command=command, **callbacks)

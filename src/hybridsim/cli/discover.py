@@ -1,4 +1,4 @@
-"""`hybridsim discover`: of all that networks might read, the few that explain the data."""
+"""`hybridsim discover`: select the few network inputs that explain the recordings."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
@@ -20,11 +20,11 @@ def discover(
     quiet: bool = False,
     json: bool = False,
 ) -> int:
-    """Find the smallest set of inputs of a project's networks that explains its recordings.
+    """Select the smallest set of network inputs that explains a project's recordings.
 
-    The project's [[graft]] sections name all that may be missing, with generous inputs. Inputs that are not needed are
-    dropped, and what is left is written as a blueprint, ready to use. Runs that are held out decide. Every seed is kept
-    as soon as it is done.
+    The project's [[graft]] sections list the candidate outputs and inputs generously. Inputs that the held-out runs
+    show to be unnecessary are removed, and the remaining networks are written as a blueprint. Results are saved after
+    every seed.
 
     For example:
       hybridsim discover arm.toml
@@ -32,15 +32,16 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: first weights, and runs to leave out, that are tried; how often an input is chosen tells how sure it is.
-        resume: go on with a discovery that was stopped.
-        fresh: begin again.
-        out: folder for the results; runs/NAME-discovery beside the project by default.
-        quiet: no progress.
-        json: print the result as JSON for other programs.
+        seeds: number of restarts, each with other initial weights and other runs left out; the share of seeds that
+            select an input indicates how certain it is.
+        resume: continue an interrupted discovery.
+        fresh: discard an earlier discovery and start over.
+        out: output folder; by default runs/NAME-discovery next to the project.
+        quiet: print no progress.
+        json: print the result as JSON instead of text.
     """
-    from hybridsim.identify.discover import discover as discovered
-    from hybridsim.networks.prune import columns_of
+    from hybridsim.identify.discover import discover as search_inputs
+    from hybridsim.networks.prune import prunable_columns
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
     from hybridsim.project.record.discovery import DiscoveryRecord
@@ -49,37 +50,37 @@ def discover(
     if seeds < 1:
         raise HybridsimError(f"--seeds must be at least 1, not {seeds}")
     if resume and fresh:
-        raise HybridsimError("--resume goes on with a discovery and --fresh begins again; give one of them")
+        raise HybridsimError("--resume continues a discovery and --fresh starts over; give only one of them")
     loaded = load_project(project)
-    with warnings_said():
+    with print_warnings():
         built = build(loaded)
-    print_problems(built.doubts, stderr=True)
+    print_problems(built.warnings, stderr=True)
     task = task_of(built)
     problem = task.problem
-    columns = columns_of(problem.setup.sim.bound_blueprint(), problem.space.labels)
+    columns = prunable_columns(problem.setup.sim.bound_blueprint(), problem.space.labels)
     folder = out or loaded.out.with_name(f"{loaded.out.name}-discovery")
     record = DiscoveryRecord(folder, task, columns, ["hybridsim", *sys.argv[1:]])
     *warm_up, stage = task.stages
-    found = discovered(
+    discovery = search_inputs(
         problem,
         stage,
         seeds=range(seeds),
         warm_up=warm_up,
-        known=record.begin(resume=resume, fresh=fresh),
-        keep=record.keep,
-        tell=(lambda words: None) if quiet or json else lambda words: say(words, style="dim", stderr=True),
+        completed=record.begin(resume=resume, fresh=fresh),
+        on_seed=record.save_seed,
+        log=(lambda text: None) if quiet or json else lambda text: say(text, style="dim", stderr=True),
     )
-    facts = record.finish(found)
+    facts = record.finish(discovery)
     if json:
         print_json(facts | {"out": str(folder)})
         return 0
     rows = [(name, f"{share:.0%}") for name, share in facts["inputs"].items() if share > 0.0]
-    print_table(("input → output", "chosen"), rows or [("nothing", "–")], right=("chosen",))
+    print_table(("input → output", "selected"), rows or [("nothing", "–")], right=("selected",))
     never = sum(share == 0.0 and not name.startswith("a constant") for name, share in facts["inputs"].items())
-    say(f"{pluralize(never, 'other input')} never chosen, in {pluralize(len(facts['seeds']), 'seed')}")
+    say(f"{pluralize(never, 'other input')} never selected in {pluralize(len(facts['seeds']), 'seed')}")
     say(
         f"error on held-out runs, in standard deviations of the noise: {facts['error_without_networks']:.3g} without "
-        f"networks, {facts['error_with_all_inputs']:.3g} with all inputs, {facts['error']:.3g} with what is left"
+        f"networks, {facts['error_with_all_inputs']:.3g} with all inputs, {facts['error']:.3g} with the selected inputs"
     )
     say(f"blueprint, wiring.svg and weights.svg: {folder}")
     return 0

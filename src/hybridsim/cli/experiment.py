@@ -1,4 +1,4 @@
-"""`hybridsim experiment`: claims about real recordings, shown by fits."""
+"""`hybridsim experiment`: reproduce the results on real recordings."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,76 +24,81 @@ def experiment(
     out: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Show a claim on real recordings: fit several models, score them on runs that were not fitted, draw the errors.
+    """Reproduce a result on real recordings: fit several models, score them on held-out runs, plot the errors.
 
-    lab_pendulum     a lab's double pendulum: dry friction, air, and a network for the rest
-    driven_pendulum  a driven one, whose encoders are zeroed anew before every run
-    ibm_pendulum     IBM's chaotic one, seen by a camera that has to be calibrated first
+    lab_pendulum     laboratory double pendulum: dry friction, air drag, and a network for the remaining effects
+    driven_pendulum  driven double pendulum whose encoders are zeroed before every run
+    ibm_pendulum     IBM's chaotic double pendulum, recorded by a camera that is calibrated first
 
-    The recordings are not part of hybridsim; the environment variable HYBRIDSIM_DATA names the folder they are in, and
-    docs/experiments.md says where they come from. A run that was stopped goes on where it was, case by case.
+    The recordings are not part of hybridsim; the environment variable HYBRIDSIM_DATA names their folder, and
+    docs/experiments.md lists their sources. An interrupted experiment resumes with the first unfinished case.
 
     For example:
       hybridsim experiment lab_pendulum
-      hybridsim experiment lab_pendulum --smoke        # a few seconds, to see that everything works
-      hybridsim experiment lab_pendulum --check        # numbers that were found before, evaluated again
+      hybridsim experiment lab_pendulum --smoke        # smoke test of a few seconds
+      hybridsim experiment lab_pendulum --check        # re-evaluates the stored parameters
 
     Args:
-        name: of the experiment.
-        smoke: fit little of the recordings in a few steps.
-        check: evaluate the numbers that come with hybridsim again instead of fitting.
-        out: folder for the results; runs/NAME/SETTINGS by default.
-        json: print the results as JSON for other programs.
+        name: name of the experiment.
+        smoke: fit a small part of the recordings with few steps.
+        check: re-evaluate the parameters stored with hybridsim instead of fitting.
+        out: output folder; by default runs/NAME/SETTINGS.
+        json: print the results as JSON instead of text.
     """
     from importlib import import_module
 
-    from hybridsim.experiments.experiment import checked, run, settings_hash, verdicts
+    from hybridsim.experiments.experiment import check_stored, goal_results, run, settings_hash
 
-    told: Experiment = import_module(f"hybridsim.experiments.{name}").EXPERIMENT
+    definition: Experiment = import_module(f"hybridsim.experiments.{name}").EXPERIMENT
     if check:
-        rows = checked(told)
+        rows = check_stored(definition)
         if json:
             print_json([row._asdict() for row in rows])
         else:
             cells = [(row.case, row.metric, f"{row.stored:.4g}", f"{row.now:.4g}") for row in rows]
-            print_table(("case", "number", "stored", "now"), cells, right=("stored", "now"))
-            off = [row for row in rows if not row.agrees]
-            say("all agree" if not off else f"{len(off)} of {len(rows)} differ by more than a hundredth")
+            print_table(("case", "metric", "stored", "now"), cells, right=("stored", "now"))
+            different = [row for row in rows if not row.agrees]
+            say("all agree" if not different else f"{len(different)} of {len(rows)} differ by more than 1 %")
         return GOAL_MISSED if any(not row.agrees for row in rows) else 0
-    folder = out or Path("runs") / name / settings_hash(told, smoke)
+    folder = out or Path("runs") / name / settings_hash(definition, smoke)
     with StopRequest() as stop, FitProgress(quiet=json) as progress:
         results = run(
-            told,
+            definition,
             folder,
             smoke=smoke,
-            watch=lambda _, step: progress.show(step, None),
-            tell=lambda case, found: progress.tell(f"{case}: {found['words']}, {found['ended']}"),
-            stop=lambda: stop.given,
+            on_step=lambda _, step: progress.show(step, None),
+            on_case=lambda case, found: progress.log(f"{case}: {found['words']}, {found['ended']}"),
+            stop=lambda: stop.requested,
         )
     if results is None:
-        say("Stopped. The same command goes on with the case that was being fitted.", stderr=True)
+        say("Stopped. Run the same command again to resume with the interrupted case.", stderr=True)
         return stop.exit_code
-    judged = [] if smoke else verdicts(told, results)
+    goal_rows = [] if smoke else goal_results(definition, results)
     if json:
-        goals = [{"goal": v.goal.words, "most": v.goal.most, "value": v.value, "met": v.met} for v in judged]
+        goals = [
+            {"goal": r.goal.description, "most": r.goal.limit, "value": r.value, "met": r.is_met} for r in goal_rows
+        ]
         print_json({"results": str(folder / "results.json"), "metrics": results["metrics"], "goals": goals})
     else:
-        _show(results, judged)
-        say(f"results and pictures: {folder}")
-    return 0 if all(verdict.met for verdict in judged) else GOAL_MISSED
+        _print_results(results, goal_rows)
+        say(f"results and figures: {folder}")
+    return 0 if all(result.is_met for result in goal_rows) else GOAL_MISSED
 
 
-def _show(results: dict[str, Any], judged: list[Any]) -> None:
-    """Scores of all cases, then goals."""
+def _print_results(results: dict[str, Any], goal_rows: list[Any]) -> None:
+    """Print the scores of all cases, then the goals."""
     cases = results["cases"]
     kinds = list(next(iter(cases.values()))["scores"])
     rows = [(name, *(_cell(case["scores"][kind]) for kind in kinds)) for name, case in cases.items()]
     print_table(("case", *kinds), rows, right=kinds)
-    if judged:
-        cells = [(v.goal.words, f"≤ {v.goal.most:g}", f"{v.value:.3g}", "yes" if v.met else "no") for v in judged]
-        print_table(("goal", "wanted", "found", "met?"), cells, right=("wanted", "found"))
+    if goal_rows:
+        cells = [
+            (r.goal.description, f"≤ {r.goal.limit:g}", f"{r.value:.3g}", "yes" if r.is_met else "no")
+            for r in goal_rows
+        ]
+        print_table(("goal", "limit", "value", "met"), cells, right=("limit", "value"))
 
 
 def _cell(score: Any) -> str:
-    """A number, or the median and the worst of many [mrad]."""
+    """A score, or median and maximum of several [mrad]."""
     return f"{score:.3g}" if isinstance(score, float) else f"{score['median']:.3g} / {score['worst']:.3g} mrad"

@@ -1,4 +1,4 @@
-"""`hybridsim export-c`: write the time step of a model as C."""
+"""`hybridsim export-c`: export the time step of a model as C."""
 
 import math
 from pathlib import Path
@@ -20,10 +20,10 @@ def export_c(
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
-    """Write one time step of a model, and the derivative of that step, as a C99 file for controllers.
+    """Export one time step of a model and its derivatives as C99 source for controllers.
 
-    The file needs nothing but the C library: no memory is allocated, and it compiles with any C99 compiler. The header
-    beside it, with the ending .h, tells the meaning of every number.
+    The code depends on the C library only, allocates no memory and compiles with any C99 compiler. The header, with the
+    suffix .h, documents every state, command and parameter.
 
     For example:
       hybridsim export-c double_pendulum
@@ -33,43 +33,43 @@ def export_c(
 
     Args:
         model: file or built-in mechanism.
-        out: C file to write; the header is written beside it.
+        out: C file to write; the header is written next to it.
         integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
-        dt: time step [s]; the model's own by default. It remains a parameter.
-        prefix: what the names in the files begin with; by default made from the model's name.
-        fma: use fused multiply-add; leave it out for processors that have none.
+        dt: time step [s]; by default that of the model. It remains a parameter of the generated code.
+        prefix: prefix of the C identifiers; by default derived from the model's name.
+        fma: use fused multiply-add; disable it for processors that lack it.
         reading: how to read the file.
-        json: print a summary as JSON for other programs.
+        json: print a summary as JSON instead of text.
     """
     if dt is not None and not (math.isfinite(dt) and dt > 0.0):
         raise HybridsimError(f"--dt must be positive and finite, not {dt:g} s")
     for path in (out, out.with_suffix(".h")):
         refuse_to_overwrite(model, path)
 
-    from hybridsim.sim.c_export.export_step import export_c as write
+    from hybridsim.sim.c_export.export_step import export_c as export_step
     from hybridsim.sim.simulator import Simulator
 
     mechanism = reading.load(model)
-    done = write(Simulator(mechanism, dt=dt, integrator=integrator), out, prefix=prefix, fma=fma)
+    exported = export_step(Simulator(mechanism, dt=dt, integrator=integrator), out, prefix=prefix, fma=fma)
     if json:
         print_json(
             {
                 "model": mechanism.name,
-                "out": str(done.source),
-                "header": str(done.header),
-                "prefix": done.prefix,
-                "states": done.state_size,
-                "commands": done.input_size,
-                "parameters": done.parameter_count,
-                "differentiated": done.gradient_size,
-                "step_memory_bytes": done.step_stack_bytes,
-                "vjp_memory_bytes": done.vjp_stack_bytes,
+                "out": str(exported.source),
+                "header": str(exported.header),
+                "prefix": exported.prefix,
+                "states": exported.state_size,
+                "commands": exported.input_size,
+                "parameters": exported.parameter_count,
+                "differentiated": exported.gradient_size,
+                "step_memory_bytes": exported.step_stack_bytes,
+                "vjp_memory_bytes": exported.vjp_stack_bytes,
             }
         )
         return 0
     say(
-        f"{mechanism.name}: {pluralize(done.state_size, 'state')}, {pluralize(done.input_size, 'command')}, "
-        f"{pluralize(done.parameter_count, 'parameter')} ({done.gradient_size} with derivatives), "
-        f"written to {done.source} and {done.header}"
+        f"{mechanism.name}: {pluralize(exported.state_size, 'state')}, {pluralize(exported.input_size, 'command')}, "
+        f"{pluralize(exported.parameter_count, 'parameter')} ({exported.gradient_size} with derivatives), "
+        f"written to {exported.source} and {exported.header}"
     )
     return 0

@@ -1,4 +1,4 @@
-"""`hybridsim fit`: find the numbers of a model that make it move as recorded."""
+"""`hybridsim fit`: identify a model from recordings."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from hybridsim.cli.fit_check import checked
+from hybridsim.cli.fit_check import print_fit_check
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.core.messages import pluralize
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hybridsim.project.record.record import Record
 
 DIVERGED, NOT_CONVERGED = 3, 4
-MOST_ROWS = 40
-"""Parameters that are printed; all of them are in the record."""
+MAX_ROWS = 40
+"""Parameters that are printed; the record contains all of them."""
 
 
 def fit(
@@ -31,12 +31,12 @@ def fit(
 ) -> int:
     """Fit the free parameters and networks of a project to its recordings.
 
-    Everything goes into the folder of the run: checkpoints while it fits, then the result, the model's file with its
-    new numbers, plots and summary.html. The first Ctrl-C or SIGTERM stops after the current step, the second at once; a
-    run that was stopped, killed, or out of disk space goes on with --resume, to the same result.
+    All output goes into the run folder: checkpoints during the fit, then the result, the identified model file, plots
+    and summary.html. The first Ctrl-C or SIGTERM stops after the current step, the second immediately; a run that was
+    stopped, killed or out of disk space continues with --resume and arrives at the same result.
 
-    Exit codes: 0 converged, 1 the project, model or data is at fault, 3 the simulation diverges at the start, 4 not
-    converged (there is a result nevertheless), 130 stopped by Ctrl-C, 143 by SIGTERM.
+    Exit codes: 0 converged, 1 error in the project, model or data, 3 the simulation diverges at the initial values,
+    4 not converged (a result is written nevertheless), 130 stopped by Ctrl-C, 143 by SIGTERM.
 
     For example:
       hybridsim fit arm.toml
@@ -46,15 +46,15 @@ def fit(
 
     Args:
         project: project file; `hybridsim init` writes one.
-        resume: go on with a run that did not finish; start it, if there is none; show its result, if it is complete.
-        fresh: delete an earlier run and start again.
-        out: folder of the run; the project says so, and runs/NAME beside it by default.
-        check: read and check project, model and data, say what would be fitted and what the data cannot tell, and stop.
-        quiet: no progress.
-        json: print the result as JSON for other programs.
+        resume: continue an unfinished run; start one if there is none; show the result if the run is complete.
+        fresh: delete an existing run and start over.
+        out: run folder; by default the one in the project, or runs/NAME next to the project.
+        check: check project, model and data, report the free and the unidentifiable parameters, and exit.
+        quiet: print no progress.
+        json: print the result as JSON instead of text.
     """
     if resume and fresh:
-        raise HybridsimError("--resume goes on with a run and --fresh deletes it; give one of them")
+        raise HybridsimError("--resume continues a run and --fresh deletes it; give only one of them")
     from hybridsim.cli.fit_progress import FitProgress
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
@@ -68,12 +68,12 @@ def fit(
     mode = "resume" if resume else "fresh" if fresh else "new"
     if not check:
         record.check_mode(mode)
-    with warnings_said():
+    with print_warnings():
         built = build(loaded)
-    print_problems(built.doubts, stderr=True)
+    print_problems(built.warnings, stderr=True)
     task = task_of(built)
     if check:
-        return checked(task, json)
+        return print_fit_check(task, json)
     outcome, problem = None, ""
     with StopRequest() as stop, FitProgress(quiet=quiet) as progress:
         try:
@@ -82,20 +82,20 @@ def fit(
                 record,
                 mode=mode,
                 command=["hybridsim", *sys.argv[1:]],
-                watch=progress.show,
-                stop=lambda: stop.given,
-                tell=progress.tell,
+                callback=progress.show,
+                stop=lambda: stop.requested,
+                log=progress.log,
             )
         except DivergedError as error:
             problem = str(error)
     facts = {"record": str(record.folder), "interrupted": outcome is not None and outcome.result is None}
     if outcome is None:
-        _say_or_print(facts | {"problem": problem}, f"hybridsim: {problem}", json)
+        _print_stopped(facts | {"problem": problem}, f"hybridsim: {problem}", json)
         return DIVERGED
     if outcome.result is None:
         again = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
-        stage, step = outcome.place
-        _say_or_print(facts, f"Stopped in stage {stage + 1} after step {step}. Go on with: {again}", json)
+        stage, step = outcome.position
+        _print_stopped(facts, f"Stopped in stage {stage + 1} after step {step}. Resume with: {again}", json)
         return stop.exit_code
     if json:
         print_json(facts | outcome.result)
@@ -104,7 +104,7 @@ def fit(
     return 0 if outcome.result["status"] == CONVERGED else NOT_CONVERGED
 
 
-def _say_or_print(facts: dict[str, Any], text: str, json: bool) -> None:
+def _print_stopped(facts: dict[str, Any], text: str, json: bool) -> None:
     if json:
         print_json(facts)
     else:
@@ -112,26 +112,26 @@ def _say_or_print(facts: dict[str, Any], text: str, json: bool) -> None:
 
 
 def _print(result: dict[str, Any], record: "Record") -> None:
-    """The result in short."""
+    """Print a summary of the result."""
     good = result["status"] == "converged"
     say(f"{result['name']}: {result['words']}", style="green" if good else "yellow")
     rows = result["parameters"]
     cells = [
         (row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", row["unit"], _bound(row))
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_ROWS]
     ]
     if cells:
         print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
-    if len(rows) > MOST_ROWS:
-        say(f"and {len(rows) - MOST_ROWS} more in {record.result_file}")
+    if len(rows) > MAX_ROWS:
+        say(f"and {len(rows) - MAX_ROWS} more in {record.result_file}")
     if result["of_runs"]:
         names = list(next(iter(result["of_runs"].values())))
-        numbers = [(run, *(f"{x:.6g}" for x in own.values())) for run, own in result["of_runs"].items()]
-        print_table(("run", *names), numbers[:MOST_ROWS], right=names)
+        cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["of_runs"].items()]
+        print_table(("run", *names), cells[:MAX_ROWS], right=names)
     for network in result["networks"]:
         say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
     print_table(
-        ("error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
+        ("RMS error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
     )
     for remark in result["remarks"]:
         say(f"note: {remark}", style="yellow")
@@ -145,9 +145,9 @@ def _bound(row: dict[str, Any]) -> str:
 
 
 def _errors(result: dict[str, Any]) -> list[tuple[str, str, str]]:
-    found = []
+    rows = []
     for row in result["scores"]:
         before, after = (row["in_noise"][when]["rms"] for when in ("before", "after"))
-        what = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
-        found.append((what, *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
-    return found
+        name = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
+        rows.append((name, *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
+    return rows

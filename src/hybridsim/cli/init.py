@@ -1,4 +1,4 @@
-"""`hybridsim init`: write a first project for a model and its recordings."""
+"""`hybridsim init`: write a starter project for a model and its recordings."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +12,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
-    from hybridsim.project.starter.explore import Measured, Starter
+    from hybridsim.project.starter.explore import MatchedColumn, Starter
 
 
 def init(
@@ -24,9 +24,9 @@ def init(
     reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
-    """Write a project that fits a model to recordings: columns are matched with joints by their names.
+    """Write a starter project for a model and its recordings; columns are matched to joints by name.
 
-    The project fits as it is; read it and change what was guessed wrongly.
+    The project can be fitted without editing; review it and correct wrong guesses.
 
     For example:
       hybridsim init robot.urdf runs/*.csv
@@ -37,10 +37,10 @@ def init(
         model: file or built-in mechanism.
         data: recordings (CSV, NPZ, HDF5, Parquet, MCAP), one run each.
         out: project file to write.
-        step: time between samples [s], for recordings without a time column.
-        force: write over a file that is there?
+        step: sampling interval [s], for recordings without a time column.
+        force: overwrite an existing file.
         reading: how to read the model.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
     import math
 
@@ -56,15 +56,15 @@ def init(
     for path in (model, *map(str, data)):
         refuse_to_overwrite(path, out)
     if out.exists() and not force:
-        raise HybridsimError(f"{out} is there already; --force writes over it, --out chooses another file")
-    usual = ReadingOptions()
-    given = {f.name: getattr(reading, f.name) for f in fields(reading)}
+        raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")
+    default = ReadingOptions()
+    options = {f.name: getattr(reading, f.name) for f in fields(reading)}
     starter = explore(
         reading.load(model),
         model,
         data,
         is_built_in=model in BUILT_IN and not Path(model).exists(),
-        reading={name: value for name, value in given.items() if value != getattr(usual, name)},
+        reading={name: value for name, value in options.items() if value != getattr(default, name)},
         step=step,
     )
     write_atomically(out, starter_text(starter, out.absolute().parent).encode())
@@ -73,39 +73,43 @@ def init(
         return 0
     _print_matches(starter)
     say(f"wrote {out}: {pluralize(len(starter.channels), 'channel')}, {pluralize(len(starter.commands), 'command')}")
-    say(f"Read it, then: hybridsim fit {out}")
+    say(f"Review it, then run: hybridsim fit {out}")
     return 0
 
 
 def _print_matches(starter: "Starter") -> None:
     print_table(
-        ("column", "is", "unit"), ([one.match.column.name, _meaning(one), _unit(one)] for one in _used(starter))
+        ("column", "quantity", "unit"),
+        ([column.match.column.name, _quantity(column), _unit(column)] for column in _used_columns(starter)),
     )
-    for match in starter.matches.spare:
-        say(f"not used: {match.column.name} ({match.kind} of {match.target}, as another column)", style="dim")
-    for name in starter.matches.unknown:
-        say(f"not understood: {name}", style="yellow")
+    for match in starter.matches.duplicates:
+        say(f"not used: {match.column.name} (another {match.kind} of {match.target})", style="dim")
+    for name in starter.matches.unrecognized:
+        say(f"not recognized: {name}", style="yellow")
     for note in starter.notes:
         say(f"note: {note}", style="yellow")
-    if unseen := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:
-        say(f"nothing measures {', '.join(unseen)}: the fit starts from where the model has them", style="yellow")
+    if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:
+        say(
+            f"not measured: {', '.join(unmeasured)}; initial states are estimated from the home position",
+            style="yellow",
+        )
 
 
-def _used(starter: "Starter") -> "list[Measured]":
+def _used_columns(starter: "Starter") -> "list[MatchedColumn]":
     return [*starter.channels, *starter.commands]
 
 
 def _targets(starter: "Starter") -> set[str]:
-    return {one.match.target for one in starter.channels}
+    return {column.match.target for column in starter.channels}
 
 
-def _meaning(one: "Measured") -> str:
-    return f"{one.match.kind} of {one.match.target}"
+def _quantity(column: "MatchedColumn") -> str:
+    return f"{column.match.kind} of {column.match.target}"
 
 
-def _unit(one: "Measured") -> str:
-    guess = f" (a guess: {one.unit.reason})" if one.unit.reason else ""
-    return f"{one.unit.unit}{guess}{', starts again after a turn' if one.unwrap else ''}"
+def _unit(column: "MatchedColumn") -> str:
+    guess = f" (guessed: {column.unit.reason})" if column.unit.reason else ""
+    return f"{column.unit.unit}{guess}{', wraps at full turns' if column.unwrap else ''}"
 
 
 def _report(starter: "Starter", out: Path) -> dict:
@@ -115,16 +119,16 @@ def _report(starter: "Starter", out: Path) -> dict:
         "time_unit": starter.time_unit.unit,
         "matched": [
             {
-                "column": one.match.column.name,
-                "kind": str(one.match.kind),
-                "target": one.match.target,
-                "unit": one.unit.unit,
-                "guessed_from": one.unit.reason,
-                "unwrap": one.unwrap,
+                "column": column.match.column.name,
+                "kind": str(column.match.kind),
+                "target": column.match.target,
+                "unit": column.unit.unit,
+                "guessed_from": column.unit.reason,
+                "unwrap": column.unwrap,
             }
-            for one in _used(starter)
+            for column in _used_columns(starter)
         ],
-        "spare": [match.column.name for match in starter.matches.spare],
-        "unknown": list(starter.matches.unknown),
+        "spare": [match.column.name for match in starter.matches.duplicates],
+        "unknown": list(starter.matches.unrecognized),
         "notes": list(starter.notes),
     }

@@ -1,4 +1,4 @@
-"""Ctrl-C or SIGTERM while something long runs: stop at the next good place, at once the second time."""
+"""Handling of Ctrl-C and SIGTERM: the first requests a clean stop, the second terminates immediately."""
 
 import os
 import signal
@@ -7,39 +7,42 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-FROM_SIGNAL = 128
-"""What a shell adds to the number of the signal that ended a program."""
-AGAIN = {signal.SIGINT: "press again to stop at once", signal.SIGTERM: "a second SIGTERM stops at once"}
-"""Signals that ask to stop, and what one more of them does."""
+SIGNAL_EXIT_CODE = 128
+"""Offset of the exit code of a program that a signal ended, as of shells."""
+REPEAT_HINTS = {
+    signal.SIGINT: "press again to stop immediately",
+    signal.SIGTERM: "a second SIGTERM stops immediately",
+}
+"""Handled signals, with the effect of a second one."""
 
 
 class StopRequest:
-    """While entered, the first signal that asks to stop sets `given`, and the second ends the program.
+    """Context manager in which the first SIGINT or SIGTERM sets `requested` and the second ends the program.
 
     Attributes:
-        given: has anybody asked to stop?
-        exit_code: as a shell gives it to a program that such a signal ended; 0 as long as there was none.
+        requested: whether a stop was requested.
+        exit_code: exit code by shell convention for the signal; 0 if there was none.
     """
 
     def __init__(self):
-        self.given, self.exit_code = False, 0
-        self._before: dict[int, Any] = {}
+        self.requested, self.exit_code = False, 0
+        self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._on_signal) for number in AGAIN}
+            self._handlers = {number: signal.signal(number, self._on_signal) for number in REPEAT_HINTS}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, *_: object) -> None:
-        if self.given:
-            os._exit(FROM_SIGNAL + number)
-        self.given, self.exit_code = True, FROM_SIGNAL + number
-        # not by sys.stderr, which may be in the middle of writing something else
+        if self.requested:
+            os._exit(SIGNAL_EXIT_CODE + number)
+        self.requested, self.exit_code = True, SIGNAL_EXIT_CODE + number
+        # not through sys.stderr, which is not reentrant
         with suppress(OSError):
-            os.write(2, f"\nstopping as soon as everything is saved; {AGAIN[signal.Signals(number)]}\n".encode())
+            os.write(2, f"\nstopping once everything is saved; {REPEAT_HINTS[signal.Signals(number)]}\n".encode())

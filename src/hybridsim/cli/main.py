@@ -1,6 +1,6 @@
-"""`hybridsim`: the entry point of the command line.
+"""Entry point of the `hybridsim` command line.
 
-Exit codes are in `overview.py`. A traceback is shown only with HYBRIDSIM_DEBUG=1. With `--json` errors are JSON, too.
+`overview.py` lists the exit codes. Tracebacks are shown with HYBRIDSIM_DEBUG=1 only. With `--json`, errors are JSON.
 """
 
 import os
@@ -12,12 +12,12 @@ from dataclasses import asdict
 from hybridsim.core.errors import HybridsimError, ProblemsError
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell gives it."""
+"""Exit code after Ctrl-C, by shell convention."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    # JAX may swallow a KeyboardInterrupt that comes while it compiles, and crash on one while it computes
+    # JAX may swallow a KeyboardInterrupt during compilation and crash on one during execution
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
@@ -30,17 +30,19 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except HybridsimError as error:
-        return _failed(error, as_json)
+        return _report_error(error, as_json)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader of our output has gone, as in `hybridsim taps a1.urdf | head`
+        # the consumer of a pipe has exited, as in `hybridsim taps a1.urdf | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
-        return _failed(HybridsimError(f"{type(error).__name__}: {error} (HYBRIDSIM_DEBUG=1 shows where)"), as_json)
+        return _report_error(
+            HybridsimError(f"{type(error).__name__}: {error} (HYBRIDSIM_DEBUG=1 shows the traceback)"), as_json
+        )
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -77,7 +79,7 @@ def _dispatch(arguments: list[str]) -> int:
     return int(app.cli(prog="hybridsim", description=ABOUT, args=arguments) or 0)
 
 
-def _failed(error: HybridsimError, as_json: bool) -> int:
+def _report_error(error: HybridsimError, as_json: bool) -> int:
     from hybridsim.cli.output import print_json, print_problems, say
 
     problems = error.problems if isinstance(error, ProblemsError) else ()

@@ -1,4 +1,4 @@
-"""Writing a motion to a CSV file while it is computed: what is written survives whatever happens next."""
+"""Incremental CSV log of a trajectory: rows already written survive a crash or interrupt."""
 
 import csv
 from pathlib import Path
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class MotionLog:
-    """A CSV file with the columns `time`, `q:NAME` and `qd:NAME`; opened by the first rows that are written."""
+    """A CSV file with the columns `time`, `q:NAME` and `qd:NAME`, created when the first rows are written."""
 
     def __init__(self, path: Path, topology: "Topology", *, every: int = 1):
         """Set up a log.
 
         Args:
-            path: file to write; its folder must be there.
-            topology: names of the columns.
-            every: write every n-th row only.
+            path: file to write; its folder must exist.
+            topology: coordinates and degrees of freedom that name the columns.
+            every: write only every n-th row.
         """
         if path.is_dir() or not path.absolute().parent.is_dir():
             reason = "it is a folder" if path.is_dir() else f"there is no folder {path.absolute().parent}"
@@ -41,7 +41,7 @@ class MotionLog:
             self._file.close()
 
     def write(self, time, q, qd) -> None:
-        """Append rows [s; rad or m; rad/s or m/s] and hand them to the operating system."""
+        """Append rows [s; rad or m; rad/s or m/s] and flush them to the operating system."""
         try:
             if self._file is None:
                 self._file = self._path.open("w", newline="", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Options that the commands share: which model, and how to read it."""
+"""Options common to several commands: the model and how to read it."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -27,32 +27,32 @@ class ReadingOptions:
     base: Base = "fixed"
     """Whether a URDF's root link is fixed to the world or free to move."""
     inertia: InertiaPolicy = "file"
-    """Missing inertias of a URDF: take the file as it is, compute them from the shapes, or refuse."""
+    """Missing inertias of a URDF: use the file unchanged, compute them from the shapes, or report an error."""
     packages: dict[str, Path] = field(default_factory=dict)
-    """Folders of the ROS packages that package:// paths name: --packages my_robot /path/to/my_robot."""
+    """Folders of ROS packages, to resolve package:// paths: --packages my_robot /path/to/my_robot."""
     allowed: tuple[Path, ...] = ()
-    """Folders outside the model's own that meshes and included files may lie in."""
+    """Folders outside that of the model from which meshes and included files may be read."""
     lenient: tuple[str, ...] = ()
-    """Codes of problems that shall not stop the import, e.g. inertia.triangle, or all."""
+    """Codes of problems to be tolerated, such as inertia.triangle, or all."""
 
     def inspect(self, name: str) -> "tuple[Model | None, list[Problem]]":
-        """The model, if it can be used, and everything that is wrong or doubtful about it."""
+        """Model, if it can be used, and its errors and warnings."""
         from hybridsim.io.load import inspect_model
         from hybridsim.robots import BUILT_IN
 
-        given = {option.name: getattr(self, option.name) for option in fields(self)}
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():
-            if used := [f"--{option}" for option in given if given[option] != getattr(ReadingOptions(), option)]:
-                message = f"{', '.join(used)}: says how to read a file, and {name!r} is a built-in mechanism"
-                return None, [Problem(message, "leave it out, or give a file", code="option.built_in")]
+            if used := [f"--{option}" for option in options if options[option] != getattr(ReadingOptions(), option)]:
+                message = f"{', '.join(used)}: applies to model files only, and {name!r} is a built-in mechanism"
+                return None, [Problem(message, "remove it, or specify a file", code="option.built_in")]
             return BUILT_IN[name](), []
         if not Path(name).exists() and not Path(name).suffix:
-            fix = f"{did_you_mean(name, BUILT_IN)} The built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
-            return None, [Problem(f"there is no file and no built-in mechanism {name!r}", fix, code="file.missing")]
-        return inspect_model(name, **given)
+            fix = f"{did_you_mean(name, BUILT_IN)} Built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
+            return None, [Problem(f"no file and no built-in mechanism is named {name!r}", fix, code="file.missing")]
+        return inspect_model(name, **options)
 
     def load(self, name: str) -> "Model":
-        """The model; raises `ModelError` if it cannot be used, prints warnings to standard error."""
+        """Load a model; raises `ModelError` if it cannot be used, prints warnings to standard error."""
         from hybridsim.cli.output import print_problems
 
         model, problems = self.inspect(name)
@@ -63,10 +63,10 @@ class ReadingOptions:
 
 
 Reading = Annotated[ReadingOptions, tyro.conf.OmitArgPrefixes]
-"""The options, as flags without a prefix."""
+"""Reading options as flags without a prefix."""
 
 
 def refuse_to_overwrite(model: str, out: Path | None) -> None:
-    """Raise if a command would write over the model that it reads."""
+    """Raise if a command would overwrite its own input file."""
     if out is not None and out.exists() and Path(model).exists() and out.samefile(model):
-        raise HybridsimError(f"{out} is the model itself, and writing there would destroy it; choose another file")
+        raise HybridsimError(f"{out} is an input of this command and would be overwritten; choose another file")

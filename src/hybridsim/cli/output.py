@@ -1,6 +1,6 @@
-"""What all commands print alike: tables that lose nothing, problems in colour, JSON for other programs.
+"""Output of all commands: tables, problems in colour, JSON.
 
-Names come from users' files and are printed as they are: nothing in them is taken for markup.
+Names from users' files are printed verbatim and never interpreted as markup.
 """
 
 import json
@@ -18,38 +18,38 @@ from rich.text import Text
 from hybridsim.core.errors import ModelWarning, Problem, Severity
 from hybridsim.core.messages import pluralize
 
-WIDE = 10_000
-"""Columns of output that does not go to a terminal: every row of a table stays on its line."""
+UNLIMITED_WIDTH = 10_000
+"""Width of output that does not go to a terminal [characters], so that rows of tables are not wrapped."""
 
 
 class PlainConsole(Console):
-    """A console that prints text as it is, and tells when its reader has gone."""
+    """A console without markup that raises BrokenPipeError when its consumer has exited."""
 
     def __init__(self, *, stderr: bool = False):
         is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-        super().__init__(stderr=stderr, highlight=False, markup=False, width=None if is_terminal else WIDE)
+        super().__init__(stderr=stderr, highlight=False, markup=False, width=None if is_terminal else UNLIMITED_WIDTH)
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
 
 
 def say(text: str, *, style: str = "", stderr: bool = False) -> None:
-    """Print a text, wrapped by the terminal itself so that it can be copied whole."""
+    """Print a text; wrapping is left to the terminal, so that it can be copied without line breaks."""
     PlainConsole(stderr=stderr).print(text, style=style or None, soft_wrap=True)
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print a table; cells too long for the terminal go on in the next line.
+    """Print a table; cells too long for the terminal are wrapped.
 
     Args:
-        titles: of the columns.
-        rows: of cells.
-        right: titles of the columns to align right.
+        titles: column titles.
+        rows: cells, row by row.
+        right: titles of right-aligned columns.
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in titles:
-        side: Literal["left", "right"] = "right" if title in right else "left"
-        table.add_column(title, justify=side, overflow="fold")
+        justify: Literal["left", "right"] = "right" if title in right else "left"
+        table.add_column(title, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     PlainConsole().print(table)
@@ -59,7 +59,7 @@ _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "di
 
 
 def print_problems(problems: Sequence[Problem], *, stderr: bool = False) -> None:
-    """Print problems, the errors first."""
+    """Print problems, errors first."""
     for severity, style in _STYLES.items():
         for problem in problems:
             if problem.severity is severity:
@@ -67,8 +67,8 @@ def print_problems(problems: Sequence[Problem], *, stderr: bool = False) -> None
 
 
 @contextmanager
-def warnings_said() -> Iterator[None]:
-    """Python's warnings as sentences on standard error."""
+def print_warnings() -> Iterator[None]:
+    """Print the model warnings raised in a block on standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         yield
@@ -77,22 +77,22 @@ def warnings_said() -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; what JSON cannot hold, infinity, becomes null."""
-    print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+    """Print a value as JSON, with null for infinity and NaN."""
+    print(json.dumps(_replace_nonfinite(value), indent=2, ensure_ascii=False))
 
 
-def verdict(name: str, usable: bool, problems: Iterable[Problem]) -> str:
-    """One line on whether a model can be used."""
-    numbers = Counter(problem.severity for problem in problems)
-    counts = [pluralize(numbers[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
-    if numbers[Severity.NOTE]:
-        counts.append(pluralize(numbers[Severity.NOTE], "note"))
-    return f"{name} {'can' if usable else 'cannot'} be used: {', '.join(counts)}"
+def summary_line(name: str, usable: bool, problems: Iterable[Problem]) -> str:
+    """Whether a model can be used, and the number of its problems, in one line."""
+    counts = Counter(problem.severity for problem in problems)
+    parts = [pluralize(counts[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING)]
+    if counts[Severity.NOTE]:
+        parts.append(pluralize(counts[Severity.NOTE], "note"))
+    return f"{name} {'can' if usable else 'cannot'} be used: {', '.join(parts)}"
 
 
-def _finite(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_replace_nonfinite(item) for item in value]
     return None if isinstance(value, float) and not -float("inf") < value < float("inf") else value

@@ -1,4 +1,4 @@
-"""`hybridsim predict`: try a fitted model on further recordings."""
+"""`hybridsim predict`: score a fitted model on further recordings."""
 
 import math
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import print_json, print_problems, print_table, say, warnings_said
+from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
@@ -19,58 +19,59 @@ def predict(
     project: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Score a fitted model on further recordings, and write down what it predicts.
+    """Score a fitted model on further recordings and write its predictions.
 
-    Recordings are read as the project says. The start of each prediction is fitted on the moment before it, and what
-    comes next is compared; beside that, how well the model can explain windows as long as those of the fit.
+    Recordings are read as specified in the project. The initial state of each prediction is fitted to a short interval
+    before it; only the samples after that interval are scored. In addition, windows as long as those of the fit are
+    scored with their initial states fitted to the whole window.
 
     For example:
       hybridsim predict runs/arm --data new_swing.csv
       hybridsim predict runs/arm --data new/*.csv --horizon 0.25 --out check
 
     Args:
-        run: folder of a run of `hybridsim fit`.
+        run: run folder written by `hybridsim fit`.
         data: recordings, one run each.
-        horizon: how far predictions go [s].
-        out: folder for prediction.csv, scores.json and pictures; predictions in the folder of the run by default.
-        project: the project file, if it is no longer where it was.
-        json: print the scores as JSON for other programs.
+        horizon: prediction horizon [s].
+        out: folder for prediction.csv, scores.json and plots; by default `predictions` in the run folder.
+        project: project file, if it has moved since the fit.
+        json: print the scores as JSON instead of text.
     """
     from hybridsim.project.build.build import build
     from hybridsim.project.build.data import recordings_of
     from hybridsim.project.build.task import task_of
     from hybridsim.project.record.record import Record
     from hybridsim.project.report.prediction import fitted_theta, write_prediction
-    from hybridsim.project.report.prediction import predict as predicted
+    from hybridsim.project.report.prediction import predict as predict_runs
     from hybridsim.project.schema.load import load_project
 
     if not (math.isfinite(horizon) and horizon > 0.0):
         raise HybridsimError(f"--horizon must be positive and finite, not {horizon:g} s")
     record = Record(run)
-    record.result()  # before anything that takes long
-    with warnings_said():
+    record.result()  # fail early if there is none
+    with print_warnings():
         loaded = load_project(project or Path(record.manifest()["project"]["file"]))
         task = task_of(build(loaded))
         theta = fitted_theta(task, record)
         runs = recordings_of(loaded, [(path,) for path in data])
-    print_problems([problem for one in runs for problem in one.problems], stderr=True)
+    print_problems([problem for recording in runs for problem in recording.problems], stderr=True)
     folder = out or record.predictions
-    facts = write_prediction(task, predicted(task, theta, runs, horizon), folder)
+    facts = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
     if json:
         print_json(facts | {"out": str(folder)})
         return 0
     for row in facts["scores"]:
         say(f"{row['kind']} over {row['seconds']:.3g} s, {pluralize(row['windows'], 'window')}:")
         cells = [
-            (name, _shown(values["before"]), _shown(values["after"]), task.units.get(name, ""))
+            (name, _cell(values["before"]), _cell(values["after"]), task.units.get(name, ""))
             for name, values in row["channels"].items()
         ]
-        before, after = (_shown(row["in_noise"][when]["rms"]) for when in ("before", "after"))
-        cells.append(("all, by the noise", before, after, ""))
-        print_table(("error of", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
+        before, after = (_cell(row["in_noise"][when]["rms"]) for when in ("before", "after"))
+        cells.append(("all channels", before, after, "× noise"))
+        print_table(("RMS error of", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
     say(f"written to {folder}")
     return 0
 
 
-def _shown(value: float | None) -> str:
+def _cell(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"

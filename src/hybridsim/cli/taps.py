@@ -1,4 +1,4 @@
-"""`hybridsim taps`: the quantities of a model that a network can read or change."""
+"""`hybridsim taps`: list the quantities of a model that a network can read or modify."""
 
 import warnings
 
@@ -8,7 +8,7 @@ from hybridsim.core.errors import ModelWarning
 
 
 def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
-    """List the quantities that networks can be grafted onto, with the model's own names.
+    """List the quantities that networks can read or modify, with the names of the model.
 
     For example:
       hybridsim taps cartpole
@@ -17,7 +17,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
     Args:
         model: file or built-in mechanism.
         reading: how to read the file.
-        json: print JSON for other programs.
+        json: print JSON instead of text.
     """
     from hybridsim.contact.candidates import find_candidates
     from hybridsim.io.hulls import with_hulls
@@ -26,7 +26,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
 
     mechanism = with_hulls(reading.load(model))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # this is a list, not a simulation
+        warnings.simplefilter("ignore", ModelWarning)  # nothing is simulated
         names = dict(axis_names(mechanism, find_candidates(mechanism))) | {Axis.NONE: ()}
     rows = [
         {
@@ -37,9 +37,9 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
             "rows": list(names[quantity.axis]),
             "components": list(quantity.components),
             "writable": quantity.form is not Form.INPUT,
-            "meaning": quantity.text,
+            "meaning": quantity.description,
         }
-        for quantity in (general.of(names) for general in CATALOG)
+        for quantity in (general.with_names(names) for general in CATALOG)
     ]
     if json:
         print_json(rows)
@@ -55,11 +55,11 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
 def _cells(row: dict) -> list[str]:
     shape = "×".join(str(n) for n in row["shape"]) or "1"
     meaning = f"{row['meaning']} [{row['unit']}]" + ("" if row["writable"] else " Read only.")
-    return [row["name"], shape, _grouped(row["components"]), meaning]
+    return [row["name"], shape, _group_components(row["components"]), meaning]
 
 
-def _grouped(components: list[str]) -> str:
-    """`omega.{x,y,z} v.{x,y,z}` for the six components of a twist."""
+def _group_components(components: list[str]) -> str:
+    """Short form of component names: `omega.{x,y,z} v.{x,y,z}` for a twist."""
     groups: dict[str, list[str]] = {}
     for component in components:
         name, _, part = component.partition(".")

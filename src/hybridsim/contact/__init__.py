@@ -1,1 +1,1 @@
-"""Contact: which shapes can touch, where they do, and the forces and impulses between them."""
+"""Contact: candidate pairs, collision detection, contact forces and impulses."""

@@ -1,4 +1,4 @@
-"""How easily shapes and joints are moved: the scale of what contacts give way. Plain NumPy, once per simulator."""
+"""Apparent inverse masses of shapes and joints, which scale contact softness. Plain NumPy, once per simulator."""
 
 from typing import NamedTuple
 
@@ -13,46 +13,46 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MIN_RELATIVE_MOBILITY = 1e-3
-"""Least that a direction counts, by the one in which a shape moves most easily: in some, joints hold it."""
+"""Lower bound on the mobility of a direction relative to the most mobile one: joints block some directions."""
 MIN_INVERSE_MASS = 1e-12
-"""What is added to it [1/kg], for shapes that nothing can move: a mean of logarithms cannot take zeros."""
+"""Added to that bound [1/kg] for immobile shapes: a mean of logarithms cannot take zeros."""
 
 
 class Mobility(NamedTuple):
-    """How a mechanism gives way to impulses at q = 0."""
+    """Response of a mechanism to impulses at q = 0."""
 
     inverse: np.ndarray
-    """M⁻¹, of the tree before mimic joints are removed."""
+    """M⁻¹ of the tree before mimic joints are eliminated."""
     directions: np.ndarray
-    """Motion of the world's origin for each velocity, one column each."""
+    """Motion subspace in the world, about the world's origin: one column per degree of freedom."""
     poses: list[Pose]
-    """Of the bodies."""
+    """Poses of the bodies in the world."""
 
     def jacobian(self, model: Model, body: int, points: np.ndarray) -> np.ndarray:
-        """Velocities of points (n, 3) of a body, in its frame, by those of the mechanism: n × 3 × mv."""
+        """Translational Jacobian (n, 3, mv), in the world, of points (n, 3) fixed in a body and given in its frame."""
         topology = model.topology
         J = np.zeros((len(points), 3, topology.mv))
         if body == WORLD:
             return J
         above = [dof for b in topology.ancestors[body] for dof in range(*topology.tree_v_slices[b])]
         for k, p in enumerate(points):
-            turning, moving = self.directions[:3, above], self.directions[3:, above]
-            J[k][:, above] = moving + np.cross(turning, self.poses[body].point(p), axisa=0, axisb=0, axisc=0)
+            angular, linear = self.directions[:3, above], self.directions[3:, above]
+            J[k][:, above] = linear + np.cross(angular, self.poses[body].point(p), axisa=0, axisb=0, axisc=0)
         return J
 
 
 def mobility(model: Model) -> Mobility:
-    """What masses and placements say about it.
+    """Mobility of a model at q = 0, from its masses and placements.
 
     Raises:
-        ValueError: they are traced, so that they are no numbers yet.
+        ValueError: masses or placements are traced, so their values are not known yet.
     """
     joint, body, geometry, topology = model.joint, model.body, model.geometry, model.topology
     parts = (body.mass, body.com, body.inertia, joint.placement.p, joint.axis, joint.armature, geometry.placement.p)
     if any(isinstance(part, Tracer) for part in parts):
         raise ValueError(
-            "a simulator with contact finds from masses and placements how hard contacts are, so these must be numbers "
-            "when it is made: make it first, and put traced ones in with `equinox.tree_at`"
+            "a simulator with contact scales softness and stiffness by masses and placements, so they must be concrete "
+            "when it is built: build it first, then insert traced values with `equinox.tree_at`"
         )
     if topology.mv == 0:
         return Mobility(np.zeros((0, 0)), np.zeros((6, 0)), [Pose(np.eye(3), np.zeros(3))] * topology.nb)
@@ -62,27 +62,27 @@ def mobility(model: Model) -> Mobility:
 
 
 def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """What one newton-second changes a shape's and each joint's velocity by, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
+    """Velocity change per unit impulse of every shape and joint, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
 
-    For a shape it is the geometric mean over the directions of space, at its centre.
+    For a shape it is the geometric mean over the principal directions, at its origin.
 
     Raises:
-        ValueError: masses or placements are traced, so that they are no numbers yet.
+        ValueError: masses or placements are traced, so their values are not known yet.
     """
-    moves, shapes = mobility(model), []
+    response, shapes = mobility(model), []
     for info, p in zip(model.geometry.infos, np.asarray(model.geometry.placement.p), strict=True):
         if info.body == WORLD or not model.topology.mv:
             shapes.append(0.0)
             continue
-        (J,) = moves.jacobian(model, info.body, p[None])
-        sizes = np.linalg.eigvalsh(J @ moves.inverse @ J.T)
-        sizes = np.maximum(sizes, MIN_RELATIVE_MOBILITY * sizes.max() + MIN_INVERSE_MASS)
-        shapes.append(float(np.exp(np.mean(np.log(sizes)))))
-    return np.array(shapes), np.diag(moves.inverse).copy()
+        (J,) = response.jacobian(model, info.body, p[None])
+        eigenvalues = np.linalg.eigvalsh(J @ response.inverse @ J.T)
+        eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_MOBILITY * eigenvalues.max() + MIN_INVERSE_MASS)
+        shapes.append(float(np.exp(np.mean(np.log(eigenvalues)))))
+    return np.array(shapes), np.diag(response.inverse).copy()
 
 
 def _bodies(model: Model) -> list[BodySpec]:
-    """The model's bodies as descriptions, without what does not matter here; armature is added by the caller."""
+    """The model's bodies as specs with inertia and placement only; the caller adds armature."""
     joint, body, topology = model.joint, model.body, model.topology
     return [
         BodySpec(

@@ -1,4 +1,4 @@
-"""The fixed list of contacts that a simulation watches: which pairs of shapes, and how many points of each."""
+"""Contact candidates of a simulation: a fixed list of pairs of shapes, with the number of contacts of each."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,33 +16,33 @@ from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
 MANY_CONTACTS_WARNING = 200
-"""Contacts that a model may have without a warning: the problem of so many has a matrix of 600 rows."""
+"""Number of contacts above which a warning is given: the problem of so many has a matrix of 600 rows."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two shapes that may touch."""
+    """Two shapes that are tested for contact."""
 
     first: int
     second: int
-    """Numbers of the shapes, in the order of `ROUTINES`."""
+    """Indices of the shapes, in the order of `ROUTINES`."""
     name: str
     """`foot|floor`"""
     max_points: int
-    """Contacts that it can have."""
+    """Size of its contact manifold."""
     data_shapes: tuple[tuple[int, ...], ...] = ()
-    """Sizes of what the two shapes have in `Geometry.data`."""
+    """Shapes of the two arrays in `Geometry.data`."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Every contact that can be; pairs of the same two kinds of shapes stand together."""
+    """All contacts that a simulation tests for; pairs of the same two kinds of shapes are adjacent."""
 
     pairs: tuple[Pair, ...]
     infos: tuple[GeomInfo, ...]
-    """Of all shapes of the model."""
+    """All shapes of the model."""
     body_names: tuple[str, ...] = ()
-    """Of all bodies of the model."""
+    """All bodies of the model."""
 
     @property
     def nc(self) -> int:
@@ -51,12 +51,12 @@ class Candidates:
 
     @cached_property
     def pair_indices(self) -> tuple[int, ...]:
-        """The pair that each contact belongs to."""
+        """Index of the pair of each contact."""
         return tuple(k for k, pair in enumerate(self.pairs) for _ in range(pair.max_points))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Name of every contact: that of its pair, and a number if there are several."""
+        """Name of every contact: that of its pair, with an index if the pair has several."""
         return tuple(
             pair.name if pair.max_points == 1 else f"{pair.name}.{k}"
             for pair in self.pairs
@@ -64,7 +64,7 @@ class Candidates:
         )
 
     def match(self, pattern: str) -> list[int]:
-        """The pairs that a pattern means, as in `candidates`."""
+        """Indices of the pairs that match a pattern, as in `find_candidates`."""
         return [
             k
             for k, pair in enumerate(self.pairs)
@@ -73,13 +73,13 @@ class Candidates:
 
     @cached_property
     def bodies(self) -> tuple[tuple[int, int], ...]:
-        """The bodies of every contact."""
+        """Both bodies of every contact."""
         of_pair = [(self.infos[pair.first].body, self.infos[pair.second].body) for pair in self.pairs]
         return tuple(of_pair[k] for k in self.pair_indices)
 
     @cached_property
     def shape_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
-        """Kinds of pairs, and the pairs of each whose shapes have as many points and the same faces, in their order."""
+        """Pairs grouped by kinds of shapes, sizes of their data and faces: kinds, then indices in ascending order."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
             a, b = self.infos[pair.first], self.infos[pair.second]
@@ -90,61 +90,61 @@ class Candidates:
 def find_candidates(
     model: Model, *, only: Sequence[str] = (), exclude: Sequence[str] = (), self_collision: bool = True
 ) -> Candidates:
-    """Every contact that a model can have.
+    """Contact candidates of a model.
 
-    Two shapes can touch if they are on different bodies that are not parent and child, their groups and masks allow it
-    or the model names them as a pair, and the model does not exclude their links.
+    Two shapes are a candidate pair if they are on different bodies that are not parent and child, their groups and
+    masks allow it, and the model does not exclude their links; or if the model lists them as an explicit pair.
 
     Args:
         model: the mechanism.
-        only: if given, pairs that match one of these: `foot_*|floor`, or `foot_*` for all that such a shape can touch.
-            Names are those of shapes, links or bodies, with the wildcards of file names.
-        exclude: pairs to leave out.
-        self_collision: can bodies of one tree touch each other?
+        only: if given, keep pairs that match one of these patterns: `foot_*|floor`, or `foot_*` for all pairs of such a
+            shape. Names are those of shapes, links or bodies, with shell-style wildcards.
+        exclude: patterns of pairs to remove.
+        self_collision: whether bodies of one tree can collide with each other.
 
     Raises:
-        TypeError: patterns that are not a sequence of texts.
-        ValueError: a pattern matches no pair, or a shape lacks the points or heights that it consists of.
+        TypeError: patterns are not a sequence of strings.
+        ValueError: a pattern matches no pair, or a shape has no points or heights.
     """
-    for what, patterns in (("only", only), ("exclude", exclude)):
+    for argument, patterns in (("only", only), ("exclude", exclude)):
         if isinstance(patterns, str):
-            raise TypeError(f"{what} takes a tuple of patterns: {what}=({patterns!r},)")
+            raise TypeError(f"{argument} must be a tuple of patterns: {argument}=({patterns!r},)")
     geometry, topology = model.geometry, model.topology
     explicit = {frozenset(pair) for pair in geometry.explicit_pairs}
-    found, unmatched, impossible = [], {*only, *exclude}, Counter()
+    pairs, unmatched, unsupported = [], {*only, *exclude}, Counter()
     for i, one in enumerate(geometry.infos):
         for j in range(i + 1, len(geometry.infos)):
             other = geometry.infos[j]
             is_explicit = frozenset((one.name, other.name)) in explicit
-            if not _may_touch(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
+            if not _can_collide(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
                 continue
-            wanted = [p for p in only if _matches(p, topology.body_names, one, other)]
-            unwanted = [p for p in exclude if _matches(p, topology.body_names, one, other)]
-            unmatched.difference_update(wanted, unwanted)
-            if unwanted or (only and not wanted):
+            included = [p for p in only if _matches(p, topology.body_names, one, other)]
+            excluded = [p for p in exclude if _matches(p, topology.body_names, one, other)]
+            unmatched.difference_update(included, excluded)
+            if excluded or (only and not included):
                 continue
             pair = _pair(geometry, i, j)
             if pair is None:
-                impossible["–".join(sorted((one.shape, other.shape)))] += 1
+                unsupported["–".join(sorted((one.shape, other.shape)))] += 1
             else:
-                found.append(pair)
+                pairs.append(pair)
     if unmatched:
         names = ", ".join(repr(p) for p in sorted(unmatched))
-        raise ValueError(f"no two shapes of model {model.name!r} that may touch match {names}")
-    if impossible:
-        kinds = ", ".join(f"{kind} ({count})" for kind, count in impossible.items())
-        message = f"shapes of these kinds do not touch in model {model.name!r}, for want of a routine: {kinds}"
-        warn_user(message)
-    watched = Candidates(tuple(_by_kind(found, geometry.infos)), geometry.infos, topology.body_names)
-    if watched.nc > MANY_CONTACTS_WARNING:
+        raise ValueError(f"no candidate pair of shapes of model {model.name!r} matches {names}")
+    if unsupported:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in unsupported.items())
+        message = f"some pairs of shapes pass through each other in model {model.name!r}, for lack of a routine"
+        warn_user(f"{message}: {kinds}")
+    candidates = Candidates(tuple(_group_by_kind(pairs, geometry.infos)), geometry.infos, topology.body_names)
+    if candidates.nc > MANY_CONTACTS_WARNING:
         message = (
-            f"{watched.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
+            f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
         )
-        warn_user(f"{message}: choose those that matter by only, exclude or self_collision")
-    return watched
+        warn_user(f"{message}: restrict the candidates by only, exclude or self_collision")
+    return candidates
 
 
-def _may_touch(
+def _can_collide(
     geometry: Geometry, topology: Topology, a: GeomInfo, b: GeomInfo, *, is_explicit: bool, self_collision: bool
 ) -> bool:
     if a.body == b.body:
@@ -157,34 +157,34 @@ def _may_touch(
         return False
     if WORLD in (a.body, b.body):
         return True
-    if _carrier(topology, a.body) == b.body or _carrier(topology, b.body) == a.body:
+    if _parent_body(topology, a.body) == b.body or _parent_body(topology, b.body) == a.body:
         return False
     same_tree = topology.ancestors[a.body][0] == topology.ancestors[b.body][0]
     return self_collision or not same_tree
 
 
-def _carrier(topology: Topology, body: int) -> int:
-    """The body that carries another one, past the massless ones that stand for the parts of a compound joint."""
-    part_of_joint = f"{topology.body_names[body]}:"
+def _parent_body(topology: Topology, body: int) -> int:
+    """Parent of a body, skipping the massless intermediate bodies of a compound joint."""
+    intermediate = f"{topology.body_names[body]}:"
     parent = topology.parents[body]
-    while parent != WORLD and topology.body_names[parent].startswith(part_of_joint):
+    while parent != WORLD and topology.body_names[parent].startswith(intermediate):
         parent = topology.parents[parent]
     return parent
 
 
 def _matches(pattern: str, body_names: tuple[str, ...], a: GeomInfo, b: GeomInfo) -> bool:
-    def fits(one: str, info: GeomInfo) -> bool:
+    def matches(glob: str, info: GeomInfo) -> bool:
         body = WORLD_NAME if info.body == WORLD else body_names[info.body]
-        return any(fnmatchcase(name, one) for name in (info.name, info.link, body))
+        return any(fnmatchcase(name, glob) for name in (info.name, info.link, body))
 
     first, bar, second = pattern.partition("|")
     if not bar:
-        return fits(first, a) or fits(first, b)
-    return (fits(first, a) and fits(second, b)) or (fits(first, b) and fits(second, a))
+        return matches(first, a) or matches(first, b)
+    return (matches(first, a) and matches(second, b)) or (matches(first, b) and matches(second, a))
 
 
 def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
-    """Two shapes in the order in which they have a routine, if they have."""
+    """Pair of two shapes in the order of their collision routine; none without a routine."""
     for first, second in ((i, j), (j, i)):
         a, b = geometry.infos[first], geometry.infos[second]
         routine = ROUTINES.get((a.shape, b.shape))
@@ -198,7 +198,7 @@ def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
     return None
 
 
-_NEEDED = {
+_REQUIRED_DATA = {
     Shape.POINTS: "points",
     Shape.POLYGON: "an outline",
     Shape.HEIGHTFIELD: "heights",
@@ -206,19 +206,19 @@ _NEEDED = {
 
 
 def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
-    """Raise if a shape lacks the points or heights that it consists of."""
+    """Raise if a shape lacks its points, heights or faces."""
     if info.shape is Shape.MESH and info.data < 0:
         raise ValueError(
-            f"the mesh of shape {info.name!r} has not been read: give the simulator `hybridsim.with_hulls(model)`"
+            f"the mesh of shape {info.name!r} has not been read: build the simulator from `hybridsim.with_hulls(model)`"
         )
     if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
-        raise ValueError(f"the hull of shape {info.name!r} has no faces, and {other.name!r} needs them")
-    if info.shape in _NEEDED and info.data < 0:
-        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_NEEDED[info.shape]}: give `data`")
+        raise ValueError(f"the hull of shape {info.name!r} has no faces, required for contact with {other.name!r}")
+    if info.shape in _REQUIRED_DATA and info.data < 0:
+        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: give `data`")
 
 
-def _by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:
-    """Pairs of the same kinds together, so that detection can take them as one batch."""
+def _group_by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:
+    """Reorder pairs so that those of the same kinds are adjacent and can be batched."""
     order: dict[tuple[Shape, Shape], list[Pair]] = {}
     for pair in pairs:
         order.setdefault((infos[pair.first].shape, infos[pair.second].shape), []).append(pair)

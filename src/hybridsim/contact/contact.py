@@ -1,4 +1,4 @@
-"""What every model of contact offers to a step: forces on bodies, and impulses at its end."""
+"""Interface of contact models: wrenches on bodies within a step, and impulses at its end."""
 
 import abc
 from typing import Any
@@ -16,32 +16,32 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
 NO_CANDIDATES = Candidates((), ())
-"""An empty list of contacts."""
+"""An empty list of candidates."""
 
 
 class AbstractContact(eqx.Module):
-    """A model of contact. `bound` readies it for a mechanism; the simulator does that."""
+    """Contact model. The simulator calls `bind` to prepare it for a mechanism."""
 
     candidates: eqx.AbstractVar[Candidates]
-    """The contacts that are candidates."""
+    """Contact candidates."""
     integrators = ("euler", "rk4", "implicit")
-    """Integrators that it works with."""
+    """Supported integrators."""
     handles_joint_constraints = False
-    """Does it take care of joint limits and dry friction of joints?"""
+    """Whether it also handles joint limits and dry friction of joints."""
 
     @abc.abstractmethod
     def bind(self, model: Model, dt: Scalar) -> "AbstractContact":
-        """The contact model for a mechanism and a time step [s]: its pairs listed, with one number for each."""
+        """Return the contact model for a mechanism and a time step [s], with its candidates and one value per pair."""
 
     def initial_state(self) -> Any:
-        """Memory at the start of a simulation; none by default."""
+        """Internal state at the beginning of a simulation; none by default."""
         return None
 
     def wrenches(
-        self, model: Model, touch: ContactState, X_WB: Pose, dt: Scalar, taps: Taps
+        self, model: Model, contacts: ContactState, X_WB: Pose, dt: Scalar, taps: Taps
     ) -> Float[AnyArray, "nb 6"]:
         """Wrench of the contacts on each body, at its origin and in its frame [N·m, N]."""
-        del touch, X_WB, dt, taps
+        del contacts, X_WB, dt, taps
         return np.zeros((model.nb, 6))
 
     def accelerations(
@@ -50,23 +50,23 @@ class AbstractContact(eqx.Module):
         motion: StepKinematics,
         bias: Float[AnyArray, "nb 6"],
         tau: Tau,
-        memory: Any,
+        state: Any,
         dt: Scalar,
         taps: Taps,
     ) -> tuple[Qdd, Any]:
-        """Joint accelerations over a step [rad/s² or m/s²], impulses included, and the memory after it.
+        """Mean joint accelerations over a step [rad/s² or m/s²], including impulses, and the next internal state.
 
         Args:
             model: the mechanism.
-            motion: at the start of the step.
-            bias: forces that the bodies' motion calls for, minus those from outside [N·m, N].
+            motion: motion at the beginning of the step.
+            bias: bias wrenches of the bodies minus external wrenches [N·m, N].
             tau: joint torques or forces [N·m or N].
-            memory: of the last step.
+            state: internal state after the last step.
             dt: time step [s].
-            taps: of the step.
+            taps: taps of the step.
         """
         del dt, taps
-        return articulated_body_algorithm(model, motion.kin, motion.inertia, bias, tau), memory
+        return articulated_body_algorithm(model, motion.kin, motion.inertia, bias, tau), state
 
 
 class NoContact(AbstractContact):

@@ -1,7 +1,7 @@
-"""Contacts in one state: their frames, how the bodies move there, and what forces there do to the bodies.
+"""Contact states: gaps, frames and relative velocities; the contact Jacobian and wrenches of contact forces.
 
 Vectors at a contact have three components: along the normal, from the second body to the first, and along two
-tangents. Forces and impulses are those on the first body; the second one gets the opposite, at the same point.
+tangents. Forces and impulses act on the first body, and their opposites on the second, at the same point.
 """
 
 import equinox as eqx
@@ -28,20 +28,20 @@ from hybridsim.taps.taps import Taps
 
 
 class ContactState(eqx.Module):
-    """Every contact of the list, touching or not."""
+    """State of all contact candidates, closed or open."""
 
     gap: Float[AnyArray, " nc"]
-    """Distance, negative for a penetration [m]."""
+    """Signed distance, negative in penetration [m]."""
     frame: Float[AnyArray, "nc 3 3"]
     """Rows: normal and two tangents, in world axes."""
     point: Float[AnyArray, "nc 3"]
-    """Point where forces act: amid the nearest points of the two shapes, in the world [m]."""
+    """Point of application of forces: midpoint of the nearest points of the two shapes, in the world [m]."""
     velocity: Float[AnyArray, "nc 3"]
     """Velocity of the first body's point relative to the second's, in the contact's frame [m/s]."""
 
 
 class StepKinematics(eqx.Module):
-    """A mechanism's motion at the start of a step, as the taps left it."""
+    """Motion of a mechanism at the beginning of a step, after the taps."""
 
     q: Q
     qd: Qd
@@ -53,16 +53,16 @@ class StepKinematics(eqx.Module):
 def contact_state(
     model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps
 ) -> ContactState:
-    """All contacts of bodies at these poses and with these velocities."""
+    """States of all contact candidates for given body poses and velocities."""
     if not candidates.nc:
         return ContactState(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
     points = detect(model.geometry, X_WB, candidates)
     gap = points.gap
     if taps.is_active:
-        # a network is not shown a kilometre where there is no point, nor can it make one touch
-        is_there = points.gap < FAR
-        gap = taps("contact.gap", jnp.where(is_there, points.gap, bounding_radii(model.geometry, candidates)))
-        gap = jnp.where(is_there, gap, points.gap)
+        # a network does not see the sentinel gap of absent points, and cannot close them
+        exists = points.gap < FAR
+        gap = taps("contact.gap", jnp.where(exists, points.gap, bounding_radii(model.geometry, candidates)))
+        gap = jnp.where(exists, gap, points.gap)
     point = taps("contact.point", 0.5 * (points.on_first + points.on_second))
     normal = taps("contact.normal", points.normal)
     frame = jax.vmap(contact_frame)(normal)
@@ -71,76 +71,76 @@ def contact_state(
 
     def velocity(side: int):
         bodies = [pair[side] + 1 for pair in candidates.bodies]
-        of_point = jax.vmap(lambda X, V, p: X.R @ (V[3:] + cross(V[:3], X.inv_point(p))))
-        return of_point(take(X, bodies), take(V, bodies), point)
+        point_velocity = jax.vmap(lambda X, V, p: X.R @ (V[3:] + cross(V[:3], X.inv_point(p))))
+        return point_velocity(take(X, bodies), take(V, bodies), point)
 
     relative = jax.vmap(lambda frame, v: frame @ v)(frame, velocity(0) - velocity(1))
-    approach = taps("contact.gap_velocity", relative[:, 0])
+    gap_velocity = taps("contact.gap_velocity", relative[:, 0])
     slip = taps("contact.slip_velocity", relative[:, 1:])
-    return ContactState(gap, frame, point, jnp.concatenate([approach[:, None], slip], axis=1))
+    return ContactState(gap, frame, point, jnp.concatenate([gap_velocity[:, None], slip], axis=1))
 
 
 def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
-    """How far the two shapes of every contact reach from their frames, together [m]; grounds count nothing."""
+    """Sum of the bounding radii of both shapes of every contact, about their frames [m]; zero for grounds."""
 
-    def reach(info: GeomInfo, size: Vec3):
+    def bounding_radius(info: GeomInfo, size: Vec3):
         if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
             return np.zeros(())
-        far = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
-        return jnp.sqrt(jnp.max(jnp.sum(far * far, axis=1)))
+        points = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
+        return jnp.sqrt(jnp.max(jnp.sum(points * points, axis=1)))
 
-    of_shapes = [reach(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
+    of_shapes = [bounding_radius(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
     of_pairs = [of_shapes[pair.first] + of_shapes[pair.second] for pair in candidates.pairs]
     return jnp.stack(of_pairs)[np.array(candidates.pair_indices, dtype=int)]
 
 
 def contact_frame(normal: Vec3) -> Mat3:
-    """Normal and two tangents as rows."""
+    """Contact frame: normal and two tangents as rows."""
     return jnp.stack([normal, *tangents(normal)])
 
 
 def _with_world(X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"]) -> tuple[Pose, Float[AnyArray, "n 6"]]:
-    """Poses and velocities with those of the world in front."""
+    """Poses and velocities with those of the world prepended."""
     X = Pose(jnp.concatenate([np.eye(3)[None], X_WB.R]), jnp.concatenate([np.zeros((1, 3)), X_WB.p]))
     return X, jnp.concatenate([np.zeros((1, 6)), V_WB_B])
 
 
 def body_wrenches(
-    touch: ContactState, candidates: Candidates, X_WB: Pose, forces: Float[AnyArray, "nc 3"]
+    contacts: ContactState, candidates: Candidates, X_WB: Pose, forces: Float[AnyArray, "nc 3"]
 ) -> Float[AnyArray, "nb 6"]:
-    """What forces [N] (or impulses) at the contacts do to each body, at its origin and in its frame."""
-    f_W = jax.vmap(lambda frame, f: f @ frame)(touch.frame, forces)
+    """Wrenches of contact forces [N] (or impulses) on each body, at its origin and in its frame."""
+    f_W = jax.vmap(lambda frame, f: f @ frame)(contacts.frame, forces)
     nb = X_WB.p.shape[0]
     # +1 where a body is the first of a contact, -1 where it is the second
-    share = np.zeros((nb, candidates.nc))
+    signs = np.zeros((nb, candidates.nc))
     for contact, (first, second) in enumerate(candidates.bodies):
         for body, sign in ((first, 1.0), (second, -1.0)):
             if body >= 0:
-                share[body, contact] += sign
+                signs[body, contact] += sign
 
-    def on_body(X: Pose, share):
-        force = share @ f_W
-        torque = share @ jax.vmap(lambda p, f: cross(p - X.p, f))(touch.point, f_W)
+    def wrench(X: Pose, signs):
+        force = signs @ f_W
+        torque = signs @ jax.vmap(lambda p, f: cross(p - X.p, f))(contacts.point, f_W)
         return jnp.concatenate([torque @ X.R, force @ X.R])
 
-    return jax.vmap(on_body)(X_WB, share)
+    return jax.vmap(wrench)(X_WB, signs)
 
 
 def contact_jacobian(
-    model: Model, candidates: Candidates, kin: Kinematics, touch: ContactState
+    model: Model, candidates: Candidates, kin: Kinematics, contacts: ContactState
 ) -> Float[AnyArray, "n nv"]:
-    """J with `velocity = J qd`: three rows for every contact."""
+    """Contact Jacobian J with `velocity = J qd`: three rows per contact."""
     reference = kin.X_WB.p[0]
     directions = world_subspace(model.topology, kin, reference)
-    moves = np.concatenate([np.zeros((1, model.topology.mv)), np.asarray(ancestor_mask(model.topology), dtype=float)])
+    mask = np.concatenate([np.zeros((1, model.topology.mv)), np.asarray(ancestor_mask(model.topology), dtype=float)])
     bodies = np.array(candidates.bodies, dtype=int).reshape(-1, 2) + 1
-    # what moves both bodies moves neither against the other
-    share = moves[bodies[:, 0]] - moves[bodies[:, 1]]
+    # a degree of freedom that moves both bodies does not change their relative velocity
+    signs = mask[bodies[:, 0]] - mask[bodies[:, 1]]
 
-    def rows(frame, point, share):
+    def rows(frame, point, signs):
         arm = point - reference
         velocities = jax.vmap(lambda S: S[3:] + cross(S[:3], arm))(directions)
-        return (frame @ velocities.T) * share[None]
+        return (frame @ velocities.T) * signs[None]
 
-    J = jax.vmap(rows)(touch.frame, touch.point, share).reshape(-1, model.topology.mv)
+    J = jax.vmap(rows)(contacts.frame, contacts.point, signs).reshape(-1, model.topology.mv)
     return J @ coupling_matrix(model) if model.topology.has_mimic_joints else J

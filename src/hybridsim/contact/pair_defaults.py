@@ -1,4 +1,4 @@
-"""Numbers given by name for some pairs only: the others keep those of the model."""
+"""Completion of pair parameters that the user specifies for some pairs only, from the surfaces of the model."""
 
 import warnings
 from collections.abc import Mapping
@@ -13,35 +13,37 @@ from hybridsim.model.model import Model
 
 
 def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
-    """The contact model with friction, restitution, softness and recovery time for every pair, if for some by name.
+    """Return a copy with friction, restitution, softness and recovery time for every pair, where specified by name.
 
     Raises:
-        ValueError: a name fits no pair.
+        ValueError: a pattern matches no pair.
     """
     if not isinstance(contact, ImpulseContact):
         return contact
     geometry, stabilisation = model.geometry, contact.stabilisation
     by_name = {
-        what: given
-        for what in ("friction", "restitution", "softness")
-        if isinstance(given := getattr(contact, what), Mapping)
+        field: specified
+        for field in ("friction", "restitution", "softness")
+        if isinstance(specified := getattr(contact, field), Mapping)
     }
     time = stabilisation.time if isinstance(stabilisation, Recovery) else None
     if not by_name and not isinstance(time, Mapping):
         return contact
     with warnings.catch_warnings():
-        # about the pairs themselves: told when the contact model lists them
+        # warnings about the pairs themselves are given when the contact model is bound
         warnings.simplefilter("ignore")
         pairs = find_candidates(
             model, only=contact.only, exclude=contact.exclude, self_collision=contact.self_collision
         )
-    models = {
+    defaults = {
         "friction": lambda: pair_friction(geometry, pairs),
         "restitution": lambda: pair_max(geometry.restitution, pairs),
         "softness": lambda: pair_mean(geometry.softness, pairs),
     }
-    told = {what: per_pair(what, given, pairs, otherwise=models[what]()) for what, given in by_name.items()}
+    completed = {
+        field: per_pair(field, specified, pairs, default=defaults[field]()) for field, specified in by_name.items()
+    }
     if isinstance(time, Mapping):
-        otherwise = pair_mean(geometry.recovery_time, pairs)
-        told["stabilisation"] = Recovery(per_pair("the recovery time", time, pairs, otherwise=otherwise))
-    return replace(contact, **told)
+        default = pair_mean(geometry.recovery_time, pairs)
+        completed["stabilisation"] = Recovery(per_pair("the recovery time", time, pairs, default=default))
+    return replace(contact, **completed)

@@ -1,4 +1,4 @@
-"""Forces at contacts on their way through the taps."""
+"""Taps on contact forces and impulses."""
 
 from collections.abc import Callable
 
@@ -18,21 +18,21 @@ def tap_impulses(
 ) -> Float[AnyArray, "nc 3"]:
     """Impulses on the first body of every contact, in the contact's frame [N·s].
 
-    Grafts act where bodies touch, and nowhere else: where they press, or overlap. What a network says about contacts
-    that are not there has no effect.
+    Grafts act only on closed contacts: those with a normal force or a penetration. The output of a network for open
+    contacts has no effect.
 
     Args:
         normal: normal forces [N].
-        friction: friction forces [N] from these, as the taps left them.
+        friction: friction forces [N] as a function of the tapped normal forces.
         dt: time step [s].
-        taps: of the step.
-        gap: distances [m], if a contact that does not press may touch.
+        taps: taps of the step.
+        gap: gaps [m], if contacts without a normal force can be closed.
     """
     if not normal.shape[0]:
         return np.zeros((0, 3))
-    touches = None
+    is_closed = None
     if taps.is_active:
-        touches = normal > 0.0 if gap is None else (normal > 0.0) | (gap <= 0.0)
-    normal = taps("contact.normal_force", normal, rows=touches)
-    tangential = taps("contact.friction_force", friction(normal), rows=touches)
-    return taps("contact.impulse", dt * jnp.concatenate([normal[:, None], tangential], axis=1), rows=touches)
+        is_closed = normal > 0.0 if gap is None else (normal > 0.0) | (gap <= 0.0)
+    normal = taps("contact.normal_force", normal, rows=is_closed)
+    tangential = taps("contact.friction_force", friction(normal), rows=is_closed)
+    return taps("contact.impulse", dt * jnp.concatenate([normal[:, None], tangential], axis=1), rows=is_closed)

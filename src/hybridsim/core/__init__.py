@@ -1,1 +1,1 @@
-"""Types, errors, result codes and numerics shared by every layer."""
+"""Types, errors, status codes and numerics shared by all layers."""

@@ -1,20 +1,20 @@
-"""Linear algebra on one thread.
+"""Single-threaded linear algebra.
 
-The matrices of a fit are small, and what takes time beside them runs on all cores already. BLAS would spread them over
-threads that wait for each other by spinning: two fits side by side on two cores took ten times as long as without.
+The matrices of a fit are small, and the rollouts, which dominate its time, already use all cores. BLAS would spread
+the matrices over threads that busy-wait for each other: two parallel fits on two cores took ten times as long.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import numpy as np  # noqa: F401 - its BLAS must be there to be found
+import numpy as np  # noqa: F401 - loads the BLAS that threadpoolctl limits
 from threadpoolctl import ThreadpoolController
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """While entered, or while a function that is decorated with it runs, BLAS has one thread."""
+    """Limit BLAS to one thread, as a context manager or decorator."""
     with _libraries().limit(limits=1, user_api="blas"):
         yield
 

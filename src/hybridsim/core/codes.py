@@ -1,4 +1,4 @@
-"""The codes of all problems: short stable names, for scripts and for the option `lenient`."""
+"""Codes of all problems: short stable identifiers, for scripts and for the option `lenient`."""
 
 _TOPICS = {
     "actuator": "joint",
@@ -53,7 +53,7 @@ _TOPICS = {
 }
 
 CODES = frozenset(f"{topic}.{name}" for topic, names in _TOPICS.items() for name in names.split())
-"""Every code, except those of `OPEN_TOPICS`."""
+"""All codes except those of `OPEN_TOPICS`."""
 
 OPEN_TOPICS = ("unsupported.",)
-"""Beginnings of codes that go on with whatever name a file uses, such as `unsupported.tendon`."""
+"""Prefixes of codes that end with a name from the file, such as `unsupported.tendon`."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class HybridsimError(Exception):
-    """Base of every error that the library raises on purpose; the command line prints it without a traceback."""
+    """Base class of the library's errors; the command line prints them without a traceback."""
 
 
 class PrecisionError(HybridsimError):
@@ -14,41 +14,41 @@ class PrecisionError(HybridsimError):
 
 
 class TapError(HybridsimError):
-    """A blueprint names a quantity, element or network that does not fit the model."""
+    """A blueprint refers to a quantity, element or network that does not match the model."""
 
 
 class UnsupportedPrimitive(HybridsimError):
-    """A function uses something that has no native code."""
+    """A function uses an operation that the native back-end does not support."""
 
 
 class Severity(StrEnum):
-    """How bad a problem is."""
+    """Severity of a problem."""
 
     ERROR = "error"
     """The model cannot be used."""
     WARNING = "warning"
-    """The model can be used, but probably not as its author meant it."""
+    """The model can be used, but probably does not behave as its author intended."""
     NOTE = "note"
-    """Nothing to worry about; told only to who asks what is in a file."""
+    """Harmless; reported only when a file is inspected."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a file or a model, and what to do about it."""
+    """A problem in a file or a model, and how to fix it."""
 
     message: str
-    """What is wrong, naming the element."""
+    """Description of the problem, with the name of the element."""
     fix: str = ""
-    """What the user can do about it."""
+    """Suggested fix."""
     file: str = ""
-    """Path of the file, as the user gave it; empty for models built in Python."""
+    """Path of the file, as given by the user; empty for models built in Python."""
     line: int = 0
-    """Line (of a table: row) in the file, counted from 1; 0 where there is none."""
+    """Line in the file, or row of a table, counted from 1; 0 if none."""
     severity: Severity = Severity.ERROR
     code: str = ""
-    """Short stable identifier, e.g. `mass.negative`, for scripts and for `--lenient`; all are in `core.codes`."""
+    """Short stable identifier, e.g. `mass.negative`, for scripts and for `--lenient`; listed in `core.codes`."""
     element: str = ""
-    """Name of the body, joint or other element at fault, for programs; the message names it too."""
+    """Name of the body, joint or other element at fault, for programs; the message contains it too."""
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
@@ -57,7 +57,7 @@ class Problem:
 
 
 class ProblemsError(HybridsimError):
-    """Something that a user wrote cannot be used; carries every problem found in one pass."""
+    """Input that cannot be used; carries all problems found in one pass."""
 
     def __init__(self, problems: Iterable[Problem]):
         self.problems = tuple(problems)
@@ -73,12 +73,12 @@ class DataError(ProblemsError):
 
 
 class DivergedError(HybridsimError):
-    """A simulation diverges where it must not."""
+    """A simulation diverged where a finite result is required."""
 
 
 class ParameterError(HybridsimError):
-    """A parameter that the model does not have, or that cannot be fitted as told."""
+    """A parameter that the model does not have, or that cannot be fitted as specified."""
 
 
 class ModelWarning(UserWarning):
-    """A model that can be used but deserves a look."""
+    """A model that can be used, but has suspicious properties."""

@@ -1,4 +1,4 @@
-"""Writing files so that a killed program never leaves half of one."""
+"""Atomic writing of files: a killed program never leaves a partial file."""
 
 import os
 import secrets
@@ -10,10 +10,9 @@ from hybridsim.core.errors import ModelError, Problem
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that it holds either its old or its new content, whatever happens.
+    """Write a file so that it holds either its old or its new content, even after a crash.
 
-    A link stays a link, and the file that it leads to is written; an existing file keeps its permissions. A pipe or a
-    device has no content to keep, so the data just go there.
+    Symbolic links are followed, and an existing file keeps its permissions. Pipes and devices are written directly.
 
     Raises:
         ModelError: the file cannot be written.
@@ -21,14 +20,14 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            with path.open("wb") as stream:  # refused for a folder
+            with path.open("wb") as stream:  # raises for a folder
                 stream.write(data)
         else:
             _replace(Path(os.path.realpath(path)), data)
     except OSError as error:
         reason = error.strerror or str(error)
         problem = Problem(
-            f"cannot write {str(path)!r}: {reason}", "choose another place", str(path), code="file.unwritable"
+            f"cannot write {str(path)!r}: {reason}", "choose another path", str(path), code="file.unwritable"
         )
         raise ModelError([problem]) from None
 
@@ -37,7 +36,7 @@ def _replace(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     try:
-        # made by open(2), so that a new file has the permissions that the user's umask gives to new files
+        # created by open(2), so that the user's umask determines the permissions of a new file
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
             stream.write(data)
             stream.flush()
@@ -52,7 +51,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    # makes the renaming itself durable; not every system lets a folder be opened
+    # makes the rename durable; some systems cannot open a folder
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,18 +1,18 @@
-"""Small pieces of messages: counts, lists that stay short, and the names that were probably meant."""
+"""Parts of messages: counts, abbreviated lists, and suggestions for misspelled names."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 MAX_NAMES = 8
-"""Names that a message lists before it only counts the others."""
-MOST_MEANT = 3
-"""Names that a message asks about."""
-ALIKE = 0.5
-"""How much of two names must agree for one to be meant by the other."""
-AS_GOOD = 0.05
-"""By how much less another name may agree than the best one to be asked about as well."""
-LONGEST, MOST_COMPARED = 100, 500
-"""Letters and names that are compared: texts may be hostile, and the comparison is slow."""
+"""Names listed in a message; further ones are only counted."""
+MAX_SUGGESTIONS = 3
+"""Names suggested in place of an unknown one."""
+MIN_SIMILARITY = 0.5
+"""Minimum similarity ratio of a suggested name."""
+SIMILARITY_MARGIN = 0.05
+"""Maximum difference from the best similarity ratio at which further names are suggested."""
+MAX_NAME_LENGTH, MAX_CANDIDATES = 100, 500
+"""Limits on the length and number of compared names: input may be hostile, and the comparison is slow."""
 
 
 def pluralize(count: int, one: str, many: str = "") -> str:
@@ -28,31 +28,34 @@ def and_more(count: int, one: str, many: str = "") -> str:
 
 
 def name_list(names: Iterable[str]) -> str:
-    """Names in quotes, separated by commas; of many only the first ones and how many more there are."""
+    """Names in quotes, separated by commas; a long list is truncated, with the count of the remaining names."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:MAX_NAMES])
     return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """A question that names the valid names most like `name`; empty if none is."""
-    matcher = SequenceMatcher(b=name[:LONGEST].lower())
-    likeness: dict[str, float] = {}
-    best = ALIKE + AS_GOOD
-    # sorted, since some of the valid names are sets
-    for candidate in sorted([c for c in dict.fromkeys(valid) if len(c) <= LONGEST][:MOST_COMPARED]):
-        # without regard to capitals, since these are what people get wrong most often
+    """Suggestion of the valid names most similar to `name`; empty if none is similar."""
+    matcher = SequenceMatcher(b=name[:MAX_NAME_LENGTH].lower())
+    ratios: dict[str, float] = {}
+    best = MIN_SIMILARITY + SIMILARITY_MARGIN
+    # sorted, since `valid` may be a set
+    for candidate in sorted([c for c in dict.fromkeys(valid) if len(c) <= MAX_NAME_LENGTH][:MAX_CANDIDATES]):
+        # case-insensitive, since wrong capitalisation is the most frequent mistake
         matcher.set_seq1(candidate.lower())
-        least = best - AS_GOOD
-        # the quick ratios are upper bounds: most names cannot come near the best one so far
-        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= least and (ratio := matcher.ratio()) >= least:
-            likeness[candidate] = ratio
+        threshold = best - SIMILARITY_MARGIN
+        # the quick ratios are upper bounds, which rule out most names
+        if (
+            min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= threshold
+            and (ratio := matcher.ratio()) >= threshold
+        ):
+            ratios[candidate] = ratio
             best = max(best, ratio)
-    close = [c for c in sorted(likeness, key=lambda c: -likeness[c]) if likeness[c] >= best - AS_GOOD]
-    return f"did you mean {' or '.join(map(repr, close[:MOST_MEANT]))}?" if close else ""
+    close = [c for c in sorted(ratios, key=lambda c: -ratios[c]) if ratios[c] >= best - SIMILARITY_MARGIN]
+    return f"did you mean {' or '.join(map(repr, close[:MAX_SUGGESTIONS]))}?" if close else ""
 
 
 def name_hint(name: str, valid: Iterable[str]) -> str:
-    """Advice for a name that is not there: the most similar valid ones, or else what there is."""
+    """Hint for an unknown name: the most similar valid names, or a list of all valid names."""
     valid = list(dict.fromkeys(valid))
-    return did_you_mean(name, valid) or (f"there are {name_list(valid)}" if valid else "there are none")
+    return did_you_mean(name, valid) or (f"valid names are {name_list(valid)}" if valid else "there are none")

@@ -1,8 +1,7 @@
-"""Numerics that stay finite, gradients included, and what counts as zero.
+"""Functions that are safe to differentiate at their singularities, and thresholds below which values are zero.
 
-A plain `norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch not taken
-divides by zero. The functions below are written so that neither value nor derivative, forward or reverse,
-is ever NaN for finite input.
+`norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch that is not selected divides by
+zero. The functions below have finite values and derivatives, forward and reverse, for all finite inputs.
 """
 
 import jax
@@ -12,24 +11,24 @@ from jaxtyping import Array, Float
 from hybridsim.core.types import AnyArray, Mat3, Scalar, Vec3
 
 SMALL_ANGLE_SQUARED = 1e-6
-"""Below this squared angle [rad²] trigonometric quotients are replaced by their Taylor series.
+"""Squared angle [rad²] below which trigonometric quotients are replaced by their Taylor series.
 
-At this bound the first dropped term is of relative size 1e-21 with the three terms kept below.
+At this angle the truncation error of the three terms used below is 1e-21, relatively.
 """
 SMALL_SINE = 1e-3
-"""Below this sine of half an angle the logarithm of a rotation is a series; its first dropped term is 1e-25."""
+"""Sine of the half angle below which the logarithm of a rotation is a series; its truncation error is 1e-25."""
 LIMIT_RAMP = 0.01
-"""Penetration [rad or m] over which the damper of a limit stop comes in, so that its force does not jump."""
+"""Penetration [rad or m] over which the damping of a joint limit is ramped up, so that its force is continuous."""
 TINY_COMPLIANCE = 1e-10
-"""What every row of a contact problem gives way [1/kg], so that one that nothing can move divides by no zero."""
+"""CFM of every row of a contact problem [1/kg]; prevents division by zero where J M⁻¹ Jᵀ is zero."""
 TINY_SQUARED_NORM = 1e-200
-"""Squared norms below this count as zero in `safe_norm`; its root, 1e-100, is far below any length."""
+"""Squared norm below which `safe_norm` is zero; the norm, 1e-100, is far below any length."""
 TINY_LENGTH_SQUARED = 1e-24
-"""Squares of lengths [m²] below this, a picometre's, count as zero: what is so short has no direction."""
+"""Squared length [m²] below which the direction of a vector is undefined; the length is one picometre."""
 TINY_AREA_SQUARED = 1e-24
-"""Squares of areas [m⁴] below this, a square micrometre's, count as zero: a face so small has no normal."""
+"""Squared area [m⁴] below which the normal of a face is undefined; the area is one square micrometre."""
 MIN_HALF_EXTENT = 1e-9
-"""Half extents below this [m] count as this long where a shape's coordinates are divided by them."""
+"""Lower bound of half extents [m] in divisions of a shape's coordinates."""
 
 
 def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
@@ -40,7 +39,7 @@ def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
 
 
 def unit(vector: Float[AnyArray, " n"], fallback: Float[AnyArray, " n"]) -> tuple[Float[AnyArray, " n"], Scalar]:
-    """Direction and length of a vector [m]; one without a length gets another direction and the derivative zero."""
+    """Direction and length of a vector [m]; for a vector of zero length, `fallback` with zero derivatives."""
     squared = jnp.sum(vector * vector)
     is_zero = squared < TINY_LENGTH_SQUARED
     length = jnp.sqrt(jnp.where(is_zero, 1.0, squared))
@@ -61,7 +60,7 @@ def sinc(angle_squared: Scalar) -> Scalar:
     return jnp.where(small, series, jnp.sin(angle) / angle)
 
 
-def cosc(angle_squared: Scalar) -> Scalar:
+def one_minus_cos_over_square(angle_squared: Scalar) -> Scalar:
     """(1 - cos(a))/a² as a function of a²."""
     # the half-angle form 2 sin²(a/2)/a² does not cancel for small angles
     half = sinc(0.25 * angle_squared)
@@ -71,8 +70,8 @@ def cosc(angle_squared: Scalar) -> Scalar:
 def symmetric_solve_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyArray, " 3 *columns"]:
     """Solution x of `A x = b` for a symmetric positive definite 3×3 `A`, by LDLᵀ without square roots.
 
-    Written out because a library factorisation of so small a matrix costs more in calls than in arithmetic,
-    and because the native back-end turns these lines into a few dozen instructions.
+    Unrolled by hand because for a matrix this small the overhead of a library factorisation exceeds the arithmetic,
+    and because the native back-end compiles these lines to a few dozen instructions.
     """
     d0 = A[0, 0]
     l10, l20 = A[1, 0] / d0, A[2, 0] / d0
@@ -90,24 +89,24 @@ def symmetric_solve_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyAr
 
 
 def clamp(x: AnyArray, lower: AnyArray | float, upper: AnyArray | float) -> Array:
-    """`x` kept between two bounds; NaN stays NaN, and on a bound the derivative is that of `x`.
+    """`x` clamped to an interval; NaN stays NaN, and on a bound the derivative is that of `x`.
 
-    Written as choices, so that an infinite bound leaves nothing behind in native code.
+    Implemented with selects, which native code removes where a bound is infinite.
     """
     return jnp.where(x < lower, lower, jnp.where(x > upper, upper, x))
 
 
 def excess(x: AnyArray, bound: AnyArray | float) -> Array:
-    """How far `x` is beyond a bound; zero up to it. An infinite bound leaves nothing behind in native code."""
+    """max(x − bound, 0), which native code removes where the bound is infinite."""
     return jnp.where(x > bound, x - bound, 0.0)
 
 
 def smooth_sign(x: AnyArray, width: AnyArray) -> Array:
-    """Sign of `x` as tanh(x/width): a continuous sign whose slope at zero is 1/width."""
+    """Smooth sign tanh(x/width), whose slope at zero is 1/width."""
     return jnp.tanh(x / width)
 
 
-@jax.jit  # traced once, wherever it is used: most of the time that a gradient takes to compile is tracing
+@jax.jit  # traced once for all uses: tracing dominates the compile time of gradients
 def cross(a: Vec3, b: Vec3) -> Vec3:
     """Cross product of two vectors."""
     a_yzx, b_yzx = jnp.concatenate([a[1:], a[:1]]), jnp.concatenate([b[1:], b[:1]])

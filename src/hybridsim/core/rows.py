@@ -1,7 +1,7 @@
-"""Picking and merging rows of arrays by indices that are known when the program is traced.
+"""Gathering and merging rows of arrays by static indices.
 
-JAX's general gather is slow on a CPU and its transpose, a scatter, slower. Static indices are nearly always a
-slice, a repetition or the identity, and those cost nothing.
+JAX's general gather is slow on a CPU, and its transpose, a scatter, is slower. Static indices are nearly always a
+slice, a repetition or the identity, which cost nothing.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ def take(tree: Tree, indices: Sequence[int]) -> Tree:
             return x if whole else x[first : first + (n - 1) * stride + 1 if n else first : stride]
         if strided and stride == 0:
             return jnp.broadcast_to(x[first : first + 1], (n, *x.shape[1:]))
-        # the indices are our own: no need for JAX to guard against negative or too large ones
+        # the indices are valid by construction, so bounds checks are not needed
         return jnp.asarray(x).at[np.asarray(indices)].get(mode="promise_in_bounds")
 
     return jax.tree.map(rows, tree)
 
 
 def merge(parts: Sequence[Tree], indices: Sequence[Sequence[int]]) -> Tree:
-    """Leaves whose row `indices[k][i]` is row i of `parts[k]`: undoes a partition made with `take`."""
-    joined = parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+    """Leaves whose row `indices[k][i]` is row i of `parts[k]`: the inverse of a partition with `take`."""
+    concatenated = parts[0] if len(parts) == 1 else jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
     order = np.argsort(np.concatenate([np.asarray(ix, dtype=int) for ix in indices]), kind="stable")
-    return take(joined, order.tolist())
+    return take(concatenated, order.tolist())

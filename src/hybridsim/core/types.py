@@ -4,14 +4,14 @@ Dimension names used in every signature of the project:
 
 | name  | meaning                                                              |
 |-------|----------------------------------------------------------------------|
-| nb    | bodies (the world is not one of them; a parent index of -1 means it) |
+| nb    | bodies, excluding the world, whose index as a parent is -1           |
 | nq    | coordinates in `q` (a quaternion counts four)                        |
 | nv    | degrees of freedom: entries of `qd`, `qdd`, `tau`                    |
 | mq mv | the same, counted over the tree before mimic joints are removed      |
 | nu    | controls                                                             |
 | nf    | named frames fixed to bodies                                         |
 | ng    | shapes                                                               |
-| nc    | contacts that are watched, touching or not                           |
+| nc    | contacts of all candidate pairs, active or not                       |
 | T     | time steps                                                           |
 
 Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
@@ -28,14 +28,14 @@ from jaxtyping import Array, Float, Int
 from hybridsim.core.errors import PrecisionError
 
 if TYPE_CHECKING:
-    # a static checker cannot see shapes, and the two kinds of array differ in nothing else that matters here
+    # static checkers ignore shapes, and the two array types are otherwise interchangeable
     AnyArray = Any
 else:
     # models hold NumPy arrays, and indexing a NumPy vector gives a NumPy scalar
     AnyArray = Array | np.ndarray | np.floating
 
 ArrayLike = AnyArray | Sequence | float
-"""Whatever a user may write where numbers are wanted: an array, a list, a tuple, one number."""
+"""Any array-like argument: an array, a list, a tuple or a scalar."""
 
 Scalar = Float[AnyArray, ""]
 Vec3 = Float[AnyArray, "3"]
@@ -61,7 +61,7 @@ StatusCode = Int[AnyArray, ""]
 
 
 def as_floats(x: ArrayLike) -> AnyArray:
-    """`x` as an array of float64, in NumPy, whatever JAX is set to; traced values stay with JAX."""
+    """`x` as a NumPy array of float64, whatever the precision of JAX; traced values remain JAX arrays."""
     if isinstance(x, Tracer):
         return x if jax.numpy.issubdtype(x.dtype, np.float64) else x.astype(float)
     if any(isinstance(part, Tracer) for part in jax.tree.leaves(x)):
@@ -70,15 +70,15 @@ def as_floats(x: ArrayLike) -> AnyArray:
 
 
 def as_array(x: Any) -> Any:
-    """`x` as it is if it is an array of any kind, otherwise as a NumPy array."""
+    """`x` unchanged if it is an array of any kind, else converted to a NumPy array."""
     return x if isinstance(x, Tracer | jax.Array | np.ndarray) else np.asarray(x)
 
 
 def require_float64() -> None:
     """Raise unless JAX computes in double precision here.
 
-    The library's entry points switch double precision on for their own duration; this guards the
-    functions that a user composes inside a transformation of their own.
+    The library's entry points enable double precision for the duration of the call; this guards functions that users
+    compose inside their own transformations.
     """
     if not jax.config.read("jax_enable_x64"):
         raise PrecisionError(

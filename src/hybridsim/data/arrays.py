@@ -38,7 +38,7 @@ def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None,
         return [_table(arrays, file)]
     if run is None:
         fix = "choose one with run=0, or load them all with load_runs"
-        message = f"run_starts={run_starts!r} is given, but no run is chosen"
+        message = f"run_starts={run_starts!r} is specified, but no run is selected"
         raise DataError([_run_problem(message, fix, file)])
     if run_starts:
         return _concatenated_runs(arrays, file, run, run_starts)
@@ -64,7 +64,7 @@ def _stacked_runs(arrays: Mapping[str, Any], file: str, run: int | Literal["all"
         arrays_of_run, unreadable = {}, {}
         for name, array in arrays.items():
             if len(array.shape) < 2:
-                arrays_of_run[name] = array  # shared by all runs, such as their time stamps stamps
+                arrays_of_run[name] = array  # shared by all runs, such as their time stamps
             elif array.shape[0] == count:
                 arrays_of_run[name] = array[k]
             else:

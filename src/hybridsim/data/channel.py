@@ -47,7 +47,7 @@ def channel_problems(channels: Sequence[Channel]) -> list[Problem]:
     """Problems of the channels' settings, whatever the files hold."""
     problems: list[Problem] = []
     if not channels:
-        problems.append(_problem("", "no channels are given", "name at least one column"))
+        problems.append(_problem("", "no channels are specified", "specify at least one channel"))
     for name, count in Counter(channel.name for channel in channels).items():
         if count > 1:
             problems.append(_problem(name, f"{count} channels are named {name!r}", "give each channel a unique name"))

@@ -1,6 +1,6 @@
-"""What can be wrong with measured times and values; every function returns problems and changes nothing.
+"""Checks of measured times and values; every function returns problems and modifies nothing.
 
-Times and values come without what is not finite; `rows` tells where in the table the remaining ones are.
+Times and values passed in are finite; `rows` holds their row indices in the table.
 """
 
 from collections.abc import Sequence
@@ -15,109 +15,107 @@ from hybridsim.data.table import Table
 from hybridsim.data.units import Unit
 
 GAP_FACTOR = 5.0
-"""A step that is longer than this many usual ones is a gap."""
+"""A time step longer than this multiple of the median step is a gap."""
 PLAUSIBLE_STEP = (1e-7, 10.0)
-"""Between these, a usual time step [s] needs no question about its unit."""
+"""Range of median time steps [s] outside which the time unit is probably wrong."""
 UNEVEN_DEVIATION, UNEVEN_FRACTION = 0.5, 0.1
-"""Sampling is called uneven where a tenth of the steps differ from the usual one by more than half of it."""
+"""Sampling is uneven if this fraction of the steps deviates from the median by more than this fraction of it."""
 WRAP_JUMP = (0.8, 1.2)
-"""Changes from one sample to the next between these parts of a full turn look like an angle that starts again."""
+"""Range of changes between samples, in revolutions, that indicate a wrapped angle."""
 RANGE_TOLERANCE = 0.1
-"""How near numbers without a unit must come to both ends of a turn to be taken for an angle [rad]."""
+"""Distance to both ends of one revolution within which values without a unit are taken for an angle [rad]."""
 MAX_MEDIAN_CHANGE = 0.25
-"""An angle whose usual change is more than this part of a turn does not show where it starts again."""
+"""Largest median change, in revolutions, at which wrapping can be detected."""
 AMBIGUOUS_CHANGE = 0.4
-"""Changes of more than this part of a turn leave open in which direction the angle moved."""
+"""Changes above this fraction of a revolution are ambiguous in direction."""
 
 
 def missing_values(
     finite: Sequence[bool] | np.ndarray, table: Table, column: str, name: str, *, dropped: bool
 ) -> list[Problem]:
-    """Numbers that are missing or not finite: errors, or a note if they were left out."""
-    bad = np.flatnonzero(~np.asarray(finite))
-    if not len(bad):
+    """Missing or non-finite values: an error, or a note if they were dropped."""
+    invalid = np.flatnonzero(~np.asarray(finite))
+    if not len(invalid):
         return []
-    first = int(bad[0])
-    where = f"in {table.row_label(first)}{and_more(len(bad), 'such row')}"
+    first = int(invalid[0])
+    where = f"in {table.row_label(first)}{and_more(len(invalid), 'such row')}"
     if dropped:
         message = (
-            f"{_column_label(column, name)} has no finite number {where}; left out {pluralize(len(bad), 'sample')}"
+            f"{_column_label(column, name)} has no finite value {where}; dropped {pluralize(len(invalid), 'sample')}"
         )
         return [_problem(table, column, message, "", "data.nan", first, Severity.NOTE)]
-    message = f"{_column_label(column, name)} has no finite number {where}: empty, NaN or infinite"
+    message = f"{_column_label(column, name)} has no finite value {where}: empty, NaN or infinite"
     return [
-        _problem(
-            table, column, message, "correct the file, or leave these samples out: on_nan='drop'", "data.nan", first
-        )
+        _problem(table, column, message, "correct the file, or drop these samples: on_nan='drop'", "data.nan", first)
     ]
 
 
 def time_order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """Times that go back or stand still."""
-    steps, found = np.diff(t), []
-    back, still = np.flatnonzero(steps < 0.0), np.flatnonzero(steps == 0.0)
-    if len(back):
-        row = int(rows[back[0] + 1])
-        more = and_more(len(back), "such row")
-        before, after = t[back[0]], t[back[0] + 1]
-        message = f"time {column!r} goes back from {before:.15g} to {after:.15g} s in {table.row_label(row)}{more}"
+    """Time stamps that decrease or repeat."""
+    steps, problems = np.diff(t), []
+    decreasing, repeated = np.flatnonzero(steps < 0.0), np.flatnonzero(steps == 0.0)
+    if len(decreasing):
+        row = int(rows[decreasing[0] + 1])
+        more = and_more(len(decreasing), "such row")
+        before, after = t[decreasing[0]], t[decreasing[0] + 1]
+        message = f"time {column!r} decreases from {before:.15g} to {after:.15g} s in {table.row_label(row)}{more}"
         fix = (
-            "cut the file there if two recordings follow one another, sort its rows, or leave out samples that are not "
-            "later than all before them: on_disorder='drop'"
+            "split the file there if it holds two recordings, sort its rows, or drop samples that are not later than "
+            "all before them: on_disorder='drop'"
         )
-        found.append(_problem(table, column, message, fix, "data.time_order", row))
-    if len(still):
-        row = int(rows[still[0] + 1])
-        more = and_more(len(still), "such row")
-        message = f"time {column!r} in {table.row_label(row)} is the same as before, {t[still[0]]:.15g} s{more}"
-        fix = "write time stamps with more digits, or leave the second sample out: on_disorder='drop'"
-        found.append(_problem(table, column, message, fix, "data.time_duplicate", row))
-    return found
+        problems.append(_problem(table, column, message, fix, "data.time_order", row))
+    if len(repeated):
+        row = int(rows[repeated[0] + 1])
+        more = and_more(len(repeated), "such row")
+        message = f"time {column!r} in {table.row_label(row)} repeats the previous one, {t[repeated[0]]:.15g} s{more}"
+        fix = "write time stamps with more digits, or drop the repeated samples: on_disorder='drop'"
+        problems.append(_problem(table, column, message, fix, "data.time_duplicate", row))
+    return problems
 
 
 def dropped_out_of_order(later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """A note on samples that were left out because they are not later than all before them."""
-    out = np.flatnonzero(~later)
-    if not len(out):
+    """A note on samples that were dropped because they are not later than all before them."""
+    dropped = np.flatnonzero(~later)
+    if not len(dropped):
         return []
-    row = int(rows[out[0]])
-    where = f"in {table.row_label(row)}{and_more(len(out), 'such row')}"
-    message = f"time {column!r} goes back or stands still {where}; left out {pluralize(len(out), 'sample')}"
+    row = int(rows[dropped[0]])
+    where = f"in {table.row_label(row)}{and_more(len(dropped), 'such row')}"
+    message = f"time {column!r} decreases or repeats {where}; dropped {pluralize(len(dropped), 'sample')}"
     return [_problem(table, column, message, "", "data.time_order", row, Severity.NOTE)]
 
 
 def sampling(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """Doubts about increasing times: their unit, gaps, uneven steps."""
-    found = []
+    """Warnings and notes about increasing times: implausible unit, gaps, uneven steps."""
+    problems = []
     steps = np.diff(t)
-    usual = float(np.median(steps))
-    if not PLAUSIBLE_STEP[0] <= usual <= PLAUSIBLE_STEP[1]:
-        fix = "tell the unit of the time column: time_unit='ms', 'us' or 'ns'" if usual > 1.0 else "time_unit='s'?"
-        message = f"the usual step of time {column!r} is {usual:.3g} s, which is hard to believe"
-        found.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
-    found += gaps(t, rows, table, column)
-    if (np.abs(steps - usual) > UNEVEN_DEVIATION * usual).mean() > UNEVEN_FRACTION:
+    median = float(np.median(steps))
+    if not PLAUSIBLE_STEP[0] <= median <= PLAUSIBLE_STEP[1]:
+        fix = "set the unit of the time column: time_unit='ms', 'us' or 'ns'" if median > 1.0 else "time_unit='s'?"
+        message = f"the median step of time {column!r} is {median:.3g} s, which is implausible"
+        problems.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
+    problems += gaps(t, rows, table, column)
+    if (np.abs(steps - median) > UNEVEN_DEVIATION * median).mean() > UNEVEN_FRACTION:
         low, high = np.quantile(steps, [0.05, 0.95])
-        message = f"time {column!r} is sampled unevenly: most steps are between {low:.3g} and {high:.3g} s"
-        found.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
-    return found
+        message = f"time {column!r} is sampled unevenly: 90 % of the steps are between {low:.3g} and {high:.3g} s"
+        problems.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
+    return problems
 
 
 def gaps(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """Steps in time that are much longer than usual."""
+    """Time steps much longer than the median."""
     steps = np.diff(t)
-    usual = float(np.median(steps))
-    long = np.flatnonzero(steps > GAP_FACTOR * usual)
+    median = float(np.median(steps))
+    long = np.flatnonzero(steps > GAP_FACTOR * median)
     if not len(long):
         return []
     longest = int(long[np.argmax(steps[long])])
     row = int(rows[longest + 1])
-    others = f"; there are {pluralize(len(long), 'gap')} in all" if len(long) > 1 else ""
+    total = f"; there are {pluralize(len(long), 'gap')} in total" if len(long) > 1 else ""
     message = (
         f"{column!r} has a gap of {steps[longest]:.3g} s before {table.row_label(row)}, at {t[longest]:.15g} s, "
-        f"where {usual:.3g} s are usual{others}"
+        f"while the median step is {median:.3g} s{total}"
     )
-    fix = f"cut the recording there: segments(recording, longest_gap={GAP_FACTOR * usual:.2g})"
+    fix = f"split the recording there: segments(recording, longest_gap={GAP_FACTOR * median:.2g})"
     return [_problem(table, column, message, fix, "data.gap", row, Severity.WARNING)]
 
 
@@ -130,38 +128,38 @@ def wrap_around(
     *,
     unwrapped: bool,
 ) -> list[Problem]:
-    """Angles that start again after a full turn, or that change too fast to be unwrapped.
+    """Wrapped angles, and angles that change too fast to be unwrapped.
 
-    Numbers without a unit that fill exactly one turn in radians are taken for an angle, too.
+    Values without a unit that span exactly one revolution in radians are taken for an angle, too.
 
     Args:
-        values: numbers as they are in the file, or already unwrapped.
-        rows: where they are.
-        unit: their unit.
-        table: where they come from.
-        column: its column.
-        unwrapped: whether they are.
+        values: values as in the file, or unwrapped.
+        rows: row indices of the values.
+        unit: unit of the values.
+        table: table of the column.
+        column: name of the column.
+        unwrapped: whether the values are unwrapped.
     """
-    turn = unit.period or (2 * np.pi if not unit.quantity and _spans_one_revolution(values) else 0.0)
-    if not turn:
+    period = unit.period or (2 * np.pi if not unit.quantity and _spans_one_revolution(values) else 0.0)
+    if not period:
         return []
-    changes = np.abs(np.diff(values)) / turn
+    changes = np.abs(np.diff(values)) / period
     if unwrapped:
-        doubtful = np.flatnonzero(changes > AMBIGUOUS_CHANGE)
-        if not len(doubtful):
+        ambiguous = np.flatnonzero(changes > AMBIGUOUS_CHANGE)
+        if not len(ambiguous):
             return []
-        row = int(rows[doubtful[0] + 1])
+        row = int(rows[ambiguous[0] + 1])
         message = (
-            f"column {column!r} changes by {changes[doubtful[0]]:.2g} turns at {table.row_label(row)}"
-            f"{and_more(len(doubtful), 'such place')}, so that unwrapping may have gone the wrong way round"
+            f"column {column!r} changes by {changes[ambiguous[0]]:.2g} revolutions at {table.row_label(row)}"
+            f"{and_more(len(ambiguous), 'such change')}, so that the direction of unwrapping is ambiguous"
         )
-        return [_problem(table, column, message, "check the place", "data.unwrap", row, Severity.WARNING)]
+        return [_problem(table, column, message, "check the row", "data.unwrap", row, Severity.WARNING)]
     jumps = np.flatnonzero((changes > WRAP_JUMP[0]) & (changes < WRAP_JUMP[1]))
     if not len(jumps) or np.median(changes) > MAX_MEDIAN_CHANGE:
         return []
     row = int(rows[jumps[0] + 1])
     more = and_more(len(jumps), "such jump")
-    message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} turns at {table.row_label(row)}{more}"
+    message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} revolutions at {table.row_label(row)}{more}"
     fix = "set unwrap=True" if unit.period else "if it is an angle, set unit='rad' and unwrap=True"
     return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
 
@@ -181,30 +179,30 @@ def too_few_samples(count: int, table: Table, column: str, name: str) -> Problem
 
 
 def length_mismatch(count: int, times: int, table: Table, column: str, time: str) -> Problem:
-    """A channel with more or fewer samples than times."""
+    """A channel whose number of samples differs from that of its time stamps."""
     message = f"column {column!r} has {pluralize(count, 'sample')}, but its time {time!r} has {times}"
-    return _problem(table, column, message, "name the time column that belongs to it in the channel", "data.length")
+    return _problem(table, column, message, "specify the matching time column in the channel", "data.length")
 
 
 def constant_channel(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
-    """A channel that never changes."""
+    """A channel that is constant."""
     if (values != values[0]).any():
         return []
     message = f"{_column_label(column, name)} is constant"
-    fix = "check the sensor and its cable; leave the channel out if it was not used"
+    fix = "check the sensor and its cable; omit the channel if it was not in use"
     return [_problem(table, column, message, fix, "data.constant", severity=Severity.WARNING)]
 
 
 def duplicate_channels(series: Sequence[Series], file: str) -> list[Problem]:
-    """Channels with the same numbers to the last bit."""
+    """Channels that are bitwise identical."""
     by_bytes: dict[bytes, list[str]] = {}
-    for one in series:
-        if (one.values != one.values[0]).any():  # constant channels are told already
-            by_bytes.setdefault(one.values.tobytes(), []).append(one.name)
+    for channel in series:
+        if (channel.values != channel.values[0]).any():  # constant channels are reported already
+            by_bytes.setdefault(channel.values.tobytes(), []).append(channel.name)
     return [
         Problem(
-            f"channels {name_list(names)} are identical to the last bit",
-            "check whether a column was named twice or a sensor recorded twice",
+            f"channels {name_list(names)} are bitwise identical",
+            "check whether a column was selected twice or a sensor recorded twice",
             file,
             severity=Severity.WARNING,
             code="data.duplicate_channel",

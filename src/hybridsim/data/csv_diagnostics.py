@@ -1,4 +1,4 @@
-"""Rows of a text table read cell by cell, to say in which line and column something is wrong, and what to do."""
+"""Cell-by-cell reader of text tables, which reports the line and column of each problem with advice."""
 
 import re
 from collections import Counter
@@ -11,77 +11,77 @@ from hybridsim.core.messages import and_more
 from hybridsim.data.csv_cells import DELIMITERS, parse_number, split_cells
 
 MAX_QUOTED = 40
-"""Characters of a cell that a message shows."""
+"""Maximum number of characters of a cell quoted in a message."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _NUMBER_WITH_UNIT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*[a-zA-Z°µ%][a-zA-Z0-9°µ%/²^*]*")
 
 
 class CsvDiagnostics:
-    """What is wrong with the rows of a table, collected while they are read."""
+    """Problems with the rows of a table, collected while they are read."""
 
-    def __init__(self, file: str, names: Sequence[str], separator: str):
-        """Start without faults.
+    def __init__(self, file: str, names: Sequence[str], delimiter: str):
+        """Initialise without problems.
 
         Args:
             file: path of the file; for messages.
-            names: of the columns.
-            separator: what separates cells.
+            names: names of the columns.
+            delimiter: delimiter of the cells.
         """
         self.names = names
-        self._file, self._delimiter = file, separator
+        self._file, self._delimiter = file, delimiter
         self.ragged_lines: list[int] = []
         self._first_ragged = ""
         self._text_cells: dict[int, tuple[int, str]] = {}
 
     def numeric_columns(self) -> list[int]:
-        """Columns in which no text has been met so far."""
+        """Columns without text so far."""
         return [k for k in range(len(self.names)) if k not in self._text_cells]
 
-    def read_rows(self, lines: Sequence[str], numbers: Sequence[int]) -> np.ndarray:
-        """Numbers of some rows (rows, columns): NaN where there is none; rows with too few or many cells left out."""
-        rows, row_numbers = [], []
-        for number, line in zip(numbers, lines, strict=True):
+    def read_rows(self, lines: Sequence[str], line_numbers: Sequence[int]) -> np.ndarray:
+        """Values of these rows (rows, columns), NaN where missing; rows with too few or too many cells are skipped."""
+        rows, row_lines = [], []
+        for number, line in zip(line_numbers, lines, strict=True):
             cells = split_cells(line, self._delimiter)
             if len(cells) == len(self.names):
                 rows.append(cells)
-                row_numbers.append(number)
+                row_lines.append(number)
             else:
                 self._first_ragged = self._first_ragged or line
                 self.ragged_lines.append(number)
         values = np.full((len(rows), len(self.names)), np.nan)
         for k in self.numeric_columns():
-            values[:, k] = self._parse_column([row[k] for row in rows], k, row_numbers)
+            values[:, k] = self._parse_column([row[k] for row in rows], k, row_lines)
         return values
 
     def _parse_column(self, cells: Sequence[str], column: int, lines: Sequence[int]) -> list[float]:
-        numbers = []
+        values = []
         for cell, line in zip(cells, lines, strict=True):
-            number = parse_number(cell)
-            if number is None:
-                # the rest does not matter: the column cannot be used
+            value = parse_number(cell)
+            if value is None:
+                # one cell of text makes the whole column unusable
                 self._text_cells[column] = (line, cell)
                 return [float("nan")] * len(cells)
-            numbers.append(number)
-        return numbers
+            values.append(value)
+        return values
 
     def column_problems(self) -> dict[str, Problem]:
-        """Columns that are not numbers, or that share their name."""
+        """Problems with columns that are not numeric or share their name."""
         problems = {}
         for k, (line, cell) in self._text_cells.items():
             name = self.names[k]
-            shown = cell if len(cell) <= MAX_QUOTED else cell[:MAX_QUOTED] + "…"
-            message = f"column {name!r} has the text {shown!r} in line {line}, not a number"
+            quoted = cell if len(cell) <= MAX_QUOTED else cell[:MAX_QUOTED] + "…"
+            message = f"column {name!r} has the text {quoted!r} in line {line}, not a number"
             problems[name] = Problem(message, _cell_fix(cell), self._file, line, code="data.text", element=name)
         for name, count in Counter(self.names).items():
             if count > 1:
-                message = f"{count} columns are named {name!r}, so that it does not say which one is meant"
-                fix = "give each column of the header a name of its own"
+                message = f"{count} columns are named {name!r}, so that the name is ambiguous"
+                fix = "give each column of the header a unique name"
                 problems[name] = Problem(message, fix, self._file, code="data.duplicate_column", element=name)
         return problems
 
     def file_problems(self) -> tuple[Problem, ...]:
-        """Rows that do not have one cell per column."""
+        """Problems with rows that do not have one cell per column."""
         if not self.ragged_lines:
             return ()
         line, count = self.ragged_lines[0], len(split_cells(self._first_ragged, self._delimiter))
@@ -90,9 +90,9 @@ class CsvDiagnostics:
         if count > len(self.names):
             message = f"line {line} has {count} cells, but there are {len(self.names)} columns{more}"
         fix = "complete or delete the line; a recording that was cut off often ends with half a row"
-        others = [s for s in DELIMITERS if s != self._delimiter and s in self._first_ragged]
-        if count == 1 and others:
-            fix = f"separate the header and the rows alike; this line seems to be separated by {others[0]!r}"
+        other_delimiters = [s for s in DELIMITERS if s != self._delimiter and s in self._first_ragged]
+        if count == 1 and other_delimiters:
+            fix = f"use one delimiter in header and rows; this line seems to be separated by {other_delimiters[0]!r}"
         elif count == len(self.names) + 1 and not split_cells(self._first_ragged, self._delimiter)[-1]:
             fix = f"remove the {self._delimiter!r} at the end of the line"
         return (Problem(message, fix, self._file, line, code="data.ragged"),)
@@ -102,8 +102,8 @@ def _cell_fix(cell: str) -> str:
     if _DECIMAL_COMMA.fullmatch(cell):
         return f"write numbers with a decimal point, {cell.replace(',', '.')} instead of {cell}"
     if _NUMBER_WITH_UNIT.fullmatch(cell):
-        return "write the number only, and tell the unit in the channel"
+        return "write the number only, and specify the unit in the channel"
     parts = re.split(r"[;,\s]+", cell)
     if len(parts) > 1 and all(parse_number(part) is not None for part in parts):
-        return "separate cells by the same character in the whole file"
+        return "use the same delimiter in the whole file"
     return "correct the cell, or leave it empty where nothing was measured"

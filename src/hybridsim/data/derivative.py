@@ -1,4 +1,4 @@
-"""Rates of change of measured series, which may be sampled unevenly."""
+"""Numerical derivatives of measured series, which may be sampled unevenly."""
 
 from typing import Literal
 
@@ -11,32 +11,31 @@ from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 
 DEGREE = 3
-"""Of the polynomials: the derivatives of a cubic motion are exact."""
+"""Degree of the polynomials: derivatives of cubic motions are exact."""
 
 
 def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1) -> Series:
-    """The rate of change, from cubic polynomials fitted to the samples around each time.
+    """Time derivative from local cubic polynomials fitted to the samples in a window around each time.
 
-    A longer window averages more noise away, and rounds off what is faster than itself. Near the ends the window stays
-    inside the series, so that the estimate is noisier there. Windows do not stop at gaps: cut the recording there
-    first, with `segments`.
+    A longer window attenuates more noise but smooths faster motion. Near the ends the window is shifted to lie within
+    the series, so the estimate is noisier there. Windows extend across gaps: split the recording with `segments` first.
 
     Args:
-        series: what to differentiate.
-        window: a whole number (`int`) is samples, at least 4; any other number (`float`) the longest time from the
-            first sample of a window to its last one [s].
-        order: 2 for the rate of change of the rate of change.
+        series: series to differentiate.
+        window: samples if an `int`, at least 4; if a `float`, the longest time from the first sample of a window to
+            its last one [s].
+        order: 1 or 2, the order of the derivative.
 
     Raises:
         DataError: a window holds fewer samples than a cubic polynomial needs.
     """
     if order not in (1, 2):
-        raise ValueError(f"order is 1 or 2, not {order!r}")
+        raise ValueError(f"order must be 1 or 2, not {order!r}")
     start, end = _windows(series, window)
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     prime = "'" * order
-    reach = series.lookahead + float(np.max(series.t[end - 1] - series.t))
-    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second, reach)
+    lookahead = series.lookahead + float(np.max(series.t[end - 1] - series.t))
+    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second, lookahead)
 
 
 def window_text(window: int | float) -> str:
@@ -45,25 +44,25 @@ def window_text(window: int | float) -> str:
 
 
 def centred_windows(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """First sample of the windows around each of `count` samples, and the sample after each window."""
+    """First and one-past-last sample of the windows centred on each of `count` samples."""
     start = np.clip(np.arange(count) - samples // 2, 0, count - samples)
     return start, start + samples
 
 
 def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarray]:
-    count, words = len(series), window_text(window)
+    count, text = len(series), window_text(window)
     if isinstance(window, int | np.integer):
         if window <= DEGREE:
             fix = f"use at least {DEGREE + 1} samples; for seconds write {window}.0"
-            raise DataError([_too_few(series, f"a window of {words} is too short", fix)])
+            raise DataError([_too_few(series, f"a window of {text} is too short", fix)])
         if count < window:
             fix = "use a shorter window"
-            raise DataError([_too_few(series, f"it has {pluralize(count, 'sample')}, a window {words}", fix)])
+            raise DataError([_too_few(series, f"it has {pluralize(count, 'sample')}, but the window is {text}", fix)])
         return centred_windows(count, window)
     t = series.t
     if not window > 0.0:
-        raise DataError([_too_few(series, f"a window of {words} is too short", "use a longer one")])
-    # a time step that is not a round number must not decide whether a sample is still inside
+        raise DataError([_too_few(series, f"a window of {text} is too short", "use a longer one")])
+    # rounding of the time stamps must not decide whether a sample is inside
     half = window / 2 * (1.0 + 1e-9)
     centre = np.clip(t, t[0] + min(half, (t[-1] - t[0]) / 2), t[-1] - min(half, (t[-1] - t[0]) / 2))
     start = np.searchsorted(t, centre - half, side="left")
@@ -71,13 +70,13 @@ def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarra
     sparse = np.flatnonzero(end - start <= DEGREE)
     if len(sparse):
         k = sparse[0]
-        held = pluralize(int(end[k] - start[k]), "sample")
-        usual = DEGREE * series.median_step
-        fix = f"use a longer window; it needs {DEGREE + 1} samples, which usually take {usual:.3g} s"
-        raise DataError([_too_few(series, f"the window of {words} at {t[k]:.15g} s holds {held}", fix)])
+        samples = pluralize(int(end[k] - start[k]), "sample")
+        typical = DEGREE * series.median_step
+        fix = f"use a longer window; it needs {DEGREE + 1} samples, which typically span {typical:.3g} s"
+        raise DataError([_too_few(series, f"the window of {text} at {t[k]:.15g} s holds {samples}", fix)])
     return start, end
 
 
-def _too_few(series: Series, why: str, fix: str) -> Problem:
-    message = f"series {series.name!r} cannot be differentiated: {why}"
+def _too_few(series: Series, reason: str, fix: str) -> Problem:
+    message = f"series {series.name!r} cannot be differentiated: {reason}"
     return Problem(message, fix, code="data.window", element=series.name)

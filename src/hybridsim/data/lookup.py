@@ -1,4 +1,4 @@
-"""Finding the column that a channel names, or saying which one was probably meant."""
+"""Lookup of the column of a channel, with suggestions for names that do not exist."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,30 +10,30 @@ from hybridsim.data.table import Table
 
 
 def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:
-    """The one of some tables that has a channel's column, or why there is none."""
+    """The only table that has a channel's column, or the problem."""
     matches = [table for table in tables if channel.column in table.columns]
     if len(matches) == 1:
         return matches[0]
-    where = f"column {channel.column!r} of channel {channel.name!r}"
+    description = f"column {channel.column!r} of channel {channel.name!r}"
     if matches:
-        message = f"{where} is in several files: {name_list(table.file for table in matches)}"
-        return Problem(message, "say which one in the channel's file", code="data.ambiguous", element=channel.column)
+        message = f"{description} is in several files: {name_list(table.file for table in matches)}"
+        return Problem(message, "specify the file in the channel", code="data.ambiguous", element=channel.column)
     for table in tables:
         reason = _unreadable_reason(channel.column, table)
         if reason is not None:
             return reason
     names = [name for table in tables for name in table.columns]
-    return _missing_column(f"there is no {where}", channel.column, names, tables)
+    return _missing_column(f"there is no {description}", channel.column, names, tables)
 
 
 def missing_time_problem(column: str, table: Table) -> Problem:
-    """What is wrong with a time column that a table does not have."""
+    """Problem of a time column that a table does not have."""
     reason = _unreadable_reason(column, table)
     if reason is not None:
         return reason
     missing = _missing_column(f"there is no time column {column!r}", column, table.columns, [table])
-    steps = "tell the column with time=, or time=0.001 for a constant step where the file has none"
-    return replace(missing, fix=f"{missing.fix}; {steps}" if missing.fix else steps)
+    alternatives = "name the time column with time=, or set time=0.001 for a constant sampling interval"
+    return replace(missing, fix=f"{missing.fix}; {alternatives}" if missing.fix else alternatives)
 
 
 def _missing_column(message: str, column: str, names: Iterable[str], tables: Sequence[Table]) -> Problem:
@@ -44,14 +44,14 @@ def _missing_column(message: str, column: str, names: Iterable[str], tables: Seq
 
 
 def _unreadable_reason(column: str, table: Table) -> Problem | None:
-    """Why a name in the file is not a column, or why the array that it would be a part of cannot be used."""
+    """Why a name in the file is not a column, or why the array that it refers to cannot be used."""
     if column in table.unreadable:
         return table.unreadable[column]
-    whole = [name for name in table.unreadable if column.startswith(name) and column[len(name)] in "[./"]
-    # an array without a name is the only one in its file
-    if not whole and "" in table.unreadable:
-        whole = [""]
-    if not whole:
+    arrays = [name for name in table.unreadable if column.startswith(name) and column[len(name)] in "[./"]
+    # an unnamed array is the only one in its file
+    if not arrays and "" in table.unreadable:
+        arrays = [""]
+    if not arrays:
         return None
-    problem = table.unreadable[max(whole, key=len)]
+    problem = table.unreadable[max(arrays, key=len)]
     return replace(problem, message=f"there is no column {column!r}: {problem.message}", element=column)

@@ -1,4 +1,4 @@
-"""How noisy a measured series is."""
+"""Noise level of a measured series."""
 
 import numpy as np
 
@@ -8,46 +8,45 @@ from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 
 WINDOW, DEGREE = 9, 3
-"""Cubic polynomials over nine samples follow a mechanism at any useful sampling rate, and little of the noise."""
+"""Cubic polynomials over nine samples follow a mechanism at any useful sampling rate, but little of the noise."""
 MIN_SAMPLES = 6
-"""Samples without which nothing can be said."""
+"""Minimum number of samples for an estimate."""
 MIN_DISTINCT_VALUES = 10
-"""Different values of a sensor that counts steps; fewer do not tell it from something that is switched."""
+"""Minimum number of distinct values of a quantised sensor; with fewer it may be a switched signal."""
 INTEGER_TOLERANCE = 1e-3
-"""How far a change may be from a whole number of steps: written numbers are rounded themselves."""
+"""Tolerance on integer multiples of the quantisation step, as recorded values are rounded."""
 MAD_TO_STD = 1.482602218505602
-"""Standard deviation of normal noise over its median magnitude."""
+"""Standard deviation of Gaussian noise divided by its median absolute deviation."""
 
 
 def noise_level(series: Series) -> float:
-    """Standard deviation of the noise: of what local polynomials cannot follow, judged by its median.
+    """Standard deviation of the noise: median absolute deviation from local polynomials, scaled for Gaussian noise.
 
-    Outliers count little. The noise of one sample must not depend on that of the next: a filtered signal seems to be
-    less noisy than it is. Of a sensor that counts steps, such as an encoder, it is at least the rounding error, even
-    at rest; of a constant series it is zero.
+    Robust to outliers. Noise is assumed white, so that it is underestimated for filtered signals. For quantised
+    sensors such as encoders it is at least the quantisation noise, even at rest; for a constant series it is zero.
 
     Raises:
         DataError: there are too few samples.
     """
     if len(series) < MIN_SAMPLES:
-        message = f"series {series.name!r} has {len(series)} samples, too few to tell its noise"
-        raise DataError([Problem(message, "tell the noise", code="data.noise", element=series.name)])
+        message = f"series {series.name!r} has {len(series)} samples, too few to estimate its noise"
+        raise DataError([Problem(message, "specify the noise", code="data.noise", element=series.name)])
     start, end = centred_windows(len(series), min(WINDOW, len(series)))
     fit = local_fit(series.t, series.values, start, end, DEGREE)
-    # a polynomial follows each sample by its leverage, which leaves so much less of the noise
-    share = np.sqrt(np.maximum(1.0 - fit.leverage, 0.0))
-    judged = share > 0.1  # at uneven times, some samples may be followed nearly all the way
-    if not judged.any():
-        judged = share == share.max()
-    level = MAD_TO_STD * float(np.median(np.abs(series.values - fit.value)[judged] / share[judged]))
+    # residuals at high leverage are smaller than the noise by this factor
+    ratio = np.sqrt(np.maximum(1.0 - fit.leverage, 0.0))
+    usable = ratio > 0.1  # at uneven times, some samples may have leverage near one
+    if not usable.any():
+        usable = ratio == ratio.max()
+    level = MAD_TO_STD * float(np.median(np.abs(series.values - fit.value)[usable] / ratio[usable]))
     return max(level, _quantisation_std(series.values))
 
 
 def _quantisation_std(values: np.ndarray) -> float:
-    """Standard deviation of rounding, if all values are whole numbers of steps; zero if not."""
+    """Quantisation noise if all changes are integer multiples of a step; else zero."""
     changes = np.abs(np.diff(values))
     moving = changes[changes > 0.0]
-    # a sensor that counts stands still at times; a command that is switched does too, but has few values
+    # quantised readings repeat at times; a switched command does too, but has few distinct values
     if len(moving) == len(changes) or len(np.unique(values)) < MIN_DISTINCT_VALUES:
         return 0.0
     step = moving.min()

@@ -1,10 +1,10 @@
-"""Text tables: comma, semicolon, tab or blank separated, with or without a header.
+"""Text tables: separated by commas, semicolons, tabs or whitespace, with or without a header.
 
-The header is the first line if any of its cells is not a number, or else a comment right above the first row with as
-many names as there are columns (as `numpy.savetxt` writes it). Without one, columns are named "0", "1" and so on. Lines
-that begin with # and blank ones are passed over.
+The header is the first line if any of its cells is not a number, or else a comment directly above the first row with as
+many names as there are columns (as written by `numpy.savetxt`). Without one, columns are named "0", "1" and so on.
+Blank lines and lines that begin with # are skipped.
 
-Rows are read in blocks: at once where all is well, cell by cell where not, to say what is wrong and in which line.
+Rows are read in blocks: by NumPy if they are well-formed, otherwise cell by cell, to report the line of each problem.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,54 +20,54 @@ from hybridsim.data.csv_diagnostics import CsvDiagnostics
 from hybridsim.data.table import Table
 
 BLOCK_LINES = 20_000
-"""Lines that are read at once."""
+"""Lines per block."""
 
 
 def read_csv(path: Path) -> Table:
     """The table of a text file.
 
     Raises:
-        DataError: it is not text, or has no rows.
+        DataError: the file is not text, or has no rows.
     """
     _refuse_binary_file(path)
     lines = _LineReader(path)
     first_number, first = lines.first()
-    following = lines.peek()
-    separator = detect_delimiter(first, following)
-    cells = split_cells(first, separator)
-    names, has_header = _column_names(cells, lines.comment, separator)
+    second = lines.peek()
+    delimiter = detect_delimiter(first, second)
+    cells = split_cells(first, delimiter)
+    names, has_header = _column_names(cells, lines.comment, delimiter)
     if not has_header:
         lines.put_back(first_number, first)
-    faults = CsvDiagnostics(str(path), names, separator)
-    blocks = [_read_block(texts, numbers, separator, faults) for texts, numbers in lines.blocks()]
+    diagnostics = CsvDiagnostics(str(path), names, delimiter)
+    blocks = [_read_block(texts, numbers, delimiter, diagnostics) for texts, numbers in lines.blocks()]
     if not blocks:
         fix = "check whether the recording was stopped before its first sample"
         raise DataError([Problem("the file has a header but no rows", fix, str(path), code="data.empty")])
     values = np.ascontiguousarray(np.concatenate(blocks).T)
-    unreadable = faults.column_problems()
+    unreadable = diagnostics.column_problems()
     return Table(
         {name: values[k] for k, name in enumerate(names) if name not in unreadable},
         str(path),
         first_row=lines.first_row,
         row_format="line {}",
-        skipped_lines=np.array(sorted([*lines.skipped, *faults.ragged_lines]), dtype=int),
+        skipped_lines=np.array(sorted([*lines.skipped, *diagnostics.ragged_lines]), dtype=int),
         unreadable=unreadable,
-        problems=faults.file_problems(),
+        problems=diagnostics.file_problems(),
     )
 
 
 class _LineReader:
-    """The lines of a file that are rows, with their numbers."""
+    """Reader of the rows of a file, with their line numbers."""
 
     def __init__(self, path: Path):
         self._path = path
-        self._waiting: list[tuple[int, str]] = []
+        self._pending: list[tuple[int, str]] = []
         self._number = 0
         self._raw = self._read()
         self.comment = ""
         """The last comment above the first row."""
         self.skipped: list[int] = []
-        """Numbers of the lines after the first row that are none."""
+        """Numbers of the lines after the first row that are not rows."""
         self.first_row = 0
 
     def _read(self) -> Iterator[str]:
@@ -75,12 +75,12 @@ class _LineReader:
             try:
                 yield from stream
             except UnicodeDecodeError as error:
-                message = f"the file is not text in UTF-8: it has the byte 0x{error.object[error.start]:02x}"
+                message = f"the file is not UTF-8 text: it has the byte 0x{error.object[error.start]:02x}"
                 fix = "save it as UTF-8; spreadsheets offer this when saving as CSV"
-                raise DataError([self._problem(f"{message} in line {self._line_of_damage()}", fix)]) from None
+                raise DataError([self._problem(f"{message} in line {self._first_invalid_line()}", fix)]) from None
 
-    def _line_of_damage(self) -> int:
-        """Number of the first line that is not UTF-8; a text is decoded many lines at a time."""
+    def _first_invalid_line(self) -> int:
+        """Number of the first line that is not UTF-8, as text is decoded in chunks of many lines."""
         with self._path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
                 if line.decode(errors="replace").encode() != line:
@@ -108,19 +108,19 @@ class _LineReader:
         for line in self._raw:
             self._number += 1
             if not line.isspace() and not _is_comment(line):
-                self._waiting.append((self._number, line))
+                self._pending.append((self._number, line))
                 return line
             self.skipped.append(self._number)
         return ""
 
     def put_back(self, number: int, line: str) -> None:
-        """Make the first line the first row."""
-        self._waiting.insert(0, (number, line))
+        """Push the first line back: it is a row, not a header."""
+        self._pending.insert(0, (number, line))
 
     def blocks(self) -> Iterator[tuple[list[str], Sequence[int]]]:
-        """Rows and their line numbers, many at a time."""
-        if self._waiting:
-            numbers, texts = zip(*self._waiting, strict=True)
+        """Blocks of rows with their line numbers."""
+        if self._pending:
+            numbers, texts = zip(*self._pending, strict=True)
             self.first_row = numbers[0]
             self.skipped = [number for number in self.skipped if number > self.first_row]
             yield list(texts), numbers
@@ -128,9 +128,9 @@ class _LineReader:
             numbers = range(self._number + 1, self._number + 1 + len(raw))
             self._number += len(raw)
             if any("#" in line or line.isspace() for line in raw):
-                kept = [k for k, line in enumerate(raw) if not line.isspace() and not _is_comment(line)]
-                self.skipped += sorted({*numbers} - {numbers[k] for k in kept})
-                raw, numbers = [raw[k] for k in kept], [numbers[k] for k in kept]
+                rows = [k for k, line in enumerate(raw) if not line.isspace() and not _is_comment(line)]
+                self.skipped += sorted({*numbers} - {numbers[k] for k in rows})
+                raw, numbers = [raw[k] for k in rows], [numbers[k] for k in rows]
             if raw:
                 yield raw, numbers
 
@@ -139,47 +139,49 @@ def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
 
 
-def _column_names(first: Sequence[str], comment: str, separator: str) -> tuple[list[str], bool]:
-    """Names of the columns, and whether the first line holds them; a column without one is called by its position."""
-    by_position = [str(k) for k in range(len(first))]
-    # a table of pandas has an index without a name before columns that may be called 0, 1, 2
-    is_index = len(first) > 1 and [*first] == ["", *by_position[:-1]]
+def _column_names(first: Sequence[str], comment: str, delimiter: str) -> tuple[list[str], bool]:
+    """Names of the columns, and whether the first line is the header; unnamed columns are named by their index."""
+    indices = [str(k) for k in range(len(first))]
+    # pandas writes an unnamed index column before columns that may be named 0, 1, 2
+    is_index = len(first) > 1 and [*first] == ["", *indices[:-1]]
     if is_index or any(is_text(cell) for cell in first):
-        return [name or ("index" if is_index else by_position[k]) for k, name in enumerate(first)], True
-    told = split_cells(comment, separator)
-    if len(told) == len(first) and all(is_text(cell) for cell in told):
-        return list(told), False
-    return by_position, False
+        return [name or ("index" if is_index else indices[k]) for k, name in enumerate(first)], True
+    commented = split_cells(comment, delimiter)
+    if len(commented) == len(first) and all(is_text(cell) for cell in commented):
+        return list(commented), False
+    return indices, False
 
 
-def _read_block(texts: list[str], numbers: Sequence[int], separator: str, faults: CsvDiagnostics) -> np.ndarray:
-    """Numbers of some rows (rows, columns); NaN in columns that hold text."""
-    count, wanted = len(faults.names), faults.numeric_columns()
-    is_blank = separator == " "
-    # NumPy does not count the cells of rows from which it takes only some
-    is_partial = len(wanted) < count
-    if is_partial and (is_blank or not wanted or any(line.count(separator) != count - 1 for line in texts)):
-        return faults.read_rows(texts, numbers)
+def _read_block(texts: list[str], numbers: Sequence[int], delimiter: str, diagnostics: CsvDiagnostics) -> np.ndarray:
+    """Values of a block of rows (rows, columns); NaN in columns that hold text."""
+    count, numeric = len(diagnostics.names), diagnostics.numeric_columns()
+    is_blank = delimiter == " "
+    # with usecols, NumPy does not check the number of cells per row
+    is_partial = len(numeric) < count
+    if is_partial and (is_blank or not numeric or any(line.count(delimiter) != count - 1 for line in texts)):
+        return diagnostics.read_rows(texts, numbers)
     try:
-        columns = wanted if is_partial else None
-        values = np.loadtxt(texts, delimiter=None if is_blank else separator, comments=None, ndmin=2, usecols=columns)
+        columns = numeric if is_partial else None
+        values = np.loadtxt(texts, delimiter=None if is_blank else delimiter, comments=None, ndmin=2, usecols=columns)
     except ValueError:
-        return faults.read_rows(texts, numbers)
-    if values.shape[1] != len(wanted):
-        return faults.read_rows(texts, numbers)
-    whole = np.full((len(values), count), np.nan)
-    whole[:, wanted] = values
-    return whole
+        return diagnostics.read_rows(texts, numbers)
+    if values.shape[1] != len(numeric):
+        return diagnostics.read_rows(texts, numbers)
+    block = np.full((len(values), count), np.nan)
+    block[:, numeric] = values
+    return block
 
 
 def _refuse_binary_file(path: Path) -> None:
     with path.open("rb") as stream:
         head = stream.read(4096)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        message, fix = "the file is text in UTF-16", "save it as UTF-8"
+        message, fix = "the file is UTF-16 text", "save it as UTF-8"
     elif b"\0" in head:
         message = "this is not a text file"
-        fix = f"check its ending; formats are told apart by {name_list(['.csv', '.npz', '.h5', '.parquet', '.mcap'])}"
+        fix = (
+            f"check its extension, which selects the format: {name_list(['.csv', '.npz', '.h5', '.parquet', '.mcap'])}"
+        )
     else:
         return
     raise DataError([Problem(message, fix, str(path), code="data.format")])

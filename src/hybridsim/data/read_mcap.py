@@ -1,7 +1,7 @@
-"""MCAP files with messages in JSON: the numbers of a topic's messages, and when each was logged.
+"""MCAP files with JSON messages: numeric fields of a topic's messages, with their log times.
 
-Nested fields are called `pose.x`, entries of lists `position[0]`. The column `log_time` holds seconds since the first
-message of the file, whatever its topic, so that topics stay comparable.
+Nested fields are named `pose.x`, entries of lists `position[0]`. Column `log_time` holds seconds since the first
+message of the file on any topic, so that topics share one time origin.
 """
 
 import json
@@ -14,23 +14,22 @@ import numpy as np
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint, name_list
 from hybridsim.data.arrays import MAX_COLUMNS
-from hybridsim.data.optional_packages import import_optional
-from hybridsim.data.parser_errors import parser_errors_as_data_errors
+from hybridsim.data.reader_errors import import_optional, parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 LOG_TIME = "log_time"
-"""Column of the times at which messages were logged [s]."""
+"""Column of the log times of messages [s]."""
 
 
 def read_mcap(path: Path, group: str = "") -> Table:
-    """The table of a topic.
+    """Table of a topic.
 
     Args:
         path: the file.
-        group: the topic. If empty and the file has several, their columns are called `/topic/column`.
+        group: the topic. If empty and the file has several, columns are named `/topic/column`.
 
     Raises:
-        DataError: the file is damaged, has no such topic, or messages in another encoding.
+        DataError: the file is damaged, has no such topic, or the topic is not encoded in JSON.
     """
     reader = import_optional(path, "mcap", "reader")
     with (
@@ -42,24 +41,24 @@ def read_mcap(path: Path, group: str = "") -> Table:
 
 def _table(reader: Any, file: str, group: str) -> Table:
     topics: dict[str, _Topic] = {}
-    foreign: dict[str, str] = {}
+    unsupported: dict[str, str] = {}
     stamps = []
-    # every topic is gone through: the first message of the file may belong to another one
+    # iterate over all topics: the first message of the file may be on another one
     for _, channel, message in reader.iter_messages():
         stamps.append(message.log_time)
         if channel.message_encoding != "json":
-            foreign[channel.topic] = channel.message_encoding
+            unsupported[channel.topic] = channel.message_encoding
             continue
         topic = topics.setdefault(channel.topic, _Topic(channel.topic, file))
         if group in ("", channel.topic):
             topic.add(message)
     if not topics or (group and group not in topics):
-        raise DataError([_missing_topic_problem(group, topics, foreign, file)])
+        raise DataError([_missing_topic_problem(group, topics, unsupported, file)])
     start = min(stamps)
     if group or len(topics) == 1:
         topic = topics[group] if group else next(iter(topics.values()))
         return Table(topic.columns(start), file, unreadable=topic.unreadable())
-    unreadable = {topic: _encoding_problem(topic, encoding, file) for topic, encoding in foreign.items()}
+    unreadable = {topic: _encoding_problem(topic, encoding, file) for topic, encoding in unsupported.items()}
     columns = {}
     for name, topic in topics.items():
         columns |= {f"{name}/{field}": column for field, column in topic.columns(start).items()}
@@ -68,7 +67,7 @@ def _table(reader: Any, file: str, group: str) -> Table:
 
 
 class _Topic:
-    """Numbers of one topic's messages."""
+    """Numeric fields of one topic's messages."""
 
     def __init__(self, name: str, file: str):
         self._name, self._file = name, file
@@ -78,14 +77,14 @@ class _Topic:
         self._non_numeric: dict[str, tuple[int, Any]] = {}
 
     def add(self, message: Any) -> None:
-        """Take in the next message."""
+        """Append a message."""
         row = len(self._log_times)
         self._log_times.append(message.log_time)
         try:
             content = json.loads(message.data)
         except ValueError as error:
             text = f"message {row + 1} of topic {self._name!r} is not JSON: {error}"
-            fix = "write it again, or leave the topic out"
+            fix = "write it again, or omit the topic"
             raise DataError([Problem(text, fix, self._file, row + 1, code="data.format")]) from None
         for name, value in _scalar_fields(content, ""):
             if isinstance(value, int | float) or value is None:
@@ -95,34 +94,34 @@ class _Topic:
                 self._non_numeric.setdefault(name, (row, value))
 
     def columns(self, start: int) -> dict[str, np.ndarray]:
-        """Numbers by field, NaN where a message has none.
+        """Columns by field, NaN where a message has no value.
 
         Args:
             start: log time of the file's first message [ns].
         """
-        # whole numbers are subtracted: a float cannot hold today's date in nanoseconds
+        # subtract integers: double precision cannot resolve nanoseconds since 1970
         columns = {LOG_TIME: (np.array(self._log_times, dtype=np.int64) - start) * 1e-9}
-        for name, numbers in self._values.items():
+        for name, values in self._values.items():
             if name not in self._non_numeric:
                 column = np.full(len(self._log_times), np.nan)
-                column[self._rows[name]] = numbers
+                column[self._rows[name]] = values
                 columns[name] = column
         return columns
 
     def unreadable(self) -> dict[str, Problem]:
-        """Fields that hold something else, at least once."""
+        """Fields that hold a non-numeric value at least once."""
         problems = {}
         for name, (row, value) in self._non_numeric.items():
             what = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
             message = f"field {name!r} of topic {self._name!r} has {what} in row {row + 1}, not a number"
             problems[name] = Problem(
-                message, "name another column", self._file, row + 1, code="data.text", element=name
+                message, "choose another column", self._file, row + 1, code="data.text", element=name
             )
         return problems
 
 
 def _scalar_fields(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The single values in a message, by name."""
+    """Scalar fields of a message, by name."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _scalar_fields(item, f"{name}.{key}" if name else key)
@@ -137,21 +136,21 @@ def _float(value: float | None) -> float:
     try:
         return float("nan") if value is None else float(value)
     except OverflowError:
-        return float("inf")  # a whole number beyond all floats
+        return float("inf")  # an integer beyond the range of double precision
 
 
-def _missing_topic_problem(group: str, topics: Collection[str], foreign: Mapping[str, str], file: str) -> Problem:
-    if group in foreign:
-        return _encoding_problem(group, foreign[group], file)
-    if not topics and foreign:
-        return _encoding_problem(name_list(foreign), name_list(dict.fromkeys(foreign.values())), file)
+def _missing_topic_problem(group: str, topics: Collection[str], unsupported: Mapping[str, str], file: str) -> Problem:
+    if group in unsupported:
+        return _encoding_problem(group, unsupported[group], file)
+    if not topics and unsupported:
+        return _encoding_problem(name_list(unsupported), name_list(dict.fromkeys(unsupported.values())), file)
     if not topics:
         return Problem("the file holds no messages", "check whether this is the right file", file, code="data.empty")
     message = f"there is no topic {group!r}"
-    return Problem(message, name_hint(group, [*topics, *foreign]), file, code="data.group", element=group)
+    return Problem(message, name_hint(group, [*topics, *unsupported]), file, code="data.group", element=group)
 
 
 def _encoding_problem(topic: str, encoding: str, file: str) -> Problem:
-    message = f"topic {topic} has messages in {encoding}, and only those in JSON can be read"
+    message = f"topic {topic} is encoded in {encoding}, but only JSON can be read"
     fix = "convert the topic to JSON messages or to CSV, for example with a short script of the `mcap` package"
     return Problem(message, fix, file, code="data.encoding", element=topic)

@@ -1,4 +1,4 @@
-"""NumPy's own files, NPZ and NPY. Never unpickled: an array of Python objects could run any code."""
+"""NPZ and NPY files. Never unpickled: an array of Python objects can run arbitrary code."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,32 +8,32 @@ import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.data.arrays import RunSelection, array_tables
-from hybridsim.data.parser_errors import parser_errors_as_data_errors
+from hybridsim.data.reader_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
 def read_npz(path: Path, run: RunSelection = None, run_starts: str = "") -> list[Table]:
-    """The tables of an NPZ or NPY file, one per wanted run; see `arrays.tables_of`.
+    """Tables of an NPZ or NPY file, one per selected run; see `arrays.array_tables`.
 
     Raises:
         DataError: the file is damaged, or has no such run.
     """
-    # opened here, since NumPy leaves a damaged file open
+    # opened here, as NumPy does not close a damaged file
     with path.open("rb") as stream:
         loaded = _open_npz(path, stream)
         if isinstance(loaded, np.ndarray):
             return array_tables({"": loaded}, str(path), run, run_starts)
-        arrays, objects, damages = {}, {}, []
+        arrays, objects, damage = {}, {}, []
         for name in loaded.files:
             try:
                 arrays[name] = _load_array(path, loaded, name)
             except DataError as error:
                 if error.problems[0].code == "data.object":
-                    objects[name] = error.problems[0]  # matters only to who asks for this array
+                    objects[name] = error.problems[0]  # an error only if a channel uses this array
                 else:
-                    damages += error.problems
-    if damages:
-        raise DataError(damages)
+                    damage += error.problems
+    if damage:
+        raise DataError(damage)
     tables = array_tables(arrays, str(path), run, run_starts)
     return [replace(table, unreadable={**table.unreadable, **objects}) for table in tables]
 
@@ -43,8 +43,8 @@ def _open_npz(path: Path, stream: Any) -> Any:
         try:
             return np.load(stream, allow_pickle=False)
         except ValueError as error:
-            # NumPy takes any file that is not its own for a pickled one
-            raise _pickle_error(path, error, "the file holds Python objects, or NumPy did not write it") from None
+            # NumPy takes any unknown format for a pickle
+            raise _pickle_error(path, error, "the file holds Python objects, or was not written by NumPy") from None
 
 
 def _load_array(path: Path, loaded: Any, name: str) -> np.ndarray:
@@ -56,8 +56,8 @@ def _load_array(path: Path, loaded: Any, name: str) -> np.ndarray:
 
 
 def _pickle_error(path: Path, error: ValueError, message: str, name: str = "") -> Exception:
-    """An error for what NumPy refuses to unpickle; whatever else it says stays as it is."""
+    """A `DataError` if NumPy refused to unpickle; any other error is returned unchanged."""
     if "allow_pickle" not in str(error):
         return error
-    fix = "save arrays of numbers only; pickled objects are never loaded, since they could run any code"
+    fix = "save numeric arrays only; pickled objects are never loaded, as they can run arbitrary code"
     return DataError([Problem(message, fix, str(path), code="data.object", element=name)])

@@ -1,4 +1,4 @@
-"""Parquet files: columns of numbers and times; fields of records are `name.field`, entries of lists `name[0]`."""
+"""Parquet files: numeric and time columns; struct fields are named `name.field`, list entries `name[0]`."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,13 +8,12 @@ import numpy as np
 
 from hybridsim.core.errors import Problem
 from hybridsim.data.arrays import MAX_COLUMNS, as_floats
-from hybridsim.data.optional_packages import import_optional
-from hybridsim.data.parser_errors import parser_errors_as_data_errors
+from hybridsim.data.reader_errors import import_optional, parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
 def read_parquet(path: Path) -> Table:
-    """The table of a Parquet file.
+    """Table of a Parquet file.
 
     Raises:
         DataError: the file is damaged.
@@ -34,27 +33,27 @@ def _table(arrow: Any, content: Any, file: str) -> Table:
     counts = Counter(content.column_names)
     for name, values in zip(content.column_names, content.columns, strict=True):
         if counts[name] > 1:
-            message = f"{counts[name]} columns are named {name!r}, so that it does not say which one is meant"
-            problem = Problem(message, "give each column a name of its own", file, code="data.duplicate_column")
+            message = f"{counts[name]} columns are named {name!r}, so that the name is ambiguous"
+            problem = Problem(message, "give each column a unique name", file, code="data.duplicate_column")
             unreadable[name] = problem
-        elif _is_number(arrow, values.type):
+        elif _is_numeric(arrow, values.type):
             columns[name] = _floats(arrow, values)
-        elif (listed := _list_columns(arrow, values)) is not None:
-            columns |= {f"{name}[{k}]": column for k, column in enumerate(listed)}
+        elif (entries := _list_columns(arrow, values)) is not None:
+            columns |= {f"{name}[{k}]": column for k, column in enumerate(entries)}
         else:
-            message = f"column {name!r} holds no numbers (type {values.type})"
-            unreadable[name] = Problem(message, "name another column", file, code="data.array", element=name)
+            message = f"column {name!r} is not numeric (type {values.type})"
+            unreadable[name] = Problem(message, "choose another column", file, code="data.array", element=name)
     return Table(columns, file, unreadable=unreadable)
 
 
-def _is_number(arrow: Any, kind: Any) -> bool:
+def _is_numeric(arrow: Any, kind: Any) -> bool:
     types = arrow.types
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_timestamp)
     return any(test(kind) for test in (*tests, types.is_duration, types.is_null))
 
 
 def _floats(arrow: Any, values: Any) -> np.ndarray:
-    """Numbers of a column, NaN where they are missing."""
+    """Values of a column, NaN where missing."""
     if arrow.types.is_timestamp(values.type) or arrow.types.is_duration(values.type):
         return as_floats(values.to_numpy())
     if arrow.types.is_boolean(values.type):
@@ -66,7 +65,7 @@ def _list_columns(arrow: Any, values: Any) -> np.ndarray | None:
     """Entries of lists that all have the same length (entries, rows); None for anything else."""
     types = arrow.types
     is_list = types.is_list(values.type) or types.is_fixed_size_list(values.type) or types.is_large_list(values.type)
-    if not is_list or not _is_number(arrow, values.type.value_type) or values.null_count:
+    if not is_list or not _is_numeric(arrow, values.type.value_type) or values.null_count:
         return None
     lengths = {len(row) for row in values}
     if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= MAX_COLUMNS:

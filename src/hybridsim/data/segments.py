@@ -27,13 +27,13 @@ def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
     intervals = _intervals_without_gaps(recording, longest_gap)
     if len(intervals) == 1:
         return [recording]
-    kept, dropped = [], []
+    slices, dropped = [], []
     for start, end in intervals:
         try:
-            kept.append(recording.slice(start, end))
+            slices.append(recording.slice(start, end))
         except DataError:
             dropped.append((start, end))
-    if not kept:
+    if not slices:
         message = (
             f"gaps of more than {longest_gap:g} s leave no segment of {recording.name!r} with 2 samples of each series"
         )
@@ -43,7 +43,7 @@ def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
     notes += (_dropped_note(recording.name, dropped),) if dropped else ()
     return [
         replace(segment, name=f"{recording.name}.{k}", problems=notes, segment_of=recording.run)
-        for k, segment in enumerate(kept)
+        for k, segment in enumerate(slices)
     ]
 
 

@@ -18,7 +18,7 @@ class Series:
     values: Float[np.ndarray, " n"]
     """Samples, in SI units."""
     lookahead: float = 0.0
-    """How far beyond its own time stamp the data of a sample extend [s]: zero for measurements, positive for estimates
+    """Time span [s] after its time stamp from which data enter a sample: zero for measurements, positive for estimates
     from a window of samples."""
 
     def __post_init__(self):

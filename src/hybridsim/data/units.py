@@ -1,4 +1,4 @@
-"""Units that recordings come in, and what turns them into SI units."""
+"""Units of recordings and their conversion to SI."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from hybridsim.core.errors import Problem
 from hybridsim.core.messages import did_you_mean, name_list
 
 STANDARD_GRAVITY = 9.80665
-"""What accelerometers call 1 g [m/s²]."""
+"""Standard acceleration of gravity [m/s²]."""
 INCH = 0.0254
 
 
@@ -16,11 +16,11 @@ class Unit:
     """A unit of measurement."""
 
     quantity: str
-    """What it measures, such as `angle`; empty for plain numbers."""
+    """Quantity, such as `angle`; empty for dimensionless values."""
     factor: float = 1.0
-    """The unit in SI units."""
+    """Value of the unit in SI units."""
     period: float = 0.0
-    """Of an angle: how much a full turn is in this unit."""
+    """One revolution in this unit; zero unless the quantity is an angle."""
 
 
 UNITS = {
@@ -66,16 +66,16 @@ UNITS = {
     "V": Unit("voltage"),
     "mV": Unit("voltage", 1e-3),
 }
-"""Units by name. The empty name means that the numbers are in SI units already."""
+"""Units by name. The empty name stands for SI units."""
 
 
 def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
-    """The unit of a name, or what is wrong with it.
+    """Unit by name, or the problem.
 
     Args:
-        name: of the unit.
-        element: what has the unit; for messages.
-        quantity: what the unit must measure, such as `time`; empty for anything.
+        name: name of the unit.
+        element: name of what has the unit; for messages.
+        quantity: required quantity, such as `time`; empty for any.
     """
     if name not in UNITS:
         known = f"units are {', '.join(filter(None, UNITS))}; for others use the channel's scale"
@@ -83,7 +83,7 @@ def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
         return Problem(f"unit {name!r} of {element!r} is unknown", fix, code="data.unit", element=element)
     if quantity and UNITS[name].quantity != quantity:
         return Problem(
-            f"unit {name!r} of {element!r} is not one of {quantity}",
+            f"unit {name!r} of {element!r} is not a unit of {quantity}",
             f"choose one of {name_list(unit for unit, entry in UNITS.items() if entry.quantity == quantity)}",
             code="data.unit",
             element=element,

@@ -1,1 +1,1 @@
-"""The demonstration: a small recorded mechanism, fitted without any preparation."""
+"""Files of `hybridsim demo`: model, recordings and projects of a two-link arm."""

@@ -1,1 +1,1 @@
-"""Kinematics and dynamics of the tree: one file per algorithm."""
+"""Kinematics and dynamics of kinematic trees, one algorithm per file."""

@@ -1,8 +1,8 @@
 """Forward dynamics by the articulated-body algorithm (Featherstone 2008, table 7.1), in body frames.
 
-The first of its passes is `kinematics`. Then inverse dynamics at zero acceleration gives the torque that gravity and
-velocities call for, and the algorithm's other two passes solve M qdd = τ − rest: articulated inertias IA and forces pA
-from the leaves to the root, accelerations from the root to the leaves.
+The first pass is `kinematics`. Inverse dynamics at zero acceleration then gives the bias torque C, and the remaining
+two passes solve M qdd = τ − C: articulated inertias IA and bias forces pA from the leaves to the root, accelerations
+from the root to the leaves.
 """
 
 import equinox as eqx
@@ -30,7 +30,7 @@ def forward_dynamics(
         model: the mechanism.
         q: coordinates.
         qd: velocities.
-        tau: joint torques or forces; springs, dampers and limits of the model are not included here.
+        tau: joint torques or forces; those of the model's springs, dampers and limits are not added.
         F_ext: wrench on each body at its origin, in the body frame [N·m, N].
     """
     kin, tau = kinematics(model, q, qd), require_v(model, "tau", tau)
@@ -42,14 +42,14 @@ def forward_dynamics(
 def articulated_body_algorithm(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"], tau: Tau
 ) -> Qdd:
-    """Joint accelerations from body inertias, bias forces (external wrenches subtracted) and joint torques.
+    """Joint accelerations from body inertias, bias forces minus external wrenches, and joint torques.
 
-    Derivatives do not go through the recursion. They follow from τ = inverse dynamics of qdd: the change of qdd is M⁻¹
-    times the change of τ minus that of inverse dynamics at fixed qdd, which is far cheaper and needs no more than the
-    recursion's own factors.
+    The recursion is not differentiated. Derivatives follow from the implicit function theorem for τ = ID(qdd): the
+    tangent of qdd is M⁻¹ times the tangent of τ − ID at fixed qdd, which is far cheaper and reuses the factors of M
+    from the recursion.
     """
     if model.topology.has_mimic_joints:
-        return _coupled(model, kin, inertia, bias, tau)
+        return _coupled_accelerations(model, kin, inertia, bias, tau)
     return _accelerations(model, kin, inertia, bias, tau)[0]
 
 
@@ -57,35 +57,35 @@ def articulated_body_algorithm(
 def _accelerations(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau
 ) -> tuple[Qdd, ArticulatedFactors]:
-    """M⁻¹ (τ − rest), and the factors of M, whose derivatives nobody needs.
+    """M⁻¹ (τ − C), and the factors of M, which have zero tangents.
 
-    Without the rule below derivatives would go through the recursion, and be right: JAX before 0.11 drops rules when
-    it splits the body of a scan, which second derivatives of rollouts then meet.
+    Without the JVP rule below, the recursion would be differentiated, which is correct but slower. This happens in
+    second derivatives of rollouts, as JAX before 0.11 drops custom rules when it splits the body of a scan.
     """
     factors = articulated_factors(model, kin, inertia)
     return apply_mass_inverse(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias)), factors
 
 
 @_accelerations.def_jvp
-def _change_of_accelerations(primals, tangents):
+def _accelerations_jvp(primals, tangents):
     model, kin, inertia, *_ = primals
     qdd, factors = _accelerations(*primals)
-    _, change = eqx.filter_jvp(
+    _, d_torque = eqx.filter_jvp(
         lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd), primals, tangents
     )
-    if change is None:  # what changes is a number of the model that accelerations do not depend on
+    if d_torque is None:  # only parameters that accelerations do not depend on have tangents
         return (qdd, factors), jax.tree.map(jnp.zeros_like, (qdd, factors))
     d_qdd = jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),
-        change,
+        d_torque,
         lambda _, torque: apply_mass_inverse(model, kin, factors, torque),
         symmetric=True,
     )
     return (qdd, factors), (d_qdd, jax.tree.map(jnp.zeros_like, factors))
 
 
-def _coupled(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
-    """Mimic joints share coordinates, which the recursion cannot express: solve with the mass matrix instead."""
+def _coupled_accelerations(model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau) -> Qdd:
+    """Accelerations with mimic joints, from the mass matrix: the recursion cannot express shared coordinates."""
     G = coupling_matrix(model)
     M = tree_mass_matrix(model, kin, inertia)
     torque = tau - G.T @ tree_bias_torques(model, kin, inertia, bias)

@@ -1,7 +1,7 @@
-"""Articulated inertias: the factors of the mass matrix that the articulated-body algorithm works with.
+"""Articulated-body inertias: the factorization of the mass matrix used by the articulated-body algorithm.
 
-One pass from the leaves to the root finds them; then M⁻¹ times any torque takes a pass up and one down the tree
-(Featherstone 2008, chapter 7).
+One pass from the leaves to the root computes them; each product of M⁻¹ with a torque then takes one backward and one
+forward pass (Featherstone 2008, chapter 7).
 """
 
 import equinox as eqx
@@ -19,26 +19,26 @@ from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articula
 
 
 class ArticulatedFactors(eqx.Module):
-    """What the recursion from the leaves to the root finds; it solves for as many torques as one likes."""
+    """Factors of the mass matrix from the recursion, reusable for any number of torques."""
 
     IA: ArticulatedInertia
-    """Inertia of each body with all that hangs on it; for a free body with its armature."""
+    """Articulated-body inertia of each body; for a free body including its armature."""
     U: Float[AnyArray, "mv 6"]
-    """IA S: the force on the body that unit acceleration of its joint calls for."""
+    """IA S: force on the body for unit acceleration of its joint."""
     K: Float[AnyArray, "mv 6"]
     """D⁻¹ U with D = Sᵀ IA S plus the armature."""
     D: Float[AnyArray, "mv 3"]
-    """1/D of a joint with one degree of freedom, rows of D for one with three."""
+    """1/D for a joint with one degree of freedom, rows of D for one with three."""
 
 
 def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> ArticulatedFactors:
-    """From the leaves to the root: articulated inertias IA."""
+    """Articulated-body inertias IA, from the leaves to the root."""
 
     def gather(IA, X_PB, dofs):
         S, armature = dofs
         n = S.shape[0]
         if n == 6:
-            # a free body hangs on the world: nothing to pass up
+            # the parent of a free body is the world: nothing to propagate
             IA = ArticulatedInertia(IA.I + jnp.diag(armature[:3]), IA.H, IA.M + jnp.diag(armature[3:]))
             return IA, IA, (np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 3)))
         U = jax.vmap(lambda s: IA * s)(S)
@@ -46,17 +46,17 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
         if n == 1:
             inverse = 1.0 / D
             K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
-            # along its joint the body resists by the armature alone
-            rest = IA.subtract_outer(U, K).with_axis_force(S[0], armature * inverse[0] * U[0])
-            return rest.transform(X_PB), IA, (U, K, D)
+            # along the joint axis only the armature resists
+            projected = IA.subtract_outer(U, K).with_axis_force(S[0], armature * inverse[0] * U[0])
+            return projected.transform(X_PB), IA, (U, K, D)
         else:
             K = symmetric_solve_3(D, U) if n == 3 else U
             D = D.reshape(n, 3)
         return IA.subtract_outer(U, K).transform(X_PB), IA, (U, K, D)
 
-    own = jax.vmap(articulated_inertia)(inertia)
+    body_inertia = jax.vmap(articulated_inertia)(inertia)
     dofs = (kin.S, jnp.asarray(model.joint.armature))
-    IA, (U, K, D) = leaves_to_root(model.topology, gather, own, kin.X_PB, dofs)
+    IA, (U, K, D) = leaves_to_root(model.topology, gather, body_inertia, kin.X_PB, dofs)
     return ArticulatedFactors(IA, U, K, D)
 
 
@@ -70,7 +70,7 @@ def apply_mass_inverse(
 def backward_pass(
     model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " mv"]
 ) -> Float[AnyArray, " mv"]:
-    """From the leaves to the root: D⁻¹ u, what the rest u of a torque that is left for each joint accelerates it by."""
+    """D⁻¹ u, from the leaves to the root, where u = τ − S pA is the joint torque minus the projected bias force."""
 
     def gather(pA, body, dofs):
         (X_PB, IA), (S, torque, U, D) = body, dofs
@@ -86,7 +86,7 @@ def backward_pass(
 
 
 def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " mv"]) -> Qdd:
-    """From the root to the leaves: accelerations of joints that by themselves would accelerate by `k`."""
+    """Joint accelerations k − K a, from the root to the leaves, where a is the acceleration of the parent."""
 
     def accelerate(a_parent, X_PB, dofs):
         S, K, k = dofs

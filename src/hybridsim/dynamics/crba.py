@@ -1,7 +1,7 @@
-"""Mass matrix by composite inertias (Featherstone 2008, table 6.2).
+"""Mass matrix by the composite-rigid-body algorithm (Featherstone 2008, table 6.2).
 
-The composite inertia of everything above a joint times the joint's direction is a force; handed down to the root, its
-projections on the directions of the joints that it meets are a column of the mass matrix.
+The composite inertia of the subtree of a joint times the motion subspace of the joint is a force; propagated to the
+root, its projections on the motion subspaces of the joints on the path are a column of the mass matrix.
 """
 
 import jax
@@ -19,12 +19,12 @@ from hybridsim.spatial.inertia import RigidInertia
 
 
 def mass_matrix(model: Model, q: ArrayLike) -> Float[AnyArray, "nv nv"]:
-    """Joint-space inertia M(q), armature included [kg·m², kg·m or kg]."""
+    """Mass matrix M(q), armature included [kg·m², kg·m or kg]."""
     return joint_space_inertia(model, kinematics(model, q, jnp.zeros(model.nv)), body_inertias(model))
 
 
 def joint_space_inertia(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "nv nv"]:
-    """The same from kinematics and the inertias of bodies."""
+    """Mass matrix from kinematics and body inertias."""
     M = tree_mass_matrix(model, kin, inertia)
     if not model.topology.has_mimic_joints:
         return M
@@ -33,16 +33,16 @@ def joint_space_inertia(model: Model, kin: Kinematics, inertia: RigidInertia) ->
 
 
 def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "mv mv"]:
-    """Inertia of the tree, mimic joints counted as independent."""
+    """Mass matrix of the tree, with mimic joints as independent joints."""
     topology = model.topology
 
     def collect(total, X_PB, dofs):
-        (I, F), (S, own) = total, dofs
-        F = F + own.T @ jax.vmap(lambda s: I * s)(S)
+        (I, F), (S, unit_rows) = total, dofs
+        F = F + unit_rows.T @ jax.vmap(lambda s: I * s)(S)
         return (I.transform(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
 
     forces = np.zeros((model.nb, topology.mv, 6))
-    own = (kin.S, np.eye(topology.mv))
-    M = leaves_to_root(topology, collect, (inertia, forces), kin.X_PB, own)[1]
+    dof_rows = (kin.S, np.eye(topology.mv))
+    M = leaves_to_root(topology, collect, (inertia, forces), kin.X_PB, dof_rows)[1]
     upper = np.triu(np.ones(M.shape, dtype=bool))
     return jnp.where(upper, M, M.T) + jnp.diag(jnp.asarray(model.joint.armature))

@@ -15,30 +15,30 @@ from hybridsim.spatial.transform import Pose
 
 
 def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, " nv"]) -> Scalar:
-    """Kinetic energy of the bodies and of the rotors behind the gears [J]."""
+    """Kinetic energy of the bodies and of the armature [J]."""
     momenta = jax.vmap(lambda I, V: I * V)(body_inertias(model), kin.V_WB_B)
     tree_qd = expand_v(model, qd)
     return 0.5 * jnp.sum(kin.V_WB_B * momenta) + 0.5 * jnp.sum(model.joint.armature * tree_qd**2)
 
 
 def gravity_energy(model: Model, kin: Kinematics) -> Scalar:
-    """Potential energy in the field of gravity, zero for masses at the world's origin [J]."""
+    """Potential energy of gravity, zero for masses at the world origin [J]."""
     return -(_first_moment(model, kin) @ model.gravity)
 
 
 def spring_energy(model: Model, q: Float[AnyArray, " nq"]) -> Scalar:
-    """Energy stored in the joint springs [J]; the limit stops not included."""
+    """Energy stored in the joint springs, limit stops not included [J]."""
     deflection = spring_deflection(model, expand_q(model, q))
     return 0.5 * jnp.sum(model.joint.stiffness * deflection**2)
 
 
 def total_mass(model: Model) -> Scalar:
-    """Mass of all bodies [kg]."""
+    """Total mass of all bodies [kg]."""
     return jnp.sum(jnp.asarray(model.body.mass))
 
 
 def centre_of_mass(model: Model, kin: Kinematics) -> Vec3:
-    """Centre of mass of the whole mechanism in the world [m]."""
+    """Centre of mass of the mechanism in the world [m]."""
     return safe_divide(_first_moment(model, kin), total_mass(model))
 
 
@@ -49,9 +49,9 @@ def _first_moment(model: Model, kin: Kinematics) -> Vec3:
 
 def momentum(model: Model, kin: Kinematics) -> Float[AnyArray, "6"]:
     """Angular momentum about the centre of mass [kg·m²/s], then linear momentum [kg·m/s], in world axes."""
-    about = centre_of_mass(model, kin)
+    com = centre_of_mass(model, kin)
 
-    def of_body(I, V, X):
-        return Pose(X.R, X.p - about).force(I * V)
+    def body_momentum(I, V, X):
+        return Pose(X.R, X.p - com).force(I * V)
 
-    return jnp.sum(jax.vmap(of_body)(body_inertias(model), kin.V_WB_B, kin.X_WB), axis=0)
+    return jnp.sum(jax.vmap(body_momentum)(body_inertias(model), kin.V_WB_B, kin.X_WB), axis=0)

@@ -1,4 +1,4 @@
-"""Inertias of the bodies and the forces that their motion calls for."""
+"""Spatial inertias and bias forces of the bodies."""
 
 import jax
 import jax.numpy as jnp
@@ -14,20 +14,20 @@ from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
 
 
 def body_inertias(model: Model) -> RigidInertia:
-    """Inertia of every body about its frame's origin."""
+    """Spatial inertia of every body about the origin of its frame."""
     return jax.vmap(rigid_inertia)(*jax.tree.map(jnp.asarray, (model.body.mass, model.body.com, model.body.inertia)))
 
 
 def bias_wrenches(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb 6"]:
-    """Force that keeps each body turning as it does while its origin does not accelerate [N·m, N]."""
+    """Bias wrench of each body at zero acceleration of the body's origin [N·m, N]."""
     return jax.vmap(lambda I, V: I.bias_wrench(V[:3]))(inertia, kin.V_WB_B)
 
 
 def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:
-    """Force that the armature calls for at zero acceleration [N·m or N].
+    """Bias torque of the armature at zero acceleration [N·m or N].
 
-    It is zero but for free joints: their armature resists changes of the linear velocity in the world, whose components
-    `qd` gives in the turning body frame.
+    It is nonzero only for free joints: their armature resists linear acceleration in the world, whereas `qd` holds
+    velocity components in the rotating body frame.
     """
     topology = model.topology
     if JointType.FREE not in topology.joint_types:

@@ -1,4 +1,4 @@
-"""Forward kinematics: where the bodies are and how they move."""
+"""Forward kinematics: poses and velocities of all bodies."""
 
 import equinox as eqx
 import jax
@@ -18,16 +18,16 @@ from hybridsim.spatial.transform import Pose
 
 
 class Kinematics(eqx.Module):
-    """Poses and velocities of all bodies in one state; leading axis: bodies, unless noted."""
+    """Poses and velocities of all bodies; the leading axis is bodies unless noted."""
 
     X_PB: Pose
     """Pose in the parent body."""
     X_WB: Pose
     """Pose in the world."""
     S: Float[AnyArray, "mv 6"]
-    """Joint directions in the body frame, one row per degree of freedom of the tree."""
+    """Motion subspaces of the joints in the body frames, one row per degree of freedom of the tree."""
     V_PB_B: Float[AnyArray, "nb 6"]
-    """Velocity across the joint, in the body frame [rad/s, m/s]."""
+    """Velocity relative to the parent body, in the body frame [rad/s, m/s]."""
     V_WB_B: Float[AnyArray, "nb 6"]
     """Velocity in the world, in the body frame [rad/s, m/s]."""
 
@@ -49,28 +49,28 @@ def kinematics(model: Model, q: ArrayLike, qd: ArrayLike) -> Kinematics:
 
 
 def joint_poses(model: Model, q: Q) -> tuple[Pose, Float[AnyArray, "mv 6"]]:
-    """Pose of every body in its parent, and the joint directions in the body frames."""
+    """Pose of every body in its parent, and motion subspaces of the joints in the body frames."""
 
-    def one(kind: JointType, joint, q):
+    def joint_pose(kind: JointType, joint, q):
         X_PJ, axis, anchor = joint
         return X_PJ @ joints.joint_transform(kind, axis, anchor, q), joints.motion_subspace(kind, axis, anchor)
 
     rows = (model.joint.placement, model.joint.axis, model.joint.anchor)
-    return map_joint_types(model.topology, one, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
+    return map_joint_types(model.topology, joint_pose, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
 
 
 def frame_pose(model: Model, kin: Kinematics, name: str) -> Pose:
     """Pose X_WF of a body or named frame in the world."""
     topology = model.topology
     if name in topology.frame_names:
-        place = topology.frame_names.index(name)
-        X_BF = jax.tree.map(lambda x: jnp.asarray(x)[place], model.frame_placement)
-        body = topology.frame_bodies[place]
+        frame = topology.frame_names.index(name)
+        X_BF = jax.tree.map(lambda x: jnp.asarray(x)[frame], model.frame_placement)
+        body = topology.frame_bodies[frame]
         return X_BF if body == WORLD else jax.tree.map(lambda x: x[body], kin.X_WB) @ X_BF
     return jax.tree.map(lambda x: x[topology.body_index(name)], kin.X_WB)
 
 
 def point_velocity(kin: Kinematics, body: int, p_B: Vec3) -> Vec3:
-    """Velocity in the world of a point of a body, in world axes [m/s]."""
+    """Velocity of a point of a body in world axes [m/s]."""
     V_WB_B = kin.V_WB_B[body]
     return kin.X_WB.R[body] @ (V_WB_B[3:] + cross(V_WB_B[:3], p_B))

@@ -1,8 +1,8 @@
-"""The mass matrix as Lᵀ D L, found from the last joint to the first (Featherstone 2008, section 6.5).
+"""Lᵀ D L factorization of the mass matrix (Featherstone 2008, section 6.5).
 
-In this order what is zero in the mass matrix, because two joints lie on different branches, is zero in L: a force at a
-foot concerns the joints of its leg and the base alone. Native code leaves zeros out, so that the work for one row is
-half the square of the number of joints between it and the root.
+The factorization proceeds from the last joint to the first and so preserves branch-induced sparsity: a force at a foot
+involves only the joints of its leg and the base. Native code skips the zeros, so that the cost of one row is half the
+square of the number of joints on its path to the root.
 """
 
 import equinox as eqx
@@ -20,23 +20,20 @@ from hybridsim.spatial.inertia import RigidInertia
 
 
 class MassFactors(eqx.Module):
-    """M = Lᵀ D L of a mechanism in one configuration."""
+    """Factors of the mass matrix, M = Lᵀ D L."""
 
     L: Float[AnyArray, "nv nv"]
-    """Below its diagonal; the ones on it are left out."""
+    """Strictly lower triangle of the unit lower-triangular factor."""
     D_inv: Float[AnyArray, " nv"]
     """1/D."""
 
     def half_solve(self, torque: Tau) -> tuple[Float[AnyArray, " nv"], Float[AnyArray, " nv"]]:
-        """What of a torque is left for each joint, u, and what that accelerates, D⁻¹ u.
-
-        For two torques, u of the one times D⁻¹ u of the other is the one times M⁻¹ times the other.
-        """
+        """U = L⁻ᵀ τ and D⁻¹ u; for two torques, τ₁ᵀ M⁻¹ τ₂ = u₁ᵀ D⁻¹ u₂."""
         u = solve_triangular(self.L, torque, lower=True, trans=1, unit_diagonal=True)
         return u, self.D_inv * u
 
     def finish_solve(self, half: Float[AnyArray, " nv"]) -> Qd:
-        """M⁻¹ times a torque, from its second half."""
+        """L⁻¹ times D⁻¹ u from `half_solve`: M⁻¹ times the torque."""
         return solve_triangular(self.L, half, lower=True, unit_diagonal=True)
 
     def apply_mass_inverse(self, torque: Tau) -> Qd:
@@ -45,7 +42,7 @@ class MassFactors(eqx.Module):
 
 
 def mass_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> MassFactors:
-    """Factors of the mass matrix, mimic joints counted with those they follow."""
+    """Factors of the mass matrix in independent coordinates."""
     M = tree_mass_matrix(model, kin, inertia)
     if model.topology.has_mimic_joints:
         G = coupling_matrix(model)
@@ -54,7 +51,7 @@ def mass_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> MassFa
 
 
 def ltdl(M: Float[AnyArray, "nv nv"]) -> MassFactors:
-    """Factors of a matrix of which the lower half counts."""
+    """Lᵀ D L factors of a symmetric matrix, of which only the lower triangle is read."""
     n = M.shape[0]
     L, inverse = [], []
     for i in reversed(range(n)):

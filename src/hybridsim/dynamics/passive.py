@@ -1,7 +1,7 @@
 """Passive joint forces: springs, viscous and dry friction, limit stops.
 
-Everything is smooth enough to differentiate: dry friction is a tanh over `friction_width`, a limit stop a one-sided
-spring and damper that never pulls.
+All forces are regularized for differentiation: dry friction is a tanh of width `friction_width`, a limit stop a
+one-sided spring and damper that never pulls.
 """
 
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
         model: the mechanism.
         q: coordinates.
         qd: velocities.
-        smooth: springs and dampers only; dry friction and limits are then somebody else's.
+        smooth: only springs and dampers; dry friction and limits are handled as contact constraints.
     """
     tree_q, tree_qd = expand_q(model, q), expand_v(model, qd)
     springs = -model.joint.stiffness * spring_deflection(model, tree_q)
@@ -33,7 +33,7 @@ def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
 
 
 def spring_deflection(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray, " mv"]:
-    """How far each joint is from where its spring is relaxed [rad or m]; zero for free joints."""
+    """Deflection of each joint spring from its rest position [rad or m]; zero for free joints."""
     topology = model.topology
     if topology.mq == topology.mv:
         return q - model.joint.rest
@@ -47,7 +47,7 @@ def spring_deflection(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray
 
 
 def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
-    """Coulomb friction with the Stribeck rise towards standstill [N·m or N].
+    """Regularized Coulomb friction with Stribeck effect [N·m or N].
 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
     w `friction_width`.
@@ -56,15 +56,16 @@ def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " 
 
 
 def friction_limit(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
-    """The largest dry friction at a velocity [N·m or N]."""
+    """Magnitude of dry friction at a velocity, before regularization [N·m or N]."""
     joint = model.joint
     return joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
 
 
 def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
-    """Forces of the position limits [N·m or N]: a spring and a damper beyond the limit, never pulling.
+    """Forces of the position limits [N·m or N]: a one-sided spring and damper beyond the limit, never pulling.
 
-    The damper comes in over `LIMIT_RAMP`: a force that jumped on contact would give wrong gradients at any time step.
+    The damping ramps up over `LIMIT_RAMP`, because a force discontinuity at the limit would give wrong gradients at any
+    time step.
     """
     joint = model.joint
     position = scalar_positions(model, q)

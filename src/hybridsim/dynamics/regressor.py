@@ -1,7 +1,7 @@
-"""Inertial-parameter regressor: joint torques are linear in mass, first moments and inertias.
+"""Inertial-parameter regressor: joint torques are linear in masses, first moments and inertias.
 
 `tau = Y(q, qd, qdd) φ`, with ten parameters per body: m, m c (3), and the inertia about the body frame's origin
-(xx, yy, zz, xy, xz, yz). With measured torques a linear least-squares fit of φ needs no simulation at all.
+(xx, yy, zz, xy, xz, yz). With measured torques, φ follows from linear least squares without simulation.
 """
 
 import jax
@@ -20,14 +20,14 @@ from hybridsim.spatial.inertia import SYMMETRIC_ORDER, RigidInertia, symmetric_m
 
 
 def inertial_parameters(model: Model) -> Float[AnyArray, "nb 10"]:
-    """φ of every body: m [kg], m c [kg·m], inertia about the frame's origin [kg·m²]."""
+    """Inertial parameters φ of every body: m [kg], m c [kg·m], inertia about the frame's origin [kg·m²]."""
     inertia = body_inertias(model)
     rows, columns = np.array(SYMMETRIC_ORDER).T
     return jnp.concatenate([inertia.mass[:, None], inertia.h, inertia.I[:, rows, columns]], axis=1)
 
 
 def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, "nv nb 10"]:
-    """Y with `tau = Σ_b Y[:, b] φ_b`; the armature's torque is not included."""
+    """Regressor Y with `tau = Σ_b Y[:, b] φ_b`; torques of the armature are not included."""
     kin = kinematics(model, q, qd)
     A_WB_B = body_accelerations(model, kin, expand_v(model, qdd))
     body_rows = jax.vmap(_body_regressor)(kin.V_WB_B[:, :3], A_WB_B)
@@ -35,7 +35,7 @@ def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, 
 
 
 def _body_regressor(omega: Vec3, A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:
-    """Columns: the force that a body with one unit parameter needs for angular velocity and acceleration."""
+    """Regressor of one body: wrenches at this angular velocity and acceleration for each unit parameter."""
 
     def force(phi):
         inertia = RigidInertia(phi[0], phi[1:4], symmetric_matrix(phi[4:]))

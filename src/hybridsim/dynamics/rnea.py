@@ -1,8 +1,8 @@
 """Inverse dynamics by the recursive Newton–Euler algorithm, fixed or floating base.
 
-Accelerations are those of the bodies' origins, as an accelerometer there would feel them, not the spatial ones of
-Featherstone (2008, table 5.1), which differ by ω × v: linear velocities then appear only where a joint slides, which
-saves a third of the arithmetic and rounds nothing away when a robot is fast as a whole.
+Accelerations are classical accelerations of the body origins relative to gravity, as measured by an accelerometer, not
+the spatial accelerations of Featherstone (2008, table 5.1), which differ by ω × v. Linear velocities then enter only
+across sliding joints, which saves a third of the arithmetic and avoids cancellation at a high velocity of the base.
 """
 
 import jax
@@ -23,10 +23,10 @@ from hybridsim.spatial.inertia import RigidInertia
 def inverse_dynamics(
     model: Model, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, F_ext: Float[AnyArray, "nb 6"] | None = None
 ) -> Tau:
-    """Joint torques or forces that produce the accelerations `qdd` [N·m or N].
+    """Joint torques or forces for accelerations `qdd` [N·m or N].
 
-    For a free joint the result is the wrench that must act on the base. Springs, dampers and limits of the model are
-    not included; the armature is.
+    For a free joint the result is the wrench on the base. Forces of springs, dampers and limits of the model are not
+    included; the armature is.
 
     Args:
         model: the mechanism.
@@ -44,12 +44,12 @@ def inverse_dynamics(
 
 
 def bias_torques(model: Model, q: ArrayLike, qd: ArrayLike) -> Tau:
-    """Torques that gravity and velocity products call for at zero acceleration: C(q, qd) qd + g(q) [N·m or N]."""
+    """Bias torques C(q, qd) qd + g(q): inverse dynamics at zero acceleration [N·m or N]."""
     return inverse_dynamics(model, q, qd, np.zeros(model.nv))
 
 
 def gravity_torques(model: Model, q: ArrayLike) -> Tau:
-    """Torques that hold the mechanism at rest against gravity [N·m or N]."""
+    """Gravity torques g(q), which hold the mechanism at rest [N·m or N]."""
     return bias_torques(model, q, np.zeros(model.nv))
 
 
@@ -60,7 +60,7 @@ def tree_torques(
     bias: Float[AnyArray, "nb 6"],
     qdd: Float[AnyArray, " mv"],
 ) -> Float[AnyArray, " mv"]:
-    """Torque at every joint of the tree for accelerations of every joint of the tree."""
+    """Inverse dynamics of the tree: torques of all joints from accelerations of all joints."""
     A = body_accelerations(model, kin, qdd)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
     return _joint_torques(model, kin, F) + model.joint.armature * qdd + armature_bias(model, kin)
@@ -69,7 +69,7 @@ def tree_torques(
 def tree_bias_torques(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"]
 ) -> Float[AnyArray, " mv"]:
-    """Torque at every joint of the tree at zero accelerations."""
+    """Bias torques of all joints of the tree: inverse dynamics at zero acceleration."""
     A = _accelerations(model, kin, gravity=True, velocity=True, qdd=None)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
     return _joint_torques(model, kin, F) + armature_bias(model, kin)
@@ -78,20 +78,20 @@ def tree_bias_torques(
 def tree_inertia_torques(
     model: Model, kin: Kinematics, inertia: RigidInertia, qdd: Float[AnyArray, " mv"]
 ) -> Float[AnyArray, " mv"]:
-    """Torque that accelerations of the tree's joints call for by themselves: M qdd."""
+    """Inertia torques M qdd of all joints of the tree."""
     A = _accelerations(model, kin, gravity=False, velocity=False, qdd=qdd)
     return _joint_torques(model, kin, jax.vmap(lambda I, A: I * A)(inertia, A)) + model.joint.armature * qdd
 
 
 def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:
-    """Angular acceleration of every body and that of its origin minus gravity, in body frames [rad/s², m/s²]."""
+    """Angular accelerations, and accelerations of the origins minus gravity, in body frames [rad/s², m/s²]."""
     return _accelerations(model, kin, gravity=True, velocity=True, qdd=qdd)
 
 
 def _accelerations(
     model: Model, kin: Kinematics, *, gravity: bool, velocity: bool, qdd: Float[AnyArray, " mv"] | None
 ) -> Float[AnyArray, "nb 6"]:
-    """Those parts of the bodies' accelerations that are asked for."""
+    """Body accelerations due to gravity, velocities and joint accelerations, as selected."""
 
     def accelerate(parent, body, dofs):
         (A_P, omega_P), (X_PB, V_WB_B, V_PB_B), (S, qdd) = parent, body, dofs
@@ -100,11 +100,11 @@ def _accelerations(
             A_P = A_P + _linear(cross(omega_P, cross(omega_P, X_PB.p)))
         A = X_PB.inv_motion(A_P)
         if velocity:
-            turning, sliding = V_PB_B[:3], V_PB_B[3:]
-            A = A + jnp.concatenate([cross(omega, turning), cross(2.0 * omega - turning, sliding)])
+            omega_J, v_J = V_PB_B[:3], V_PB_B[3:]
+            A = A + jnp.concatenate([cross(omega, omega_J), cross(2.0 * omega - omega_J, v_J)])
         return (A if qdd is None else A + qdd @ S, omega), None
 
-    # accelerating the world upwards stands for gravity
+    # gravity is modelled as an upward acceleration of the world
     world = (_linear(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
     return root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
@@ -115,7 +115,7 @@ def _linear(a: Vec3) -> Twist:
 
 
 def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " mv"]:
-    """The torque at every joint that carries the forces on all bodies beyond it."""
+    """Joint torques that balance the forces on all bodies of the subtree."""
 
     def collect(total, X_PB, S):
         return X_PB.force(total), None, S @ total

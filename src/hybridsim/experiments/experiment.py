@@ -1,7 +1,7 @@
-"""What every experiment is: fits of several models to the same recordings, scored alike, with goals to be met.
+"""Experiment: fits of several models to the same recordings, scored in the same way, with goals.
 
-Its cases are fitted one after the other, and each is kept as soon as it is done, so that a run that was stopped goes on
-from there. `results.json` holds everything that pictures and checks need.
+Cases are fitted one after the other and saved as soon as they are finished, so that an interrupted run resumes with the
+first unfinished case. `results.json` holds everything needed for figures and checks.
 """
 
 import hashlib
@@ -25,64 +25,64 @@ from hybridsim.identify.score import score_predictions, score_windows
 Array = np.ndarray
 FORMAT = 1
 STORED = Path(__file__).parent / "stored"
-"""Numbers of full runs, which tests evaluate again."""
-SAME = 0.01
-"""Share of a number by which it may differ when it is evaluated again."""
+"""Results of full runs, which tests re-evaluate."""
+SCORE_TOLERANCE = 0.01
+"""Relative difference allowed between stored and re-evaluated scores."""
 
 
 class Case(NamedTuple):
     """One fit of an experiment."""
 
     name: str
-    words: str
-    """What is fitted, for people."""
+    description: str
+    """What is fitted; for tables and figures."""
     make: Callable[[], FitProblem]
     stages: tuple[Stage, ...]
-    """None at all: the model is scored as it is."""
-    after: str = ""
-    """Case whose numbers this one starts from, as far as it has them."""
+    """Empty to score the model without fitting."""
+    initial_case: str = ""
+    """Case whose estimates are the initial values of the parameters in common."""
 
 
 class Goal(NamedTuple):
-    """A number that is to be at most so large."""
+    """An upper limit on a metric."""
 
     metric: str
-    most: float
-    words: str
+    limit: float
+    description: str
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim, and how it is shown."""
+    """A claim and the fits that support it."""
 
     name: str
     claim: str
     source: str
-    """Where the recordings come from."""
+    """Source of the recordings."""
     cases: Callable[[bool], Sequence[Case]]
-    """The fits; fewer and smaller ones for a smoke test."""
+    """The fits; fewer and smaller ones in a smoke test."""
     score: Callable[[FitProblem, Float[Array, " n"]], dict[str, Any]]
-    """Numbers of one fit."""
+    """Scores of one fit."""
     metrics: Callable[[Mapping[str, dict[str, Any]]], dict[str, float]]
-    """Numbers of the whole, from the scores of the cases by name."""
+    """Metrics of the experiment, from the scores by case name."""
     goals: tuple[Goal, ...]
     draw: Callable[[Mapping[str, Any], Path], None]
-    """Pictures of results, into a folder."""
+    """Save figures of the results in a folder."""
     facts: Callable[[], dict[str, Any]] = field(default=dict)
-    """What else was found out about the recordings."""
+    """Further results about the recordings."""
 
 
-class Verdict(NamedTuple):
-    """Is a goal met?"""
+class GoalResult(NamedTuple):
+    """A goal and the measured value of its metric."""
 
     goal: Goal
     value: float | None
-    """None where the run did not measure it."""
+    """None if the run did not measure it."""
 
     @property
-    def met(self) -> bool:
-        """Is it?"""
-        return self.value is not None and self.value <= self.goal.most
+    def is_met(self) -> bool:
+        """Whether the goal is met."""
+        return self.value is not None and self.value <= self.goal.limit
 
 
 def run(
@@ -90,81 +90,81 @@ def run(
     folder: Path,
     *,
     smoke: bool = False,
-    watch: Callable[[str, Progress], None] = lambda name, progress: None,
-    tell: Callable[[str, dict[str, Any]], None] = lambda name, found: None,
+    on_step: Callable[[str, Progress], None] = lambda name, progress: None,
+    on_case: Callable[[str, dict[str, Any]], None] = lambda name, result: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
-    """Run an experiment; cases that are in the folder already are not fitted again.
+    """Run an experiment; cases already in the folder are not fitted again.
 
     Args:
-        experiment: what to run.
-        folder: for everything that comes out.
-        smoke: small and quick, to see that everything works.
-        watch: told after every step of a fit.
-        tell: told when a case is done.
-        stop: asked before every step.
+        experiment: the experiment.
+        folder: output folder.
+        smoke: run a smoke test with few, small fits.
+        on_step: called after every solver step with the case name and the progress.
+        on_case: called with the name and result of each finished case.
+        stop: called before every step; True stops the run.
 
     Returns:
-        What `results.json` holds; none if it was stopped.
+        The content of `results.json`; None if the run was stopped.
     """
-    found: dict[str, dict[str, Any]] = {}
+    cases: dict[str, dict[str, Any]] = {}
     for case in experiment.cases(smoke):
         path = folder / "cases" / f"{case.name.replace('/', '_')}.json"
-        known = _known(path)
-        if known is None:
-            start = found.get(case.after, {"labels": [], "theta": []})
-            values = dict(zip(start["labels"], start["theta"], strict=True))
-            known = _fitted(experiment, case, values, lambda progress, name=case.name: watch(name, progress), stop)
-            if known is None:
+        result = _load_case(path)
+        if result is None:
+            initial = cases.get(case.initial_case, {"labels": [], "theta": []})
+            values = dict(zip(initial["labels"], initial["theta"], strict=True))
+            result = _fit_case(experiment, case, values, lambda progress, name=case.name: on_step(name, progress), stop)
+            if result is None:
                 return None
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, _text(known))
-        found[case.name] = known
-        tell(case.name, known)
+            write_atomically(path, _json_bytes(result))
+        cases[case.name] = result
+        on_case(case.name, result)
     results = {
         "format": FORMAT,
         "experiment": experiment.name,
         "smoke": smoke,
         "facts": experiment.facts(),
-        "cases": found,
-        "metrics": experiment.metrics({name: one["scores"] for name, one in found.items()}),
+        "cases": cases,
+        "metrics": experiment.metrics({name: case["scores"] for name, case in cases.items()}),
     }
-    write_atomically(folder / "results.json", _text(results))
+    write_atomically(folder / "results.json", _json_bytes(results))
     experiment.draw(results, folder)
     return results
 
 
-def verdicts(experiment: Experiment, results: Mapping[str, Any]) -> list[Verdict]:
-    """Which goals are met."""
-    return [Verdict(goal, results["metrics"].get(goal.metric)) for goal in experiment.goals]
+def goal_results(experiment: Experiment, results: Mapping[str, Any]) -> list[GoalResult]:
+    """Goals with the measured values of their metrics."""
+    return [GoalResult(goal, results["metrics"].get(goal.metric)) for goal in experiment.goals]
 
 
-def stored(experiment: Experiment) -> dict[str, Any]:
-    """Results of the full run that comes with the package."""
+def load_stored(experiment: Experiment) -> dict[str, Any]:
+    """Load the results of the full run that are distributed with the package."""
     path = STORED / f"{experiment.name}.json"
     if not path.exists():
-        raise HybridsimError(f"no results of {experiment.name} are stored; run it without --check")
+        raise HybridsimError(f"there are no stored results of {experiment.name}; run it without --check")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def evaluated_again(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of the cases of results, from the numbers that were found and the recordings.
+def reevaluate(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Recompute the scores of all cases from their estimated parameters and the recordings.
 
     Raises:
-        HybridsimError: the results are of other free numbers than the experiment has now.
+        HybridsimError: the free parameters of the results differ from those of the experiment.
     """
-    found = {}
+    scores = {}
     for case in experiment.cases(bool(results["smoke"])):
-        known = results["cases"][case.name]
+        result = results["cases"][case.name]
         problem = case.make()
-        if list(problem.space.labels) != known["labels"]:
-            raise HybridsimError(f"{experiment.name}: the stored case {case.name!r} is of other free numbers")
-        found[case.name] = experiment.score(problem, np.array(known["theta"]))
-    return found
+        if list(problem.space.labels) != result["labels"]:
+            raise HybridsimError(f"{experiment.name}: the stored case {case.name!r} has different free parameters")
+        scores[case.name] = experiment.score(problem, np.array(result["theta"]))
+    return scores
 
 
-class Again(NamedTuple):
-    """A stored number beside what it is now."""
+class ScoreCheck(NamedTuple):
+    """A stored score and its re-evaluation."""
 
     case: str
     metric: str
@@ -173,17 +173,17 @@ class Again(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Are they the same but for rounding, which chaos makes larger?"""
-        return abs(self.now - self.stored) <= SAME * abs(self.stored)
+        """Whether both agree up to rounding errors, amplified by chaos."""
+        return abs(self.now - self.stored) <= SCORE_TOLERANCE * abs(self.stored)
 
 
-def checked(experiment: Experiment) -> list[Again]:
-    """Every stored number of an experiment, evaluated again."""
-    results = stored(experiment)
+def check_stored(experiment: Experiment) -> list[ScoreCheck]:
+    """Re-evaluate all stored scores of an experiment."""
+    results = load_stored(experiment)
     rows = []
-    for case, scores in evaluated_again(experiment, results).items():
+    for case, scores in reevaluate(experiment, results).items():
         before, now = dict(_flat(results["cases"][case]["scores"])), dict(_flat(scores))
-        rows += [Again(case, name, before[name], now[name]) for name in before]
+        rows += [ScoreCheck(case, name, before[name], now[name]) for name in before]
     return rows
 
 
@@ -195,7 +195,7 @@ def _flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, fl
             yield f"{prefix}{name}", float(value)
 
 
-def usual_scores(
+def standard_scores(
     problem: FitProblem,
     theta: Float[Array, " n"],
     *,
@@ -203,31 +203,32 @@ def usual_scores(
     horizons: Sequence[float] = (0.25, 1.0),
     before: float = 0.1,
 ) -> dict[str, Any]:
-    """Errors of held-out runs [mrad]: explained over windows [s], and predicted from the time before [s].
+    """Errors on held-out runs [mrad]: explained over windows [s], and predicted over horizons [s].
 
-    The channels are angles, so that one number for all of them makes sense.
+    Predictions start from an initial state fitted to the time `before` [s]. All channels are angles, so that one error
+    for all of them is meaningful.
     """
-    found: dict[str, Any] = {}
+    scores: dict[str, Any] = {}
     for window in windows:
-        found[f"explained {window:g} s"] = _spread(score_windows(problem, theta, problem.held_out, window).scores[0])
-    for after in horizons:
-        judged = score_predictions(problem, theta, problem.held_out, before=before, after=after)
-        found[f"predicted {after:g} s"] = _spread(judged.scores[0])
-    return found
+        scores[f"explained {window:g} s"] = _spread(score_windows(problem, theta, problem.held_out, window).scores[0])
+    for horizon in horizons:
+        predictions = score_predictions(problem, theta, problem.held_out, before=before, after=horizon)
+        scores[f"predicted {horizon:g} s"] = _spread(predictions.scores[0])
+    return scores
 
 
 def spread_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[str, float]:
-    """Medians of all cases and kinds of `usual_scores`, and what else of them is looked at."""
+    """Median and a second statistic of each case and kind of `standard_scores`."""
     return {
-        f"{case}, {kind}, {which} [mrad]": of[kind][which]
-        for case, of in scores.items()
-        for kind in of
-        for which in ("median", second)
+        f"{case}, {kind}, {statistic} [mrad]": case_scores[kind][statistic]
+        for case, case_scores in scores.items()
+        for kind in case_scores
+        for statistic in ("median", second)
     }
 
 
 def _spread(score) -> dict[str, Any]:
-    errors = 1e3 * score.of_windows
+    errors = 1e3 * score.window_rms
     return {
         "median": float(np.median(errors)),
         "mean": float(np.mean(errors)),
@@ -238,42 +239,42 @@ def _spread(score) -> dict[str, Any]:
 
 
 def settings_hash(experiment: Experiment, smoke: bool) -> str:
-    """What tells runs of different settings apart: the text of the experiment, in which they all stand."""
+    """Hash of all settings of an experiment, i.e. of its source code."""
     text = Path(sys.modules[experiment.cases.__module__].__file__ or "").read_bytes()
     return hashlib.sha256(text + repr(smoke).encode()).hexdigest()[:10]
 
 
-def _fitted(
+def _fit_case(
     experiment: Experiment,
     case: Case,
-    start: Mapping[str, float],
-    watch: Callable[[Progress], None],
+    initial: Mapping[str, float],
+    on_step: Callable[[Progress], None],
     stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
-    problem, begun = case.make(), time.monotonic()
-    problem = replace(problem, space=problem.space.with_initial_values(start))
-    theta, of_runs, words = np.asarray(problem.space.initial), {}, "as it is"
+    problem, start = case.make(), time.monotonic()
+    problem = replace(problem, space=problem.space.with_initial_values(initial))
+    theta, run_values, termination = np.asarray(problem.space.initial), {}, "not fitted"
     if case.stages:
-        fitted = fit(problem, case.stages, watch=watch, stop=stop)
+        fitted = fit(problem, case.stages, callback=on_step, stop=stop)
         if fitted.stopped:
             return None
-        theta, of_runs, words = fitted.theta, fitted.of_runs, fitted.verdicts[-1].words
-    seconds = time.monotonic() - begun
+        theta, run_values, termination = fitted.theta, fitted.run_values, fitted.terminations[-1].message
+    seconds = time.monotonic() - start
     return {
-        "words": case.words,
-        "ended": words,
+        "words": case.description,
+        "ended": termination,
         "seconds": round(seconds, 1),
         "labels": list(problem.space.labels),
         "theta": theta.tolist(),
         "values": problem.space.values(theta),
-        "of_runs": of_runs,
+        "of_runs": run_values,
         "scores": experiment.score(problem, theta),
     }
 
 
-def _known(path: Path) -> dict[str, Any] | None:
+def _load_case(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def _text(value: Any) -> bytes:
+def _json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Pictures that experiments share."""
+"""Figures shared by the experiments."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,22 +10,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 COLOURS = ("#c8443c", "#e9a19b")
-"""Of the typical window, and of the worst or mean one."""
-WIDE = 8.0
-"""Ratio of the largest value to the smallest from which on a scale is logarithmic."""
+"""Colours of the median, and of the worst or mean window."""
+LOG_SCALE_RATIO = 8.0
+"""Ratio of the largest to the smallest value above which the scale is logarithmic."""
 
 
 def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str = "worst") -> None:
-    """Errors of every case as bars, a panel for each kind of score.
+    """Bar chart of the errors of every case, with one panel per kind of score.
 
     Args:
-        results: of an experiment whose scores are spreads in mrad.
-        path: of the picture.
-        title: over it.
-        second: what is drawn beside the median.
+        results: results of an experiment with scores in mrad.
+        path: output file.
+        title: title of the figure.
+        second: statistic shown in addition to the median.
     """
     cases = results["cases"]
-    names, words = list(cases), [case["words"] for case in cases.values()]
+    names, labels = list(cases), [case["words"] for case in cases.values()]
     kinds = list(cases[names[0]]["scores"])
     figure = Figure(figsize=(2.4 + 2.2 * len(kinds), 1.2 + 0.42 * len(names)), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
@@ -35,14 +35,18 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
             ax.barh(k, spread[second], height=0.62, color=COLOURS[1])
             ax.barh(k, spread["median"], height=0.62, color=COLOURS[0])
             ax.text(
-                spread[second], k, f" {_short(spread['median'])} / {_short(spread[second])}", va="center", fontsize=8
+                spread[second],
+                k,
+                f" {_format_value(spread['median'])} / {_format_value(spread[second])}",
+                va="center",
+                fontsize=8,
             )
-        _scale(ax, [spread[which] for spread in spreads for which in ("median", second)])
+        _scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second)])
         ax.set_title(kind, fontsize=10)
         ax.set_xlabel("mrad", fontsize=9)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_yticks(range(len(names)), words)
+    axes[0].set_yticks(range(len(names)), labels)
     axes[0].invert_yaxis()
     figure.suptitle(f"{title} (median / {second})", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,8 +54,8 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
 
 
 def _scale(ax: Axes, values: list[float]) -> None:
-    """From zero, or logarithmic where the small ones could not be seen; with room for numbers behind the bars."""
-    if max(values) < WIDE * min(values):
+    """Set a linear scale from zero, or a logarithmic one for a wide range, with room for the values beside the bars."""
+    if max(values) < LOG_SCALE_RATIO * min(values):
         ax.set_xlim(0.0, 1.7 * max(values))
         return
     ax.set_xscale("log")
@@ -61,15 +65,15 @@ def _scale(ax: Axes, values: list[float]) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
 
 
-def _short(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:.0f}" if value >= 100.0 else f"{value:.2g}"
 
 
-def draw_after(results: Mapping[str, Any], path: Path, title: str) -> None:
-    """Errors after some time, one line for each log, models side by side."""
+def draw_horizon_errors(results: Mapping[str, Any], path: Path, title: str) -> None:
+    """Plot the errors of all models at the end of each prediction horizon, with one line per log."""
     cases = results["cases"]
     models = list(dict.fromkeys(name.partition("/")[0] for name in cases))
-    words = {name.partition("/")[0]: case["words"] for name, case in cases.items()}
+    labels = {name.partition("/")[0]: case["words"] for name, case in cases.items()}
     logs = list(dict.fromkeys(name.partition("/")[2] for name in cases))
     kinds = [kind for kind in cases[f"{models[0]}/{logs[0]}"]["scores"] if kind.startswith("off after")]
     figure = Figure(figsize=(2.6 * len(kinds) + 1.0, 3.4), layout="constrained")
@@ -82,7 +86,7 @@ def draw_after(results: Mapping[str, Any], path: Path, title: str) -> None:
         ax.plot(range(len(models)), medians, "o", color=COLOURS[0], ms=7)
         ax.set_yscale("log")
         ax.set_title(kind.removesuffix(" [rad]"), fontsize=10)
-        ax.set_xticks(range(len(models)), [words[model] for model in models], rotation=30, ha="right", fontsize=8)
+        ax.set_xticks(range(len(models)), [labels[model] for model in models], rotation=30, ha="right", fontsize=8)
         ax.grid(axis="y", which="both", alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("rad")

@@ -1,17 +1,17 @@
-"""IBM's double pendulum: part of what a rigid model cannot explain is the camera, not the mechanism.
+"""IBM's double pendulum: part of the error of a rigid model is due to the camera, not the mechanism.
 
-Claim       windows of a quarter of a second in runs that were not fitted are explained to 1.6 mrad (median), windows
-            of a second to 6.3 mrad, although the pendulum is chaotic. On the way: the elbow's marker does not sit on
-            the elbow's axis, and the plane of motion is seen at an angle; correcting that makes the second link's
-            length constant to 0.6 image units instead of 1.4, and takes 8 % off the error.
+Claim       windows of 0.25 s in held-out runs are explained to 1.6 mrad (median), windows of 1 s to 6.3 mrad, although
+            the pendulum is chaotic. Part of the error is due to the camera: the elbow marker is offset from the elbow
+            axis and the plane of motion is tilted. Calibration reduces the variation of the second link's length from
+            1.4 to 0.6 image units and the error by 8 %.
 Recordings  18 runs of about 43 s at 400 frames/s of a freely swinging double pendulum (Asseman et al. 2018,
             CDLA-Sharing 1.0): `ibm_double_pendulum/N.csv`, no header, columns x and y of the markers at pivot, elbow
-            and tip [pixels times 5]. Gravity is along +x. The stated rate and lengths contradict each other, so that
+            and tip [pixels times 5]. Gravity is along +x. The stated frame rate and lengths are inconsistent, so
             gravity is free.
 Command     hybridsim experiment ibm_pendulum
 Time        about three minutes on two cores
 
-Runs 2 to 12 are fitted, runs 13 to 15 are not.
+Runs 2 to 12 are training runs, runs 13 to 15 are held out.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, standard_scores
 from hybridsim.experiments.figures import draw_errors
-from hybridsim.experiments.marker_camera import NAMES, Camera, Markers, calibrated, circle
-from hybridsim.experiments.recordings import recordings
+from hybridsim.experiments.marker_camera import PARAMETER_NAMES, Camera, Markers, calibrate, fit_circle
+from hybridsim.experiments.recordings import recordings_folder
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Measurements
@@ -46,9 +46,9 @@ DT = 1.0 / 400.0
 TRAINING, HELD_OUT = tuple(range(2, 13)), (13, 14, 15)
 WINDOWS = (0.25, 1.0)
 NOISE = {"phi1": 0.6e-3, "phi2": 1.1e-3}
-"""Of the angles [rad]: what local polynomials cannot follow."""
+"""Noise of the angles [rad]: residuals of local polynomial fits."""
 LENGTHS = (0.091, 0.0697)
-"""Of the links, as stated [m]."""
+"""Lengths of the links, as published [m]."""
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 BODIES = (
     Free("body.inertia[link1].yy", bounds=(1e-7, 1.0), scale=1e-5),
@@ -59,7 +59,7 @@ BODIES = (
     Free("sensor.bias[phi1]", scale=0.001),
     Free("joint.damping[*]", scale=1e-6),
 )
-"""Mass and centre of mass of the second link stay, since only ratios can be told."""
+"""Mass and centre of mass of the second link are fixed, as only ratios are identifiable."""
 DRY = (
     Free("joint.friction[*]", scale=1e-6),
     Free("joint.friction_width[*]", bounds=(0.01, 20.0)),
@@ -68,9 +68,9 @@ AIR = tuple(Free(f"graft[{k}].quadratic", bounds=(0.0, None), scale=1e-3) for k 
 NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
-def seen(number: int) -> Markers:
-    """Markers of a run."""
-    return _read(recordings("ibm_double_pendulum") / f"{number}.csv")
+def load_markers(number: int) -> Markers:
+    """Load the markers of a run."""
+    return _read(recordings_folder("ibm_double_pendulum") / f"{number}.csv")
 
 
 @cache
@@ -82,34 +82,34 @@ def _read(path: Path) -> Markers:
 
 @cache
 def camera(numbers: tuple[int, ...]) -> Camera:
-    """The camera, by some runs."""
-    return calibrated({str(k): seen(k) for k in numbers})
+    """Camera calibrated with these runs."""
+    return calibrate({str(k): load_markers(k) for k in numbers})
 
 
-def angles(number: int, by: Camera | None) -> tuple[np.ndarray, np.ndarray]:
-    """Angles of both links from straight down, by a calibrated camera or as the markers are."""
-    markers = seen(number)
-    if by is None:
-        links = (markers.elbow - circle(markers.elbow)[0], markers.tip - markers.elbow)
+def angles(number: int, calibration: Camera | None) -> tuple[np.ndarray, np.ndarray]:
+    """Absolute angles of both links from straight down, with or without camera calibration."""
+    markers = load_markers(number)
+    if calibration is None:
+        links = (markers.elbow - fit_circle(markers.elbow)[0], markers.tip - markers.elbow)
     else:
-        links = by.links(markers, circle(by.placed(markers.elbow))[0])
+        links = calibration.links(markers, fit_circle(calibration.rectify(markers.elbow))[0])
     first, second = (np.unwrap(np.arctan2(link[:, 1], link[:, 0])) for link in links)
     return first, second
 
 
-def run(number: int, by: Camera | None) -> Recording:
-    """A run as angles."""
-    first, second = angles(number, by)
+def load_run(number: int, calibration: Camera | None) -> Recording:
+    """Load the angles of a run."""
+    first, second = angles(number, calibration)
     return Recording.from_arrays(f"run{number}", DT * np.arange(len(first)), {"phi1": first, "phi2": second})
 
 
 def model() -> Model:
-    """Two rods, near enough to start from."""
-    found = n_link_pendulum(2, lengths=LENGTHS, masses=[0.058, 0.02], inertias=[1.4e-5, 2.2e-5], name="ibm_pendulum")
-    joint = found.joint
+    """Initial model of two rods."""
+    pendulum = n_link_pendulum(2, lengths=LENGTHS, masses=[0.058, 0.02], inertias=[1.4e-5, 2.2e-5], name="ibm_pendulum")
+    joint = pendulum.joint
     return eqx.tree_at(
         lambda m: (m.body.com, m.gravity, m.joint.damping, m.joint.friction, m.joint.friction_width),
-        found,
+        pendulum,
         (
             np.array([[0.0, 0.0, -0.087], [0.0, 0.0, -0.5 * LENGTHS[1]]]),
             np.array([0.0, 0.0, -6.24]),
@@ -121,55 +121,61 @@ def model() -> Model:
 
 
 def grafts(*, network: bool) -> tuple[Graft, ...]:
-    """The air, and a network."""
+    """Drag on both rods, and optionally a network."""
     rods = tuple(
         Graft(f"body.external_force[link{k}]", f"body.twist[link{k}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=1e-3))
         for k, L in enumerate(LENGTHS)
     )
     net = MLP(4, 2, hidden=(8,), input_scale=[1.0, 1.0, 20.0, 20.0], output_scale=1e-5)
-    # a pendulum that turns over and over is the same after every turn
+    # the pendulum rotates fully, and its dynamics are periodic in the angles
     periodic = Graft("joint.tau", ["joint.q", "joint.qd"], Periodic(net))
     return (*rods, periodic) if network else rods
 
 
 class Periodic(eqx.Module):
-    """A network of two angles and velocities that sees the sines of the absolute angles instead of the angles."""
+    """A network of two angles and velocities whose inputs are the sines of the absolute angles and the velocities."""
 
     net: MLP
 
     def __call__(self, x):
-        """Torques."""
+        """Joint torques."""
         absolute = jnp.stack([x[0], x[0] + x[1]])
         return self.net(jnp.concatenate([jnp.sin(absolute), x[2:]]))
 
 
 def problem(
-    frees: tuple[Free, ...], *, by_camera: bool = True, air: bool = False, network: bool = False, smoke: bool = False
+    frees: tuple[Free, ...],
+    *,
+    calibrate_camera: bool = True,
+    air: bool = False,
+    network: bool = False,
+    smoke: bool = False,
 ) -> FitProblem:
-    """A fit of some of the numbers."""
+    """Fit of these parameters."""
     train, test = (TRAINING[:1], HELD_OUT[:1]) if smoke else (TRAINING, HELD_OUT)
-    by = camera(TRAINING) if by_camera else None
+    calibration = camera(TRAINING) if calibrate_camera else None
     blueprint = Blueprint(*grafts(network=network)) if air else Blueprint()
     sim = Simulator(model(), blueprint=blueprint, dt=DT, integrator="rk4")
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
-    runs = [[run(k, by) for k in numbers] for numbers in (train, test)]
+    runs = [[load_run(k, calibration) for k in numbers] for numbers in (train, test)]
     if smoke:
-        runs = [[one.slice(0.0, 4.0) for one in group] for group in runs]
+        runs = [[recording.slice(0.0, 4.0) for recording in group] for group in runs]
     return FitProblem(setup, ParameterSpace(setup, frees), Measurements(NOISE, {}, {}), *map(tuple, runs))
 
 
 def _cases(smoke: bool) -> list[Case]:
-    most = 3 if smoke else 60
+    max_steps = 3 if smoke else 60
 
     def stages(*windows: float) -> tuple[Stage, ...]:
         return tuple(
-            Stage(window=w, loss="huber", loss_scale=5.0, solver=LevenbergMarquardt(max_steps=most)) for w in windows
+            Stage(window=w, loss="huber", loss_scale=5.0, solver=LevenbergMarquardt(max_steps=max_steps))
+            for w in windows
         )
 
     air = (*BODIES, *DRY, *AIR)
     short = stages(0.1, 0.25)
     cases = [
-        Case("markers", "viscous, markers as seen", lambda: problem(BODIES, by_camera=False, smoke=smoke), short),
+        Case("markers", "viscous, raw markers", lambda: problem(BODIES, calibrate_camera=False, smoke=smoke), short),
         Case("camera", "viscous, calibrated camera", lambda: problem(BODIES, smoke=smoke), short),
         Case("air", "+ dry friction, drag", lambda: problem(air, air=True, smoke=smoke), short),
     ]
@@ -189,37 +195,37 @@ def _cases(smoke: bool) -> list[Case]:
 
 
 def _facts() -> dict[str, Any]:
-    """How the camera looks at the pendulum, and what that does to the length of the second link."""
-    by = camera(TRAINING)
+    """Camera parameters, and their effect on the variation of the second link's length."""
+    calibration = camera(TRAINING)
     lengths = []
     for number in TRAINING:
-        markers = seen(number)
-        second = by.links(markers, circle(by.placed(markers.elbow))[0])[1]
-        plain = markers.tip - markers.elbow
-        lengths.append([np.std(np.linalg.norm(x, axis=1)) for x in (plain, 1000.0 * second)])
+        markers = load_markers(number)
+        second = calibration.links(markers, fit_circle(calibration.rectify(markers.elbow))[0])[1]
+        raw = markers.tip - markers.elbow
+        lengths.append([np.std(np.linalg.norm(x, axis=1)) for x in (raw, 1000.0 * second)])
     before, after = np.mean(lengths, axis=0)
     return {
-        "camera": dict(zip(NAMES, by.numbers.tolist(), strict=True)),
+        "camera": dict(zip(PARAMETER_NAMES, calibration.parameters.tolist(), strict=True)),
         "deviation of the second link's length [image units]": {"markers": before, "camera": after},
     }
 
 
 def _draw(results: Mapping[str, Any], folder: Path) -> None:
-    title = "IBM double pendulum: error of runs that were not fitted"
+    title = "IBM double pendulum: error on held-out runs"
     draw_errors(results, folder / "errors.svg", title, second="mean")
 
 
 EXPERIMENT = Experiment(
     name="ibm_pendulum",
-    claim="Part of what a rigid model cannot explain of IBM's double pendulum is the camera.",
+    claim="Part of the error of a rigid model of IBM's double pendulum is due to the camera.",
     source="ibm_double_pendulum/N.csv: Asseman et al. 2018, CDLA-Sharing-1.0",
     cases=_cases,
-    score=lambda of, theta: usual_scores(of, theta, windows=WINDOWS),
+    score=lambda problem, theta: standard_scores(problem, theta, windows=WINDOWS),
     metrics=lambda scores: spread_metrics(scores, "mean"),
     goals=tuple(
-        Goal(f"{case}, explained {window:g} s, {which} [mrad]", most, f"{window:g} s explained, {which}")
-        for case, window, pair in (("air", 0.25, (1.6, 1.9)), ("network, 1 s", 1.0, (6.0, 7.0)))
-        for which, most in zip(("median", "mean"), pair, strict=True)
+        Goal(f"{case}, explained {window:g} s, {statistic} [mrad]", limit, f"{window:g} s explained, {statistic}")
+        for case, window, limits in (("air", 0.25, (1.6, 1.9)), ("network, 1 s", 1.0, (6.0, 7.0)))
+        for statistic, limit in zip(("median", "mean"), limits, strict=True)
     ),
     draw=_draw,
     facts=_facts,

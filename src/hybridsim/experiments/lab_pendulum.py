@@ -1,15 +1,15 @@
-"""A lab's double pendulum: friction and air explain it to a third of a milliradian, with a network to a fifth.
+"""A laboratory double pendulum: friction and drag explain it to a third of a milliradian, with a network to a fifth.
 
-Claim       with dry friction that falls with speed (Stribeck) and the air's drag on both rods, all passive, windows of
-            one second that were not fitted are explained to 0.32 mrad (median); with a network of 58 weights to 0.22.
+Claim       with Stribeck friction and air drag on both rods, all passive, held-out windows of one second are explained
+            to 0.32 mrad (median); with a network of 58 weights to 0.22 mrad.
 Recordings  26 segments of 2.667 s at 1 kHz of one decaying swing (dynamicslab/MultiArm-Pendulum, MIT licence):
-            `lab_double_pendulum/segments.npz` with `states` (26, 2667, 4): absolute angles and velocities, 0 upright,
-            and `published`: masses, centres of mass, length, inertias, damping, gravity as its authors have them.
+            `lab_double_pendulum/segments.npz` with `states` (26, 2667, 4): absolute angles and velocities (zero is
+            upright), and `published`: masses, centres of mass, length, inertias, damping and gravity by the authors.
 Command     hybridsim experiment lab_pendulum
 Time        about two minutes on two cores
 
-Every fourth segment is held out. Without torques only ratios of inertias can be told: mass and centre of mass of the
-second link stay as published. A pendulum may lean and its encoders may be off by an angle, so that these are free, too.
+Every fourth segment is held out. Without torques only ratios of inertias are identifiable, so mass and centre of mass
+of the second link are fixed at their published values. A tilt of the pendulum and encoder offsets are free, too.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, usual_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, standard_scores
 from hybridsim.experiments.figures import draw_errors
-from hybridsim.experiments.recordings import recordings
+from hybridsim.experiments.recordings import recordings_folder
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.windows import Measurements
@@ -40,14 +40,14 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 
 DT = 0.002
 EVERY = 2
-"""Of the samples of 1 kHz; the noise of 0.05 mrad is far below what models leave."""
+"""Subsampling of the 1 kHz samples; their noise of 0.05 mrad is far below the model error."""
 NOISE = 1e-3
-"""What a model may be off by [rad]: what is left is the model's error, not noise."""
+"""Standard deviation of the residuals [rad], which are dominated by model error."""
 HELD_OUT = range(1, 26, 4)
 WINDOWS = (1.0, 2.65)
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 ROD_2 = 0.25
-"""Length of the second rod [m], about."""
+"""Approximate length of the second rod [m]."""
 BODIES = (
     Free("body.inertia[*].yy", bounds=(1e-5, 1.0)),
     Free("body.com[link0].z", scale=0.1),
@@ -72,17 +72,17 @@ NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
 def _segments() -> tuple[np.ndarray, np.ndarray]:
-    return _read(recordings("lab_double_pendulum") / "segments.npz")
+    return _read(recordings_folder("lab_double_pendulum") / "segments.npz")
 
 
 @cache
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(path) as found:
-        return found["states"], found["published"]
+    with np.load(path) as file:
+        return file["states"], file["published"]
 
 
-def runs(numbers) -> tuple[Recording, ...]:
-    """Segments, with angles counted from hanging."""
+def load_segments(numbers) -> tuple[Recording, ...]:
+    """Load segments, with angles from straight down."""
     states, _ = _segments()
     t = 1e-3 * np.arange(states.shape[1])[::EVERY]
     return tuple(
@@ -92,20 +92,20 @@ def runs(numbers) -> tuple[Recording, ...]:
 
 
 def model(*, dry: bool = False) -> Model:
-    """The pendulum as its authors identified it, or with a little dry friction to start from."""
+    """Published model, optionally with small initial values of dry friction."""
     m1, m2, a1, a2, L1, I1, I2, k1, k2, g = _segments()[1]
-    found = n_link_pendulum(2, lengths=[L1, ROD_2], masses=[m1, m2], inertias=[I1, I2], name="lab_pendulum")
-    found = eqx.tree_at(
+    pendulum = n_link_pendulum(2, lengths=[L1, ROD_2], masses=[m1, m2], inertias=[I1, I2], name="lab_pendulum")
+    pendulum = eqx.tree_at(
         lambda m: (m.body.com, m.joint.damping, m.gravity),
-        found,
+        pendulum,
         (np.array([[0.0, 0.0, -a1], [0.0, 0.0, -a2]]), np.array([k1, k2]), np.array([0.0, 0.0, -g])),
     )
     if not dry:
-        return found
-    joint = found.joint
+        return pendulum
+    joint = pendulum.joint
     return eqx.tree_at(
         lambda m: (m.joint.friction, m.joint.friction_width, m.joint.breakaway, m.joint.stribeck_velocity),
-        found,
+        pendulum,
         (
             np.full_like(joint.friction, 1e-4),
             np.full_like(joint.friction_width, 0.05),
@@ -116,7 +116,7 @@ def model(*, dry: bool = False) -> Model:
 
 
 def grafts(*, network: bool) -> tuple[Graft, ...]:
-    """The air, and a network for what else there is."""
+    """Drag on both rods, and optionally a network for the remaining effects."""
     length = float(_segments()[1][4])
     rods = tuple(
         Graft(f"body.external_force[{body}]", f"body.twist[{body}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=0.01))
@@ -131,29 +131,29 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
 def problem(
     frees: tuple[Free, ...], *, dry: bool = False, air: bool = False, network: bool = False, train=None, test=HELD_OUT
 ) -> FitProblem:
-    """A fit of some of the numbers."""
+    """Fit of these parameters."""
     blueprint = Blueprint(*grafts(network=network)) if air else Blueprint()
     sim = Simulator(model(dry=dry), blueprint=blueprint, dt=DT, integrator="rk4")
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     train = [k for k in range(len(_segments()[0])) if k not in HELD_OUT] if train is None else train
     measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
-    return FitProblem(setup, ParameterSpace(setup, frees), measured, runs(train), runs(test))
+    return FitProblem(setup, ParameterSpace(setup, frees), measured, load_segments(train), load_segments(test))
 
 
 def _cases(smoke: bool) -> list[Case]:
-    few = {"train": (0, 12), "test": (1,)} if smoke else {}
-    most = 3 if smoke else 100
-    stages = tuple(Stage(window=window, solver=LevenbergMarquardt(max_steps=most)) for window in (0.5, 1.0))
+    subset = {"train": (0, 12), "test": (1,)} if smoke else {}
+    max_steps = 3 if smoke else 100
+    stages = tuple(Stage(window=window, solver=LevenbergMarquardt(max_steps=max_steps)) for window in (0.5, 1.0))
     friction = (*BODIES, *VISCOUS, *DRY)
     air = (*friction, *STRIBECK, *AIR)
     cases = [
-        Case("published", "as published", lambda: problem(VISCOUS, **few), ()),
-        Case("viscous", "viscous friction", lambda: problem((*BODIES, *VISCOUS), **few), stages),
-        Case("air", "+ Stribeck friction, drag", lambda: problem(air, dry=True, air=True, **few), stages),
+        Case("published", "as published", lambda: problem(VISCOUS, **subset), ()),
+        Case("viscous", "viscous friction", lambda: problem((*BODIES, *VISCOUS), **subset), stages),
+        Case("air", "+ Stribeck friction, drag", lambda: problem(air, dry=True, air=True, **subset), stages),
         Case(
             "network",
             "+ network, 58 weights",
-            lambda: problem((*air, *NETWORK), dry=True, air=True, network=True, **few),
+            lambda: problem((*air, *NETWORK), dry=True, air=True, network=True, **subset),
             stages,
         ),
     ]
@@ -163,25 +163,29 @@ def _cases(smoke: bool) -> list[Case]:
 
 
 def _draw(results: Mapping[str, Any], folder: Path) -> None:
-    title = "Lab double pendulum: error of segments that were not fitted"
+    title = "Lab double pendulum: error on held-out segments"
     draw_errors(results, folder / "errors.svg", title)
 
 
 EXPERIMENT = Experiment(
     name="lab_pendulum",
-    claim="Friction that falls with speed and the drag of air explain a real double pendulum; a network does the rest.",
+    claim="Stribeck friction and air drag explain a real double pendulum; a network models the remaining effects.",
     source="lab_double_pendulum/segments.npz: dynamicslab/MultiArm-Pendulum, MIT licence",
     cases=_cases,
-    score=lambda of, theta: usual_scores(of, theta, windows=WINDOWS),
+    score=lambda problem, theta: standard_scores(problem, theta, windows=WINDOWS),
     metrics=lambda scores: spread_metrics(scores, "worst"),
     goals=tuple(
-        Goal(f"{case}, explained {window:g} s, {which} [mrad]", most, f"{words}, {window:g} s explained, {which}")
-        for case, words, bounds in (
+        Goal(
+            f"{case}, explained {window:g} s, {statistic} [mrad]",
+            limit,
+            f"{model}, {window:g} s explained, {statistic}",
+        )
+        for case, model, limits in (
             ("air", "physics alone", ((0.32, 0.56), (0.45, 1.1))),
             ("network", "with a network", ((0.22, 0.4), (0.32, 0.8))),
         )
-        for window, pair in zip(WINDOWS, bounds, strict=True)
-        for which, most in zip(("median", "worst"), pair, strict=True)
+        for window, pair in zip(WINDOWS, limits, strict=True)
+        for statistic, limit in zip(("median", "worst"), pair, strict=True)
     ),
     draw=_draw,
 )

@@ -1,7 +1,7 @@
-"""Where real recordings are: they are not part of the package.
+"""Location of the real recordings, which are not part of the package.
 
-The environment variable HYBRIDSIM_DATA names the folder; without it `../shared/data` is looked into. The heads of the
-experiments say where a recording comes from and what its files look like.
+The environment variable HYBRIDSIM_DATA names their folder; the default is `../shared/data`. Sources and file formats
+are documented at the top of each experiment.
 """
 
 import os
@@ -9,24 +9,24 @@ from pathlib import Path
 
 from hybridsim.core.errors import HybridsimError
 
-VARIABLE = "HYBRIDSIM_DATA"
-USUAL = Path("..") / "shared" / "data"
+ENVIRONMENT_VARIABLE = "HYBRIDSIM_DATA"
+DEFAULT_FOLDER = Path("..") / "shared" / "data"
 
 
 class MissingRecordings(HybridsimError):
-    """Recordings are not there."""
+    """Recordings do not exist."""
 
 
-def recordings(name: str) -> Path:
-    """The folder of some recordings.
+def recordings_folder(name: str) -> Path:
+    """Folder of a set of recordings.
 
     Raises:
-        MissingRecordings: there is none; says where it was looked for.
+        MissingRecordings: the folder does not exist.
     """
-    folder = Path(os.environ.get(VARIABLE) or USUAL) / name
+    folder = Path(os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_FOLDER) / name
     if not folder.is_dir():
         raise MissingRecordings(
-            f"the recordings {name!r} are not in {folder.parent}; get them from where the experiment says "
-            f"(hybridsim experiment --help), and let {VARIABLE} name the folder that {name!r} is in"
+            f"the recordings {name!r} are not in {folder.parent}; download them from their source "
+            f"(docs/experiments.md), and set {ENVIRONMENT_VARIABLE} to the folder that contains {name!r}"
         )
     return folder

@@ -1,1 +1,1 @@
-"""Fitting simulations to recordings: windows, residuals, solvers."""
+"""System identification: windows, residuals, solvers, identifiability and discovery."""

@@ -1,8 +1,8 @@
-"""Ties between windows: the end of one is where the next begins (multiple shooting).
+"""Continuity constraints between consecutive windows (multiple shooting).
 
-A defect is the change from the start of a window to the end of the one before, in the tangent space, by a tolerance.
-Tight tolerances make one long motion of the windows of a run; loose ones let a fit find its way in from far off, where
-a long motion would end anywhere.
+A defect is the difference from the initial state of a window to the final state of the window before it, in the tangent
+space and divided by a tolerance. With tight tolerances the windows of a run form one long trajectory; with loose ones a
+fit converges from poor initial values, from which a long trajectory would diverge from the data.
 """
 
 from typing import NamedTuple
@@ -17,61 +17,67 @@ Array = np.ndarray
 
 
 class EndStates(NamedTuple):
-    """Where windows end, coordinates and velocities, and how that changes; filled in group by group."""
+    """Final coordinates and velocities of windows with their tangents; filled batch by batch."""
 
     state: Float[Array, "P W x"]
-    by: Float[Array, "P W d s"]
-    """Changes of the ends along each direction: θ, then the window's own start."""
+    tangents: Float[Array, "P W d s"]
+    """Deltas of the final states along θ, then along the window's own initial state."""
 
 
 class Continuity:
-    """Ties between the windows of each run."""
+    """Continuity constraints between the windows of each run."""
 
-    def __init__(self, windows: Windows, starts: InitialStates, tolerance: Float[Array, " s"]):
-        self.starts, self.weight = starts, 1.0 / np.asarray(tolerance, dtype=float)
-        self.second = np.flatnonzero(windows.follows)
-        """Windows that begin where the one before them ends."""
-        self.at = windows.steps
+    def __init__(self, windows: Windows, initial_states: InitialStates, tolerance: Float[Array, " s"]):
+        self.initial_states, self.weight = initial_states, 1.0 / np.asarray(tolerance, dtype=float)
+        self.following = np.flatnonzero(windows.follows)
+        """Windows that begin where the preceding window ends."""
+        self.end_step = windows.steps
 
-    def room(self, problems: int, windows: int, directions: int) -> EndStates:
-        """Room for the ends of all windows."""
-        s = self.starts
+    def allocate(self, problems: int, windows: int, directions: int) -> EndStates:
+        """Allocate the final states of all windows."""
+        s = self.initial_states
         return EndStates(np.zeros((problems, windows, s.nq + s.nv)), np.zeros((problems, windows, directions, s.size)))
 
-    def keep(self, ends: EndStates, problem: Array, window: Array, y: Array, t_y: Array | None, m: int) -> None:
-        """Take note of where windows of some problems ended; states stand behind the `m` readings."""
-        state = y[:, self.at, m:]
+    def record(self, ends: EndStates, problem: Array, window: Array, y: Array, t_y: Array | None, m: int) -> None:
+        """Record the final states of a batch of windows, which follow the `m` sensor readings in each row of `y`."""
+        state = y[:, self.end_step, m:]
         ends.state[problem, window] = state
         if t_y is not None:
-            ends.by[problem, window] = self.starts.changes_of(state[:, : self.starts.nq], t_y[:, :, self.at, m:])
+            ends.tangents[problem, window] = self.initial_states.delta_tangents(
+                state[:, : self.initial_states.nq], t_y[:, :, self.end_step, m:]
+            )
 
     def defects(self, ends: EndStates, q: Array, qd: Array) -> Float[Array, "P T s"]:
-        """Weighted changes from the starts of windows to the ends of those before."""
-        second, nq = self.second, self.starts.nq
-        before = ends.state[:, second - 1]
-        return self.weight * self.starts.change(q[:, second], qd[:, second], before[..., :nq], before[..., nq:])
+        """Weighted differences from the initial states of windows to the final states of the preceding ones."""
+        following, nq = self.following, self.initial_states.nq
+        end = ends.state[:, following - 1]
+        return self.weight * self.initial_states.difference(
+            q[:, following], qd[:, following], end[..., :nq], end[..., nq:]
+        )
 
     def add(
         self, ends: EndStates, q: Array, qd: Array, A: Array, a: Array, B: Array, D: Array, d: Array
     ) -> tuple[Float[Array, " P"], Float[Array, "P W s s"]]:
-        """Add the squares of the defects to normal equations in place.
+        """Add the squared defects to normal equations in place.
 
         Returns:
-            The cost, and the blocks between the starts of windows and those before.
+            The cost, and the blocks that couple the initial state of each window with that of the preceding one.
         """
-        defect, second, n = self.defects(ends, q, qd), self.second, A.shape[-1]
-        of_start, of_end = self.starts.change_slopes(q[:, second], ends.state[:, second - 1, : self.starts.nq])
-        E = (ends.by[:, second - 1] @ of_end.transpose(0, 1, 3, 2)) * self.weight  # (P, T, n + s, s)
-        own = of_start.transpose(0, 1, 3, 2) * self.weight  # defects by the window's own start, likewise
-        by_theta, by_start = E[:, :, :n], E[:, :, n:]  # by θ, and by the start of the window before
+        defect, following, n = self.defects(ends, q, qd), self.following, A.shape[-1]
+        by_initial, by_end = self.initial_states.difference_jacobians(
+            q[:, following], ends.state[:, following - 1, : self.initial_states.nq]
+        )
+        E = (ends.tangents[:, following - 1] @ by_end.transpose(0, 1, 3, 2)) * self.weight  # (P, T, n + s, s)
+        by_own = by_initial.transpose(0, 1, 3, 2) * self.weight  # transposed likewise
+        by_theta, by_previous = E[:, :, :n], E[:, :, n:]
         A += np.einsum("ptis,ptjs->pij", by_theta, by_theta, optimize=True)
         a += np.einsum("ptis,pts->pi", by_theta, defect)
-        B[:, second - 1] += by_start @ by_theta.transpose(0, 1, 3, 2)
-        B[:, second] += own @ by_theta.transpose(0, 1, 3, 2)
-        D[:, second - 1] += by_start @ by_start.transpose(0, 1, 3, 2)
-        D[:, second] += own @ own.transpose(0, 1, 3, 2)
-        d[:, second - 1] += np.einsum("ptis,pts->pti", by_start, defect)
-        d[:, second] += np.einsum("ptis,pts->pti", own, defect)
+        B[:, following - 1] += by_previous @ by_theta.transpose(0, 1, 3, 2)
+        B[:, following] += by_own @ by_theta.transpose(0, 1, 3, 2)
+        D[:, following - 1] += by_previous @ by_previous.transpose(0, 1, 3, 2)
+        D[:, following] += by_own @ by_own.transpose(0, 1, 3, 2)
+        d[:, following - 1] += np.einsum("ptis,pts->pti", by_previous, defect)
+        d[:, following] += np.einsum("ptis,pts->pti", by_own, defect)
         C = np.zeros_like(D)
-        C[:, second] = own @ by_start.transpose(0, 1, 3, 2)
+        C[:, following] = by_own @ by_previous.transpose(0, 1, 3, 2)
         return 0.5 * np.square(defect).sum(axis=(1, 2)), C

@@ -1,10 +1,10 @@
-"""Discovery: of many networks and quantities that they might read, the few that explain the data.
+"""Discovery: selection of the few network inputs, of many candidates, that explain the data.
 
-A blueprint of candidates names sites where something may be missing and everything that it may depend on. Every seed
-looks for the smallest set that explains the data (`support_search.py`), with other first weights and, where there are
-enough runs, without a quarter of them, drawn anew. How often an input is chosen tells how sure that is, as in stability
-selection (Meinshausen & Bühlmann 2010). What most seeds choose is fitted to all runs. A network with a structure, of
-which no input can be taken away, counts as one input: it stays or goes as a whole.
+A blueprint of candidates names sites where the model may be incomplete and all quantities that the missing term may
+depend on. Every seed searches for the smallest set that explains the data (`support_search.py`), with other initial
+weights and, given enough runs, on a random three quarters of them. The frequency with which an input is selected
+measures its significance, as in stability selection (Meinshausen & Bühlmann 2010). The inputs that most seeds select
+are fitted to all runs. A structured network whose inputs cannot be removed individually counts as one input.
 """
 
 from collections import Counter
@@ -21,58 +21,58 @@ from hybridsim.identify.support_search import (
     SeedResult,
     Support,
     SupportSearch,
+    theta_with_ablated_networks,
     theta_with_fresh_networks,
-    theta_with_silent_networks,
 )
-from hybridsim.networks.prune import CONSTANT, Column, columns_of, pruned
+from hybridsim.networks.prune import CONSTANT, Column, prunable_columns, prune
 from hybridsim.taps.blueprint import Blueprint
 
-FEWEST_RUNS = 4
-"""With fewer, every seed is fitted to all of them."""
+MIN_RUNS_TO_SUBSAMPLE = 4
+"""With fewer runs, every seed uses all of them."""
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found."""
+    """Result of a discovery."""
 
     problem: FitProblem
     columns: tuple[Column, ...]
-    """All inputs that there were."""
-    plain: float
+    """All candidate inputs."""
+    baseline_error: float
     """Error of the model without networks on held-out runs, in standard deviations of the noise."""
     seeds: tuple[SeedResult, ...]
-    settled: Candidate
-    """What most seeds chose, fitted to all runs."""
+    final: Candidate
+    """Inputs that most seeds selected, fitted to all runs."""
 
     @property
     def frequency(self) -> dict[Column, float]:
-        """Share of the seeds that chose an input."""
+        """Share of the seeds that selected an input."""
         return _frequency(self.columns, self.seeds)
 
     @property
     def support(self) -> Support:
-        """Inputs that most seeds chose."""
-        return self.settled.support
+        """Inputs that most seeds selected."""
+        return self.final.support
 
     @property
     def sites(self) -> dict[tuple[str, ...], float]:
-        """Share of the seeds that left a network in its place, by what it changes."""
+        """Share of the seeds that selected any input of a network, by the network's outputs."""
         outputs = dict.fromkeys(column.outputs for column in self.columns)
-        chosen = [{column.outputs for column in one.best.support} for one in self.seeds]
-        return {site: sum(site in some for some in chosen) / len(chosen) for site in outputs}
+        selected = [{column.outputs for column in result.best.support} for result in self.seeds]
+        return {site: sum(site in sites for sites in selected) / len(selected) for site in outputs}
 
     @property
     def dense(self) -> Candidate:
         """The best fit with all inputs."""
-        return min((one.dense for one in self.seeds), key=lambda c: c.error)
+        return min((result.dense for result in self.seeds), key=lambda c: c.error)
 
     def blueprint(self, *, dense: bool = False) -> Blueprint:
-        """Networks with the inputs that are left, or with all of them before any was dropped."""
-        found = self.dense if dense else self.settled
-        sim = self.problem.space.put(self.problem.setup, found.theta).sim
-        left_out = {(c.graft, c.column) for c in self.columns if c not in found.support}
-        constants = {c.graft for c in found.support if c.column == CONSTANT}
-        return pruned(sim.blueprint, sim.bound_blueprint(), left_out, constants)
+        """Fitted networks with the selected inputs, or with all inputs."""
+        candidate = self.dense if dense else self.final
+        sim = self.problem.space.put(self.problem.setup, candidate.theta).sim
+        removed = {(c.graft, c.column) for c in self.columns if c not in candidate.support}
+        constants = {c.graft for c in candidate.support if c.column == CONSTANT}
+        return prune(sim.blueprint, sim.bound_blueprint(), removed, constants)
 
 
 def discover(
@@ -81,63 +81,64 @@ def discover(
     *,
     seeds: Sequence[int] = range(5),
     warm_up: Sequence[Stage] = (),
-    known: Mapping[int, SeedResult] | None = None,
-    keep: Callable[[SeedResult], None] = lambda chosen: None,
-    tell: Callable[[str], None] = lambda words: None,
+    completed: Mapping[int, SeedResult] | None = None,
+    on_seed: Callable[[SeedResult], None] = lambda result: None,
+    log: Callable[[str], None] = lambda message: None,
 ) -> Discovery:
-    """Find the smallest set of inputs that explains the data.
+    """Find the smallest set of network inputs that explains the data.
 
     Args:
-        problem: with candidate grafts whose networks are free, and with held-out runs.
-        stage: windows that everything is fitted on and judged by; what it says of sparsity does not count.
-        seeds: of the networks' first weights, and of the runs that are left out.
-        warm_up: stages of the first fit, before this one.
-        known: seeds that were done before.
-        keep: is given what a seed led to, as soon as that is known.
-        tell: hears how it goes.
+        problem: problem with candidate grafts, whose networks are free, and with held-out runs.
+        stage: stage for all fits and evaluations; its sparsity is ignored.
+        seeds: seeds of initial weights and of the subsets of runs.
+        warm_up: stages that precede it in fits from fresh networks.
+        completed: results of seeds that are not run again.
+        on_seed: called with the result of each seed.
+        log: called with progress messages.
 
     Raises:
-        HybridsimError: there is nothing to choose from, or nothing to judge by.
+        HybridsimError: there are no candidate inputs or no held-out runs.
     """
     if not problem.held_out:
-        raise HybridsimError("discovery judges by runs that no fit has seen: hold some out")
-    columns = columns_of(problem.setup.sim.bound_blueprint(), problem.space.labels)
+        raise HybridsimError("discovery needs held-out runs to compare sets of inputs: hold some out")
+    columns = prunable_columns(problem.setup.sim.bound_blueprint(), problem.space.labels)
     if not columns:
         raise HybridsimError("no network is free: there are no inputs to choose from")
-    stage, *before = (replace(one, sparsity=NO_SPARSITY) for one in (stage, *warm_up))
+    stage, *before = (replace(s, sparsity=NO_SPARSITY) for s in (stage, *warm_up))
 
-    def search(of: FitProblem, seed: int) -> SupportSearch:
-        return SupportSearch(
-            of, stage, before, columns, theta_with_fresh_networks(of, seed), lambda s: tell(f"seed {seed}: {s}")
-        )
+    def search(problem: FitProblem, seed: int) -> SupportSearch:
+        initial = theta_with_fresh_networks(problem, seed)
+        return SupportSearch(problem, stage, before, columns, initial, lambda s: log(f"seed {seed}: {s}"))
 
-    plain = search(problem, 0).judged(frozenset(), theta_with_silent_networks(problem, columns)).error
-    chosen = []
+    ablated = theta_with_ablated_networks(problem, columns)
+    baseline_error = search(problem, 0).evaluate(frozenset(), ablated).error
+    results = []
     for seed in seeds:
-        if known and seed in known:
-            chosen.append(known[seed])
+        if completed and seed in completed:
+            results.append(completed[seed])
             continue
-        one = search(problem.with_train(_drawn(problem, seed)), seed)
-        found = one.chosen(seed)
-        names = ", ".join(str(column) for column in sorted(found.best.support)) or "nothing"
-        one.tell(f"{names}; error {found.best.error:.3g} of the noise, {plain:.3g} without networks")
-        chosen.append(found)
-        keep(found)
-    support = frozenset(column for column, share in _frequency(columns, chosen).items() if share > 0.5)
-    first = min((one for one in chosen if one.best.support == support), key=lambda c: c.best.error, default=chosen[0])
-    last = search(problem, first.seed)
-    again = last.judged(support, last.refitted([stage], support, first.best.theta))
-    return Discovery(problem, columns, plain, tuple(chosen), min(again, last.anew(support), key=lambda c: c.error))
+        seed_search = search(problem.with_train(_subsample(problem, seed)), seed)
+        result = seed_search.run(seed)
+        names = ", ".join(str(column) for column in sorted(result.best.support)) or "nothing"
+        seed_search.log(f"{names}; error {result.best.error:.3g} of the noise, {baseline_error:.3g} without networks")
+        results.append(result)
+        on_seed(result)
+    support = frozenset(column for column, share in _frequency(columns, results).items() if share > 0.5)
+    first = min((r for r in results if r.best.support == support), key=lambda r: r.best.error, default=results[0])
+    final_search = search(problem, first.seed)
+    refitted = final_search.evaluate(support, final_search.refit([stage], support, first.best.theta))
+    final = min(refitted, final_search.fit_from_scratch(support), key=lambda c: c.error)
+    return Discovery(problem, columns, baseline_error, tuple(results), final)
 
 
-def _drawn(problem: FitProblem, seed: int) -> list:
-    """The runs that a seed is fitted to."""
+def _subsample(problem: FitProblem, seed: int) -> list:
+    """Training runs of a seed."""
     runs = problem.train
-    count = len(runs) - len(runs) // 4 if len(runs) >= FEWEST_RUNS else len(runs)
-    which = np.random.default_rng(seed).choice(len(runs), count, replace=False)
-    return [runs[k] for k in sorted(which)]
+    count = len(runs) - len(runs) // 4 if len(runs) >= MIN_RUNS_TO_SUBSAMPLE else len(runs)
+    index = np.random.default_rng(seed).choice(len(runs), count, replace=False)
+    return [runs[k] for k in sorted(index)]
 
 
-def _frequency(columns: Sequence[Column], chosen: Sequence[SeedResult]) -> dict[Column, float]:
-    counts = Counter(column for one in chosen for column in one.best.support)
-    return {column: counts[column] / len(chosen) for column in columns}
+def _frequency(columns: Sequence[Column], results: Sequence[SeedResult]) -> dict[Column, float]:
+    counts = Counter(column for result in results for column in result.best.support)
+    return {column: counts[column] / len(results) for column in columns}

@@ -1,7 +1,7 @@
-"""The fit itself: stage after stage, step after step, with everything kept that a later run needs to go on.
+"""The fit: stages in sequence, each a sequence of solver steps, with checkpoints.
 
-A fit is a sequence of small steps of a solver. After each of them its whole state is handed to whoever keeps it, so
-that a run that is killed goes on from there, to the same bits as one that was not; whoever watches is told how it goes.
+After every step the complete state is passed to the checkpoint store, so that an interrupted fit resumes from there
+with bit-identical results, and progress is reported to the callback.
 """
 
 import time
@@ -24,27 +24,27 @@ Array = np.ndarray
 
 
 class Checkpoint(NamedTuple):
-    """Where a fit is: all that its further course depends on."""
+    """Complete state of a fit."""
 
     stage: int
     state: SolverState
-    """As the solver keeps it."""
+    """As returned by the solver's `compact`."""
 
 
 class CheckpointStore(Protocol):
-    """Keeps checkpoints."""
+    """Storage of checkpoints."""
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint; the one before may be forgotten."""
+        """Save a checkpoint; the previous one may be discarded."""
         ...
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint, if there is any."""
+        """Newest checkpoint, if there is any."""
         ...
 
 
 class Progress(NamedTuple):
-    """How a fit goes, for whoever watches."""
+    """Progress of a fit, for callbacks."""
 
     stage: int
     stages: int
@@ -53,35 +53,34 @@ class Progress(NamedTuple):
     cost: float
     """Of the best problem."""
     rms: float
-    """Root mean square residual, in standard deviations of the noise; priors, ties and robust losses count as well."""
+    """Root mean square residual, in standard deviations of the noise; includes priors, continuity and robust losses."""
     theta: Float[Array, " n"]
-    """What is common to all runs."""
+    """θ with the common parameters."""
     seconds: float
-    """Since this process began to fit."""
+    """Since the fit began in this process."""
 
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What came out."""
+    """Result of a fit."""
 
     theta: Float[Array, " n"]
-    """What is common to all runs; numbers of single runs are as they started."""
-    of_runs: dict[str, dict[str, float]]
-    """Numbers of single runs, by the names of runs and numbers."""
+    """θ with the common parameters; per-run parameters have their initial values."""
+    run_values: dict[str, dict[str, float]]
+    """Per-run parameter values, by run and parameter name."""
     costs: tuple[float, ...]
-    """Objective at the end of each stage, from the one on in which the fit was resumed; windows differ, so that they do
-    not compare."""
-    verdicts: tuple[Termination, ...]
+    """Objective at the end of each stage, from the resumed one on; not comparable, since windows differ."""
+    terminations: tuple[Termination, ...]
     """Why each of these stages ended."""
     state: SolverState
-    """At the end."""
+    """Final state."""
     stopped: bool
-    """Did somebody stop it?"""
+    """Whether the fit was stopped from outside."""
 
     @property
     def converged(self) -> bool:
-        """Did the last stage find a minimum?"""
-        return not self.stopped and self.verdicts[-1].converged
+        """Whether the last stage converged."""
+        return not self.stopped and self.terminations[-1].converged
 
 
 @one_blas_thread()
@@ -89,80 +88,79 @@ def fit(
     problem: FitProblem,
     stages: Sequence[Stage] = (Stage(),),
     *,
-    keeper: CheckpointStore | None = None,
-    watch: Callable[[Progress], None] = lambda progress: None,
+    checkpoint_store: CheckpointStore | None = None,
+    callback: Callable[[Progress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> FitResult:
     """Fit the parameters of a problem.
 
     Args:
-        problem: what is fitted to what.
-        stages: one after the other, each from where the last one ended; short windows first find their way in from
-            farther off.
-        keeper: keeps checkpoints; if it has one, the fit goes on from there.
-        watch: told after every step.
-        stop: asked before every step; the state is kept when it says so.
+        problem: setup, free parameters and recordings.
+        stages: stages in order, each initialised with the result of the previous one; short windows converge from
+            poorer initial values and come first.
+        checkpoint_store: storage of checkpoints; the fit resumes from its newest one, if any.
+        callback: called after every step.
+        stop: called before every step; the fit stops when it returns true.
     """
     if not stages:
         raise HybridsimError("a fit needs at least one stage")
-    begun = time.monotonic()
-    found = keeper.newest() if keeper else None
-    first = found.stage if found else 0
+    begin = time.monotonic()
+    checkpoint = checkpoint_store.newest() if checkpoint_store else None
+    first = checkpoint.stage if checkpoint else 0
     layout = problem.layout()
-    theta, costs, verdicts = layout.start, [], []
-    state, last = None, None
+    theta, costs, terminations = layout.initial, [], []
+    state, previous = None, None
     for number in range(first, len(stages)):
         stage = stages[number]
         objective, guess = problem.objective(stage)
         solver = stage.solver
-        if found is not None and number == first:
-            state = solver.resumed(objective, found.state)
+        if checkpoint is not None and number == first:
+            state = solver.restore(objective, checkpoint.state)
         else:
-            start = objective.point_of_runs(theta)
-            if last is not None:
-                start = carry_over_initial_states(last[0], last[1], objective, start)
-                # from here on θ is near the truth; before, starts would be bent to make up for it
-                start = fit_initial_states(objective, start)
-            state = solver.init(objective, start)
-            _check_start(state, objective, guess)
-            if keeper and solver.is_done(state):
-                keeper.save(Checkpoint(number, solver.kept(state)))
+            point = objective.stacked_point(theta)
+            if previous is not None:
+                point = carry_over_initial_states(previous[0], previous[1], objective, point)
+                # only now, with θ near its optimum: earlier, initial states would compensate for errors of θ
+                point = fit_initial_states(objective, point)
+            state = solver.init(objective, point)
+            _check_not_diverged(state, objective, guess)
+            if checkpoint_store and solver.is_done(state):
+                checkpoint_store.save(Checkpoint(number, solver.compact(state)))
         while not solver.is_done(state) and not stop():
             state = solver.step(objective, state)
-            if keeper:
-                keeper.save(Checkpoint(number, solver.kept(state)))
-            watch(_progress(number, stages, state, objective, begun))
+            if checkpoint_store:
+                checkpoint_store.save(Checkpoint(number, solver.compact(state)))
+            callback(_progress(number, stages, state, objective, begin))
         best = int(np.argmin(state.cost))
-        theta, last = state.point.theta[best], (objective, state.point.chosen([best]))
+        theta, previous = state.point.theta[best], (objective, state.point.select([best]))
         costs.append(float(state.cost[best]))
-        verdicts.append(Termination(int(state.verdict[best])))
+        terminations.append(Termination(int(state.termination[best])))
         if not solver.is_done(state):
             break
     assert state is not None
-    stopped = bool(np.any(state.verdict == Termination.RUNNING))
-    return FitResult(
-        layout.common(theta), layout.own_values(theta), tuple(costs), tuple(verdicts), state, stopped=stopped
-    )
+    stopped = bool(np.any(state.termination == Termination.RUNNING))
+    common, run_values = layout.common_theta(theta), layout.run_values(theta)
+    return FitResult(common, run_values, tuple(costs), tuple(terminations), state, stopped=stopped)
 
 
-def carry_over_initial_states(before: Objective, found: Point, now: Objective, guess: Point) -> Point:
-    """A first guess of starts with those that an earlier stage has found, for windows that begin at the same time."""
-    known = {(run, round(t / before.windows.dt)): k for k, (run, t) in enumerate(_beginnings(before))}
+def carry_over_initial_states(previous: Objective, fitted: Point, current: Objective, guess: Point) -> Point:
+    """Replace guesses by initial states fitted in the previous stage, for windows that begin at the same time."""
+    window_at = {(run, round(t / previous.windows.dt)): k for k, (run, t) in enumerate(_start_times(previous))}
     q, qd = guess.q.copy(), guess.qd.copy()
-    for w, (run, t) in enumerate(_beginnings(now)):
-        k = known.get((run, round(t / before.windows.dt)))
-        if k is not None and before.s:
-            q[:, w], qd[:, w] = found.q[:, k], found.qd[:, k]
+    for w, (run, t) in enumerate(_start_times(current)):
+        k = window_at.get((run, round(t / previous.windows.dt)))
+        if k is not None and previous.s:
+            q[:, w], qd[:, w] = fitted.q[:, k], fitted.qd[:, k]
     return guess._replace(q=q, qd=qd)
 
 
-def _beginnings(objective: Objective) -> list[tuple[int, float]]:
+def _start_times(objective: Objective) -> list[tuple[int, float]]:
     """Run and time at which each window begins."""
     w = objective.windows
     return list(zip(w.run.tolist(), w.start.tolist(), strict=True))
 
 
-def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective: Objective, begun: float) -> Progress:
+def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective: Objective, begin: float) -> Progress:
     best = int(np.argmin(state.cost))
     cost = float(state.cost[best])
     return Progress(
@@ -172,22 +170,23 @@ def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective
         max_steps=stages[stage].solver.max_steps,
         cost=cost,
         rms=float(np.sqrt(2.0 * cost / max(objective.windows.samples, 1))),
-        theta=objective.layout.common(state.point.theta[best]),
-        seconds=time.monotonic() - begun,
+        theta=objective.layout.common_theta(state.point.theta[best]),
+        seconds=time.monotonic() - begin,
     )
 
 
-def _check_start(state: SolverState, objective: Objective, guess: InitialGuess) -> None:
-    """Raise if no problem can be worked on."""
-    if np.any(state.verdict != Termination.DIVERGED):
+def _check_not_diverged(state: SolverState, objective: Objective, guess: InitialGuess) -> None:
+    """Raise if the simulation diverges at the initial values of all problems."""
+    if np.any(state.termination != Termination.DIVERGED):
         return
     _, ok = objective.samples(state.point)
-    bad = np.flatnonzero(~ok[0])
+    diverged = np.flatnonzero(~ok[0])
     w = objective.windows
-    first = f"{w.start[bad[0]]:g} s of {objective.layout.runs[w.run[bad[0]]]}"
-    where = f"{len(bad)} of {w.count} windows, the first one at {first}"
-    unseen = f"; nothing measures {', '.join(guess.unseen)}, which start at home" if guess.unseen else ""
+    first = f"{w.start[diverged[0]]:g} s of {objective.layout.runs[w.run[diverged[0]]]}"
+    where = f"{len(diverged)} of {w.count} windows, the first at {first}"
+    names = ", ".join(guess.unmeasured)
+    unmeasured = f"; {names}, which no channel measures, start at the home configuration" if names else ""
     raise DivergedError(
-        f"the simulation diverges at the starting values in {where}{unseen}. "
-        "Shorter windows, a smaller time step or other starting values may help."
+        f"the simulation diverges at the initial values in {where}{unmeasured}. "
+        "Try shorter windows, a smaller time step or other initial values."
     )

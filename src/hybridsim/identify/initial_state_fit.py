@@ -1,8 +1,8 @@
-"""Starts of windows that fit their samples best, with θ as it is: every window by itself.
+"""Fit of the initial states of windows at fixed θ, each window separately.
 
-Levenberg–Marquardt, side by side, with a damping for each window, so that a difficult one does not hold up the others.
-What swings freely forgets its start: over a long window, a first guess that is a little off leads anywhere. So the
-beginning of a window is fitted first, then more and more of it.
+Levenberg–Marquardt on all windows in parallel, with a damping factor per window so that difficult windows do not slow
+down the others. Long trajectories are sensitive to their initial state, so a slightly wrong guess may lead to a poor
+local minimum: truncated windows are fitted first, with growing horizons.
 """
 
 from collections.abc import Iterator
@@ -13,92 +13,93 @@ from jaxtyping import Float
 from hybridsim.identify.objective import Objective, Pairs, Point
 
 Array = np.ndarray
-SHARES = (0.125, 0.25, 0.5)
-"""Parts of a window that are fitted one after the other, before all of it."""
-FEWEST_STEPS = 32
-"""Time steps of a part below which it is not worth it."""
-FIRST_DAMPING, MOST_DAMPING = 1e-3, 1e8
-GAIN = 1e-9
-"""Relative gain below which a window is done."""
+HORIZON_SHARES = (0.125, 0.25, 0.5)
+"""Shares of the window length that are fitted in succession, before whole windows."""
+MIN_HORIZON_STEPS = 32
+"""Time steps below which a horizon is skipped."""
+INITIAL_DAMPING, MAX_DAMPING = 1e-3, 1e8
+GAIN_TOLERANCE = 1e-9
+"""Relative gain below which a window has converged."""
 
 
 def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
-    """A point whose starts fit their windows best; windows that diverge stay as they are.
+    """Fit the initial states of all windows; those of diverging windows remain unchanged.
 
     Args:
-        objective: whose windows; ties between them do not count.
-        point: θ, and starts to begin with.
-        max_steps: of each part of the windows.
-        growing: begin with short parts of the windows?
+        objective: objective with the windows; continuity is ignored.
+        point: θ, and initial values of the initial states.
+        max_steps: maximum number of steps per horizon.
+        growing: fit truncated windows first, with growing horizons.
     """
     if not objective.s:
         return point
-    for part in growing_horizons(objective) if growing else (objective,):
-        point = _fitted(part, point, max_steps)
+    for horizon in growing_horizons(objective) if growing else (objective,):
+        point = _fit(horizon, point, max_steps)
     return point
 
 
 def growing_horizons(objective: Objective) -> Iterator[Objective]:
-    """Beginnings of the windows, longer and longer, up to all of them."""
-    for share in SHARES:
+    """Objectives of truncated windows with growing horizons, up to whole windows."""
+    for share in HORIZON_SHARES:
         length = round(share * objective.windows.steps)
-        if length >= FEWEST_STEPS:
-            yield objective.until(length)
+        if length >= MIN_HORIZON_STEPS:
+            yield objective.truncate(length)
     yield objective
 
 
-def _fitted(objective: Objective, point: Point, max_steps: int) -> Point:
-    here = point
+def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
     problem, window = (x.ravel() for x in np.indices(point.q.shape[:2]))
-    cost, d, D = objective.start_equations(here, (problem, window))
-    damping, growth = np.full(len(cost), FIRST_DAMPING), np.full(len(cost), 2.0)
-    largest = np.einsum("kii->ki", D).copy()
-    going = np.flatnonzero(np.isfinite(cost))
+    cost, d, D = objective.initial_state_equations(point, (problem, window))
+    damping, growth = np.full(len(cost), INITIAL_DAMPING), np.full(len(cost), 2.0)
+    scale = np.einsum("kii->ki", D).copy()
+    running = np.flatnonzero(np.isfinite(cost))
     for _ in range(max_steps):
-        if not len(going):
+        if not len(running):
             break
-        pairs: Pairs = (problem[going], window[going])
-        step = _step(D[going], d[going], damping[going, None] * largest[going])
-        promised = -np.einsum("ks,ks->k", step, d[going] + 0.5 * np.einsum("kij,kj->ki", D[going], step))
-        trial = _moved(objective, here, pairs, step)
-        new = objective.start_costs(trial, pairs)
-        taken = new < cost[going]
-        gained = (pairs[0][taken], pairs[1][taken])
-        here = _with(here, gained, trial.q[gained], trial.qd[gained])
-        done = (promised <= GAIN * cost[going]) & (damping[going] <= 1.0)
-        done |= taken & (cost[going] - new <= GAIN * cost[going]) & (damping[going] <= 1.0)
-        damping[going] *= np.where(taken, 1.0 / 3.0, growth[going])
-        growth[going] = np.where(taken, 2.0, 2.0 * growth[going])
-        done |= damping[going] > MOST_DAMPING
-        again = going[taken & ~done]
-        cost[going[taken]] = new[taken]
+        pairs: Pairs = (problem[running], window[running])
+        step = _step(D[running], d[running], damping[running, None] * scale[running])
+        predicted = -np.einsum("ks,ks->k", step, d[running] + 0.5 * np.einsum("kij,kj->ki", D[running], step))
+        trial = _retract(objective, point, pairs, step)
+        new = objective.initial_state_costs(trial, pairs)
+        accepted = new < cost[running]
+        accepted_pairs = (pairs[0][accepted], pairs[1][accepted])
+        point = _with_states(point, accepted_pairs, trial.q[accepted_pairs], trial.qd[accepted_pairs])
+        done = (predicted <= GAIN_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
+        done |= accepted & (cost[running] - new <= GAIN_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
+        damping[running] *= np.where(accepted, 1.0 / 3.0, growth[running])
+        growth[running] = np.where(accepted, 2.0, 2.0 * growth[running])
+        done |= damping[running] > MAX_DAMPING
+        again = running[accepted & ~done]
+        cost[running[accepted]] = new[accepted]
         if len(again):
-            cost[again], d[again], D[again] = objective.start_equations(here, (problem[again], window[again]))
-            largest[again] = np.maximum(largest[again], np.einsum("kii->ki", D[again]))
-        going = going[~done]
-    return here
+            cost[again], d[again], D[again] = objective.initial_state_equations(point, (problem[again], window[again]))
+            scale[again] = np.maximum(scale[again], np.einsum("kii->ki", D[again]))
+        running = running[~done]
+    return point
 
 
 def _step(D: Float[Array, "k s s"], d: Float[Array, "k s"], damping: Float[Array, "k s"]) -> Float[Array, "k s"]:
-    """The damped Gauss–Newton step of every window; what no sample depends on stays where it is."""
+    """Damped Gauss–Newton step of every window; entries that no sample depends on stay unchanged."""
     diagonal = damping + np.finfo(float).tiny
-    unseen = np.einsum("kii->ki", D) <= 0.0
-    matrix = D + (diagonal + unseen)[:, :, None] * np.eye(D.shape[-1])
+    unobservable = np.einsum("kii->ki", D) <= 0.0
+    matrix = D + (diagonal + unobservable)[:, :, None] * np.eye(D.shape[-1])
     try:
         return -np.linalg.solve(matrix, d[..., None])[..., 0]
     except np.linalg.LinAlgError:
-        # slopes so different in size that rounding leaves nothing of the damping: the same with a diagonal of ones
+        # the damping is lost to rounding where sensitivities differ too much in size: rescale to a unit diagonal
         size = np.sqrt(np.einsum("kii->ki", matrix))
-        even = matrix / (size[:, :, None] * size[:, None, :]) + 1e-12 * np.eye(D.shape[-1])
-        return -np.linalg.solve(even, (d / size)[..., None])[..., 0] / size
+        scaled = matrix / (size[:, :, None] * size[:, None, :]) + 1e-12 * np.eye(D.shape[-1])
+        return -np.linalg.solve(scaled, (d / size)[..., None])[..., 0] / size
 
 
-def _moved(objective: Objective, point: Point, pairs: Pairs, step: Float[Array, "k s"]) -> Point:
-    return _with(point, pairs, *objective.simulated.starts.moved(point.q[pairs], point.qd[pairs], step))
+def _retract(objective: Objective, point: Point, pairs: Pairs, step: Float[Array, "k s"]) -> Point:
+    return _with_states(
+        point, pairs, *objective.simulator.initial_states.retract(point.q[pairs], point.qd[pairs], step)
+    )
 
 
-def _with(point: Point, pairs: Pairs, q: Float[Array, "k nq"], qd: Float[Array, "k nv"]) -> Point:
-    """The point with other starts of some windows."""
-    found = Point(point.theta, point.q.copy(), point.qd.copy())
-    found.q[pairs], found.qd[pairs] = q, qd
-    return found
+def _with_states(point: Point, pairs: Pairs, q: Float[Array, "k nq"], qd: Float[Array, "k nv"]) -> Point:
+    """The point with other initial states of some windows."""
+    result = Point(point.theta, point.q.copy(), point.qd.copy())
+    result.q[pairs], result.qd[pairs] = q, qd
+    return result

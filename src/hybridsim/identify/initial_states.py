@@ -1,7 +1,7 @@
-"""Starting states of windows: as rows of cells for compiled code, and their changes in the tangent space.
+"""Initial states of windows: packed into rows of cells for compiled code, and their deltas in the tangent space.
 
-A change of a starting state has one number per degree of freedom for the configuration and one for the velocity; on
-joints with quaternions that is fewer than the state has numbers.
+A delta has one entry per degree of freedom for the configuration and one for the velocity; joints with quaternions have
+fewer degrees of freedom than coordinates.
 """
 
 from functools import cached_property
@@ -19,139 +19,141 @@ Array = np.ndarray
 
 
 class InitialStates:
-    """States of a simulator as rows of cells."""
+    """Batches of a simulator's initial states as rows of cells."""
 
-    def __init__(self, sim: Simulator, form: PytreeLayout):
-        """Prepare.
+    def __init__(self, sim: Simulator, layout: PytreeLayout):
+        """Locate coordinates, velocities and time in the cells.
 
         Args:
-            sim: whose states they are.
-            form: of a rollout's state in cells.
+            sim: simulator.
+            layout: layout of the rollout carry in cells.
         """
-        self.sim, self.form = sim, form
+        self.sim, self.layout = sim, layout
         model = self.model = sim.model
         self.nq, self.nv = model.nq, model.nv
-        state = form.unpack(np.arange(form.size, dtype=float)).state
+        state = layout.unpack(np.arange(layout.size, dtype=float)).state
         self.q_cells, self.qd_cells = state.q.astype(int), state.qd.astype(int)
         self.t_cell = int(state.t)
 
     @property
     def size(self) -> int:
-        """Numbers of a change of a state."""
+        """Dimension of the tangent space of a state."""
         return 2 * self.nv
 
     @cached_property
-    def is_flat(self) -> bool:
-        """Is a change of the configuration a plain sum?"""
+    def is_euclidean(self) -> bool:
+        """Whether `retract` of the configuration is plain addition."""
         return self.nq == self.nv
 
     def rows(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"], t: Float[Array, " batch"]) -> Array:
-        """States that begin at times `t` [s], with whatever else they remember as it is at the start."""
-        if not self.remembers:
+        """Rows of initial states at times `t` [s], internal states initialised by the simulator."""
+        if not self.has_internal_state:
             rows = np.tile(self._template, (len(q), 1))
             rows[:, self.q_cells], rows[:, self.qd_cells], rows[:, self.t_cell] = q, qd, t
             return rows
-        return np.asarray(self._begun(q, qd, t))
+        return np.asarray(self._initialize(q, qd, t))
 
     def directions(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"]) -> Float[Array, "batch d x"]:
-        """How the cells change with each number of a change of the state; one for all where that is the same."""
-        if self.remembers:
-            return np.asarray(self._begun_slopes(q, qd)).transpose(0, 2, 1)
-        found = np.zeros((1 if self.is_flat else len(q), self.size, self.form.size))
-        found[:, self.nv + np.arange(self.nv), self.qd_cells] = 1.0
-        if self.is_flat:
-            found[:, np.arange(self.nv), self.q_cells] = 1.0
+        """Tangents of the cells along every entry of the delta; a single one if it is the same for all states."""
+        if self.has_internal_state:
+            return np.asarray(self._initialize_jacobian(q, qd)).transpose(0, 2, 1)
+        tangents = np.zeros((1 if self.is_euclidean else len(q), self.size, self.layout.size))
+        tangents[:, self.nv + np.arange(self.nv), self.qd_cells] = 1.0
+        if self.is_euclidean:
+            tangents[:, np.arange(self.nv), self.q_cells] = 1.0
         else:
-            found[:, : self.nv, self.q_cells] = np.asarray(self._by_change(q)).transpose(0, 2, 1)
-        return found
+            tangents[:, : self.nv, self.q_cells] = np.asarray(self._retract_jacobian(q)).transpose(0, 2, 1)
+        return tangents
 
-    def changes_of(self, q: Float[Array, "batch nq"], along: Float[Array, "batch d n"]) -> Float[Array, "batch d s"]:
-        """Changes of states at `q`, from those of their coordinates and velocities along directions."""
-        dq, dqd = along[..., : self.nq], along[..., self.nq :]
-        if not self.is_flat:
-            # the inverse of a retraction, to first order
-            dq = dq @ np.linalg.pinv(np.asarray(self._by_change(q))).transpose(0, 2, 1)
+    def delta_tangents(
+        self, q: Float[Array, "batch nq"], tangents: Float[Array, "batch d n"]
+    ) -> Float[Array, "batch d s"]:
+        """Deltas of states at `q`, from tangents of their coordinates and velocities."""
+        dq, dqd = tangents[..., : self.nq], tangents[..., self.nq :]
+        if not self.is_euclidean:
+            # first-order inverse of the retraction
+            dq = dq @ np.linalg.pinv(np.asarray(self._retract_jacobian(q))).transpose(0, 2, 1)
         return np.concatenate([dq, dqd], axis=-1)
 
-    def coordinate_cotangents(self, q: Float[Array, "batch nq"], of_change: Float[Array, "batch s"]) -> Array:
-        """Cotangents of coordinates and velocities from those of changes of states at `q`."""
-        ct_q = of_change[:, : self.nv]
-        if not self.is_flat:
-            ct_q = np.einsum("bv,bvq->bq", ct_q, np.linalg.pinv(np.asarray(self._by_change(q))))
-        return np.concatenate([ct_q, of_change[:, self.nv :]], axis=-1)
+    def coordinate_cotangents(self, q: Float[Array, "batch nq"], ct_delta: Float[Array, "batch s"]) -> Array:
+        """Cotangents of coordinates and velocities, from cotangents of deltas at `q`."""
+        ct_q = ct_delta[:, : self.nv]
+        if not self.is_euclidean:
+            ct_q = np.einsum("bv,bvq->bq", ct_q, np.linalg.pinv(np.asarray(self._retract_jacobian(q))))
+        return np.concatenate([ct_q, ct_delta[:, self.nv :]], axis=-1)
 
-    def change_cotangents(self, q: Array, qd: Array, cells: Float[Array, "batch x"]) -> Float[Array, "batch s"]:
-        """Cotangents of changes of states from those of their cells."""
+    def delta_cotangents(self, q: Array, qd: Array, cells: Float[Array, "batch x"]) -> Float[Array, "batch s"]:
+        """Cotangents of deltas, from cotangents of cells."""
         directions = np.broadcast_to(self.directions(q, qd), (len(q), self.size, cells.shape[1]))
         return np.einsum("bdx,bx->bd", directions, cells)
 
-    def moved(self, q: Array, qd: Array, change: Float[Array, "... s"]) -> tuple[Array, Array]:
-        """States after a change; leading axes are free."""
-        qd = qd + change[..., self.nv :]
-        if self.is_flat:
-            return q + change[..., : self.nv], qd
-        flat = self._retracted(q.reshape(-1, self.nq), change[..., : self.nv].reshape(-1, self.nv))
+    def retract(self, q: Array, qd: Array, delta: Float[Array, "... s"]) -> tuple[Array, Array]:
+        """Move states by deltas, with any leading axes."""
+        qd = qd + delta[..., self.nv :]
+        if self.is_euclidean:
+            return q + delta[..., : self.nv], qd
+        flat = self._retract(q.reshape(-1, self.nq), delta[..., : self.nv].reshape(-1, self.nv))
         return np.asarray(flat).reshape(q.shape), qd
 
-    def change(self, q: Array, qd: Array, to_q: Array, to_qd: Array) -> Float[Array, "... s"]:
-        """The change that leads from states to others; leading axes are free."""
-        if self.is_flat:
-            dq = to_q - q
+    def difference(self, q: Array, qd: Array, q_to: Array, qd_to: Array) -> Float[Array, "... s"]:
+        """Delta from states to other states, with any leading axes."""
+        if self.is_euclidean:
+            dq = q_to - q
         else:
-            flat = self._difference(q.reshape(-1, self.nq), to_q.reshape(-1, self.nq))
+            flat = self._difference(q.reshape(-1, self.nq), q_to.reshape(-1, self.nq))
             dq = np.asarray(flat).reshape(*q.shape[:-1], self.nv)
-        return np.concatenate([dq, to_qd - qd], axis=-1)
+        return np.concatenate([dq, qd_to - qd], axis=-1)
 
-    def change_slopes(self, q: Array, to_q: Array) -> tuple[Float[Array, "... s s"], Float[Array, "... s s"]]:
-        """How the change from states to others changes as the ones are moved, and as the others are."""
+    def difference_jacobians(self, q: Array, q_to: Array) -> tuple[Float[Array, "... s s"], Float[Array, "... s s"]]:
+        """Jacobians of `difference` by deltas of its first and of its second state."""
         identity = np.broadcast_to(np.eye(self.size), (*q.shape[:-1], self.size, self.size))
-        if self.is_flat:
+        if self.is_euclidean:
             return -identity, identity
-        of_from, of_to = -identity, identity.copy()
-        found = self._difference_slopes(q.reshape(-1, self.nq), to_q.reshape(-1, self.nq))
-        for slopes, of_q in zip((of_from, of_to), found, strict=True):
-            slopes[..., : self.nv, : self.nv] = np.asarray(of_q).reshape(*q.shape[:-1], self.nv, self.nv)
-        return of_from, of_to
+        by_from, by_to = -identity, identity.copy()
+        blocks = self._difference_jacobians(q.reshape(-1, self.nq), q_to.reshape(-1, self.nq))
+        for jacobian, block in zip((by_from, by_to), blocks, strict=True):
+            jacobian[..., : self.nv, : self.nv] = np.asarray(block).reshape(*q.shape[:-1], self.nv, self.nv)
+        return by_from, by_to
 
-    def normalized(self, q: Float[Array, "batch nq"]) -> Float[Array, "batch nq"]:
-        """Coordinates whose quaternions have unit length."""
-        return q if self.is_flat else np.asarray(self._normalized(q))
+    def normalize(self, q: Float[Array, "batch nq"]) -> Float[Array, "batch nq"]:
+        """Scale quaternions to unit length."""
+        return q if self.is_euclidean else np.asarray(self._normalize(q))
 
     def velocities(self, q: Float[Array, "batch nq"], rate: Float[Array, "batch nq"]) -> Float[Array, "batch nv"]:
-        """Velocities with which coordinates change at this rate, or nearly."""
-        if self.is_flat:
+        """Velocities that give the coordinate rates q̇, in the least-squares sense."""
+        if self.is_euclidean:
             return rate
-        return np.einsum("bvq,bq->bv", np.linalg.pinv(np.asarray(self._by_change(q))), rate)
+        return np.einsum("bvq,bq->bv", np.linalg.pinv(np.asarray(self._retract_jacobian(q))), rate)
 
     @cached_property
     def _template(self) -> Array:
         with jax.enable_x64(True):
-            return self.form.pack(jax.tree.map(np.asarray, initial_carry(self.sim.initial_state())))
+            return self.layout.pack(jax.tree.map(np.asarray, initial_carry(self.sim.initial_state())))
 
     @cached_property
-    def remembers(self) -> bool:
-        """Does a state hold something that depends on where it starts?"""
+    def has_internal_state(self) -> bool:
+        """Whether actuators have internal states, which are initialised from q and q̇."""
         with jax.enable_x64(True):
             return bool(jax.tree.leaves(self.sim.initial_state().aux["actuation"]))
 
     @cached_property
-    def _begun(self):
-        return _in_float64(lambda q, qd, t: self.form.pack_traced(initial_carry(self.sim.initial_state(q, qd, t))))
+    def _initialize(self):
+        return _in_float64(lambda q, qd, t: self.layout.pack_traced(initial_carry(self.sim.initial_state(q, qd, t))))
 
     @cached_property
-    def _begun_slopes(self):
-        def cells(q, qd, change):
-            moved = coordinates.retract(self.model, q, change[: self.nv])
-            return self.form.pack_traced(initial_carry(self.sim.initial_state(moved, qd + change[self.nv :])))
+    def _initialize_jacobian(self):
+        def cells(q, qd, delta):
+            new_q = coordinates.retract(self.model, q, delta[: self.nv])
+            return self.layout.pack_traced(initial_carry(self.sim.initial_state(new_q, qd + delta[self.nv :])))
 
         return _in_float64(lambda q, qd: jax.jacfwd(cells, argnums=2)(q, qd, np.zeros(self.size)))
 
     @cached_property
-    def _retracted(self):
+    def _retract(self):
         return _in_float64(lambda q, d: coordinates.retract(self.model, q, d))
 
     @cached_property
-    def _normalized(self):
+    def _normalize(self):
         return _in_float64(lambda q: coordinates.normalize(self.model, q))
 
     @cached_property
@@ -159,29 +161,29 @@ class InitialStates:
         return _in_float64(lambda q, to: coordinates.difference(self.model, q, to))
 
     @cached_property
-    def _difference_slopes(self):
-        def moved(q, to, d, to_d):
+    def _difference_jacobians(self):
+        def difference(q, to, d, to_d):
             model = self.model
             return coordinates.difference(model, coordinates.retract(model, q, d), coordinates.retract(model, to, to_d))
 
-        still = np.zeros(self.nv)
-        return _in_float64(lambda q, to: jax.jacfwd(moved, argnums=(2, 3))(q, to, still, still))
+        zero = np.zeros(self.nv)
+        return _in_float64(lambda q, to: jax.jacfwd(difference, argnums=(2, 3))(q, to, zero, zero))
 
     @cached_property
-    def _by_change(self):
-        """∂q/∂change of each configuration."""
-        still = np.zeros(self.nv)
-        return _in_float64(lambda q: jax.jacfwd(lambda d: coordinates.retract(self.model, q, d))(still))
+    def _retract_jacobian(self):
+        """∂q/∂delta at each configuration."""
+        zero = np.zeros(self.nv)
+        return _in_float64(lambda q: jax.jacfwd(lambda d: coordinates.retract(self.model, q, d))(zero))
 
 
 def _in_float64(function):
     mapped = jax.jit(jax.vmap(function))
 
     def run(*arrays):
-        # compiled for a few sizes only: solvers ask for ever fewer windows as these are done
+        # padded to powers of two to limit compilations: solvers pass fewer and fewer windows as these converge
         count = len(arrays[0])
-        room = 1 << max(count - 1, 0).bit_length()
-        padded = [np.concatenate([x, np.repeat(x[:1], room - count, axis=0)]) for x in arrays]
+        size = 1 << max(count - 1, 0).bit_length()
+        padded = [np.concatenate([x, np.repeat(x[:1], size - count, axis=0)]) for x in arrays]
         with jax.enable_x64(True):
             return jax.tree.map(lambda x: np.asarray(x)[:count], mapped(*padded))
 

@@ -1,8 +1,8 @@
-"""Readings between time steps: what a sensor would have said at the moment of a measurement.
+"""Interpolation of simulated readings to the time stamps of measurements.
 
-Measurements need not be equally spaced nor taken together, and are left as they are: it is the simulated reading that
-is interpolated to their time stamps, by the cubic through the four nearest time steps. Where all of them fall onto
-steps, nothing is interpolated.
+Measurements need not be equidistant or synchronous, and are never resampled: the simulated reading is interpolated to
+their time stamps by the cubic through the four nearest time steps. If all stamps coincide with steps, readings are used
+without interpolation.
 """
 
 from typing import NamedTuple
@@ -10,48 +10,48 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-ON_A_STEP = 1e-6
-"""By how many time steps a measurement may miss one and still be taken to be on it."""
+STEP_TOLERANCE = 1e-6
+"""Distance from a time step up to which a measurement counts as taken at that step, in steps."""
 
 
 class Stencil(NamedTuple):
-    """How each sample is made of rows: `Σ weights[k] · reading[first + k]`."""
+    """Interpolation weights: each sample is `Σ weights[k] · reading[first + k]`."""
 
     first: Int[np.ndarray, "*samples"]
     weights: Float[np.ndarray, "*samples k"]
     slopes: Float[np.ndarray, "*samples k"]
-    """Change of the weights per time step of a later position."""
+    """Derivatives of the weights by the position, per time step."""
 
 
 def stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
-    """Weights for readings at positions counted in time steps, of `rows` rows.
+    """Weights of readings at positions in time steps, of `rows` rows.
 
     Raises:
         ValueError: a position is outside of the rows.
     """
-    if position.size and not (position.min() >= -ON_A_STEP and position.max() <= rows - 1 + ON_A_STEP):
+    if position.size and not (position.min() >= -STEP_TOLERANCE and position.max() <= rows - 1 + STEP_TOLERANCE):
         raise ValueError(f"positions {position.min():g} to {position.max():g} are not within {rows} rows")
     nearest = np.round(position)
-    if np.all(np.abs(position - nearest) <= ON_A_STEP):
+    if np.all(np.abs(position - nearest) <= STEP_TOLERANCE):
         ones = np.ones((*position.shape, 1))
         return Stencil(nearest.astype(np.intp), ones, np.zeros_like(ones))
     return cubic(position, rows)
 
 
 def cubic(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
-    """Weights of the polynomial through the four rows around each position; fewer where there are not so many."""
+    """Lagrange weights of the cubic through the four rows around each position; of lower degree with fewer rows."""
     count = min(4, rows)
     first = np.clip(np.floor(position).astype(np.intp) - (count - 1) // 2, 0, rows - count)
     s = position - first
     weights, slopes = [], []
     for k in range(count):
-        others = [j for j in range(count) if j != k]
-        below = np.prod([k - j for j in others], initial=1.0)
-        factors = [s - j for j in others]
-        weights.append(_product(factors, s) / below)
+        nodes = [j for j in range(count) if j != k]
+        denominator = np.prod([k - j for j in nodes], initial=1.0)
+        factors = [s - j for j in nodes]
+        weights.append(_product(factors, s) / denominator)
         slopes.append(
             sum((_product([f for j, f in enumerate(factors) if j != i], s) for i in range(len(factors))), 0.0 * s)
-            / below
+            / denominator
         )
     return Stencil(first, np.stack(weights, axis=-1), np.stack(slopes, axis=-1))
 

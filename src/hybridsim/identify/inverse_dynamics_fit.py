@@ -1,8 +1,9 @@
-"""A start for a fit by linear least squares, where torques are known: no simulation, no way to get stuck.
+"""Initial values for a fit by linear least squares on known torques: without simulation or local minima.
 
-Inertial parameters of all bodies, and armature, damping and dry friction of all joints, are what known torques are
-linear in (`torques.py`). They are found around the model's own values, each held to its own by its size: what the data
-cannot see stays as it was, and is named. Only bodies that can exist are considered (`possible_bodies.py`).
+Known torques are linear in the inertial parameters of all bodies and in armature, damping and dry friction of all
+joints (`torque_regression.py`). These are estimated with a ridge penalty towards the model's values: unidentifiable
+parameters keep the model's values, and are listed. The bodies are constrained to be physically consistent
+(`physical_consistency.py`).
 """
 
 from collections.abc import Sequence
@@ -25,8 +26,8 @@ from hybridsim.params.space import ParameterSpace
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 
 Array = np.ndarray
-SEEN = 0.5
-"""Share of a parameter's change that must come from the data, not from the model's own value, to call it seen."""
+MIN_DATA_SHARE = 0.5
+"""Share of the data, as opposed to the ridge penalty, in an estimate, below which a parameter is unidentifiable."""
 BODY_NAMES = (
     "body.mass[{}]",
     *(f"body.com[{{}}].{axis}" for axis in "xyz"),
@@ -37,105 +38,108 @@ JOINT_NAMES = ("joint.armature[{}]", "joint.damping[{}]", "joint.friction[{}]")
 
 @dataclass(frozen=True, eq=False)
 class InverseDynamicsFit:
-    """What known torques say."""
+    """Estimate from known torques."""
 
     setup: Setup
-    """To start from."""
-    unseen: tuple[str, ...]
-    """Parameters that the data tell too little about; they are near the model's own values."""
-    at_the_edge: tuple[str, ...]
-    """Bodies that would be none at all if the data were believed alone."""
+    """With the estimated parameters."""
+    unidentifiable: tuple[str, ...]
+    """Parameters that the data hardly determine; they are near the model's values."""
+    inconsistent: tuple[str, ...]
+    """Bodies whose unconstrained estimate is not physically consistent."""
     error_before: Float[Array, " nv"]
     error_after: Float[Array, " nv"]
-    """Root mean square of what is left of the torques [N·m or N], with the model's own numbers and with these."""
+    """Root mean square torque residual [N·m or N], with the model's parameters and with the estimate."""
 
     def theta(self, space: ParameterSpace) -> Float[Array, " n"]:
-        """θ of a space whose numbers are those found here, within its bounds."""
+        """θ of the estimate, clipped to the bounds of a space."""
         return np.clip(space.theta_of(self.setup), space.lower, space.upper)
 
 
 def fit_inverse_dynamics(
     setup: Setup,
     recordings: Sequence[Recording],
-    measured: Measurements,
+    measurements: Measurements,
     *,
     window: int | None = None,
     ridge: float = 1e-2,
 ) -> InverseDynamicsFit:
-    """Numbers of bodies and joints that explain known torques.
+    """Fit parameters of bodies and joints to known torques.
 
     Args:
-        setup: simulator and sensors; every joint turns or slides, and its coordinate is measured.
+        setup: simulator and sensors; every joint is single-axis, and its coordinate is measured.
         recordings: runs, each without gaps.
-        measured: what drives the model.
-        window: samples that velocities and accelerations are taken over; by default those of 0.03 s, or 7. Noise makes
-            bodies lighter than they are; a longer window helps, until it rounds off the motion.
-        ridge: by which share of the torques' size a number may be told before it leaves the model's own value.
+        measurements: channels and inputs.
+        window: length of the differentiation filters in samples; by default 0.03 s, at least 7. Noise biases masses
+            downwards; a longer window reduces that bias, until it smooths the motion itself.
+        ridge: weight of the ridge penalty: the sensitivity of the torques, relative to their magnitude, at which a
+            parameter is determined equally by data and penalty.
 
     Raises:
-        HybridsimError: the model or its sensors are not such.
+        HybridsimError: the model or its sensors are not supported.
     """
     sim, model = setup.sim, setup.sim.model
-    rows = torque_regression(sim, measured_motion(setup, recordings, measured, window))
-    # bodies between the parts of a compound joint have no mass, and none is looked for
-    heavy = np.asarray(model.body.mass) > 0.0
-    own = _own_numbers(model, heavy)
-    bodies = ConsistentInertias.of(model, own[: 10 * heavy.sum()].reshape(-1, 10), heavy)
-    sizes = _sizes(bodies, rows)
-    A = _columns(rows, heavy)
-    scale = 1.0 / np.maximum(np.sqrt(np.mean(np.square((np.abs(A) * np.abs(own)).sum(axis=2)), axis=0)), 1e-12)
-    weighted = (A * scale[:, None] * sizes).reshape(-1, len(own)) / np.sqrt(len(A))
-    off = ((rows.known - A @ own) * scale).ravel() / np.sqrt(len(A))
-    seen = weighted.T @ weighted
-    gram, right = seen + ridge**2 * np.eye(len(own)), weighted.T @ off
-    alone = own + sizes * np.linalg.solve(gram, right)
-    found = least_squares(bodies, gram, right, own, sizes)
-    errors = [np.sqrt(np.mean(np.square(rows.known - A @ x), axis=0)) for x in (own, found)]
-    names = np.array(model.topology.body_names)[heavy]
-    exist = bodies.exist(alone[: 10 * heavy.sum()].reshape(-1, 10))
-    share = np.diagonal(np.linalg.solve(gram, seen))
+    regression = torque_regression(sim, measured_motion(setup, recordings, measurements, window))
+    # bodies between the parts of a compound joint are massless and remain so
+    has_mass = np.asarray(model.body.mass) > 0.0
+    nominal = _parameters(model, has_mass)
+    bodies = ConsistentInertias.of(model, nominal[: 10 * has_mass.sum()].reshape(-1, 10), has_mass)
+    scales = _scales(bodies, regression)
+    A = _columns(regression, has_mass)
+    magnitude = np.sqrt(np.mean(np.square((np.abs(A) * np.abs(nominal)).sum(axis=2)), axis=0))
+    weight = 1.0 / np.maximum(magnitude, 1e-12)
+    weighted = (A * weight[:, None] * scales).reshape(-1, len(nominal)) / np.sqrt(len(A))
+    residual = ((regression.known - A @ nominal) * weight).ravel() / np.sqrt(len(A))
+    information = weighted.T @ weighted
+    gram, right = information + ridge**2 * np.eye(len(nominal)), weighted.T @ residual
+    unconstrained = nominal + scales * np.linalg.solve(gram, right)
+    estimate = least_squares(bodies, gram, right, nominal, scales)
+    errors = [np.sqrt(np.mean(np.square(regression.known - A @ x), axis=0)) for x in (nominal, estimate)]
+    names = np.array(model.topology.body_names)[has_mass]
+    is_consistent = bodies.is_consistent(unconstrained[: 10 * has_mass.sum()].reshape(-1, 10))
+    data_share = np.diagonal(np.linalg.solve(gram, information))
     return InverseDynamicsFit(
-        eqx.tree_at(lambda s: s.sim.model, setup, _with_numbers(model, found, heavy)),
-        tuple(name for name, told in zip(_names(model, heavy), share, strict=True) if told < SEEN),
-        tuple(names[~exist].tolist()),
+        eqx.tree_at(lambda s: s.sim.model, setup, _with_parameters(model, estimate, has_mass)),
+        tuple(n for n, share in zip(_names(model, has_mass), data_share, strict=True) if share < MIN_DATA_SHARE),
+        tuple(names[~is_consistent].tolist()),
         errors[0],
         errors[1],
     )
 
 
-def _columns(rows: TorqueRegression, heavy: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
-    """One matrix of all columns: a joint's own numbers act on its own torque only."""
-    K, nv = rows.known.shape
-    of_joints = rows.of_joints[:, :, None, :] * np.eye(nv)[:, :, None]
-    return np.concatenate([rows.of_bodies[:, :, heavy].reshape(K, nv, -1), of_joints.reshape(K, nv, -1)], axis=2)
+def _columns(regression: TorqueRegression, has_mass: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
+    """Regression matrix of all parameters: those of a joint act on its own torque only."""
+    K, nv = regression.known.shape
+    joint_columns = regression.joint_columns[:, :, None, :] * np.eye(nv)[:, :, None]
+    body_columns = regression.body_columns[:, :, has_mass]
+    return np.concatenate([body_columns.reshape(K, nv, -1), joint_columns.reshape(K, nv, -1)], axis=2)
 
 
-def _own_numbers(model: Model, heavy: Bool[Array, " nb"]) -> Float[Array, " c"]:
+def _parameters(model: Model, has_mass: Bool[Array, " nb"]) -> Float[Array, " c"]:
     joint = model.joint
     with jax.enable_x64(True):
-        of_bodies = np.asarray(inertial_parameters(model))[heavy]
-    of_joints = np.stack([joint.armature, joint.damping, joint.friction], axis=1)
-    return np.concatenate([of_bodies.ravel(), of_joints.ravel()])
+        bodies = np.asarray(inertial_parameters(model))[has_mass]
+    joints = np.stack([joint.armature, joint.damping, joint.friction], axis=1)
+    return np.concatenate([bodies.ravel(), joints.ravel()])
 
 
-def _sizes(bodies: ConsistentInertias, rows: TorqueRegression) -> Float[Array, " c"]:
-    """What is a large change of each number: of a body by mass and reach, of a joint by torques and speeds."""
+def _scales(bodies: ConsistentInertias, regression: TorqueRegression) -> Float[Array, " c"]:
+    """Usual magnitude of each parameter: of a body from mass and reach, of a joint from torques and speeds."""
     m, r = bodies.mass, bodies.reach
-    of_bodies = np.stack([m, *[m * r] * 3, *[m * r * r] * 6], axis=1)
-    usual = np.sqrt(np.mean(np.square(rows.known), axis=0)) + 1e-3 * np.abs(rows.known).max()
-    speeds = np.sqrt(np.mean(np.square(rows.of_joints), axis=0))
-    of_joints = usual[:, None] / np.maximum(speeds, 1e-9 + 1e-3 * speeds.max(axis=0))
-    return np.concatenate([of_bodies.ravel(), of_joints.ravel()])
+    body_scales = np.stack([m, *[m * r] * 3, *[m * r * r] * 6], axis=1)
+    torques = np.sqrt(np.mean(np.square(regression.known), axis=0)) + 1e-3 * np.abs(regression.known).max()
+    speeds = np.sqrt(np.mean(np.square(regression.joint_columns), axis=0))
+    joint_scales = torques[:, None] / np.maximum(speeds, 1e-9 + 1e-3 * speeds.max(axis=0))
+    return np.concatenate([body_scales.ravel(), joint_scales.ravel()])
 
 
-def _with_numbers(model: Model, numbers: Float[Array, " c"], heavy: Bool[Array, " nb"]) -> Model:
-    """The model with other bodies and joints."""
-    phi, joints = numbers[: 10 * heavy.sum()].reshape(-1, 10), numbers[10 * heavy.sum() :].reshape(-1, 3)
+def _with_parameters(model: Model, parameters: Float[Array, " c"], has_mass: Bool[Array, " nb"]) -> Model:
+    """The model with other parameters of bodies and joints."""
+    phi, joints = parameters[: 10 * has_mass.sum()].reshape(-1, 10), parameters[10 * has_mass.sum() :].reshape(-1, 3)
     mass, com, inertia = (np.array(x, dtype=float) for x in (model.body.mass, model.body.com, model.body.inertia))
-    for body, own in zip(np.flatnonzero(heavy), phi, strict=True):
-        c = own[1:4] / own[0]
-        about_com = inertia_matrix(own[4:]) - own[0] * (c @ c * np.eye(3) - np.outer(c, c))
-        mass[body], com[body], inertia[body] = own[0], c, [about_com[i, j] for i, j in SYMMETRIC_ORDER]
+    for k, body in zip(np.flatnonzero(has_mass), phi, strict=True):
+        c = body[1:4] / body[0]
+        about_com = inertia_matrix(body[4:]) - body[0] * (c @ c * np.eye(3) - np.outer(c, c))
+        mass[k], com[k], inertia[k] = body[0], c, [about_com[i, j] for i, j in SYMMETRIC_ORDER]
     return eqx.tree_at(
         lambda m: (m.body.mass, m.body.com, m.body.inertia, m.joint.armature, m.joint.damping, m.joint.friction),
         model,
@@ -143,8 +147,8 @@ def _with_numbers(model: Model, numbers: Float[Array, " c"], heavy: Bool[Array, 
     )
 
 
-def _names(model: Model, heavy: Bool[Array, " nb"]) -> list[str]:
+def _names(model: Model, has_mass: Bool[Array, " nb"]) -> list[str]:
     topology = model.topology
-    bodies = [name for name, chosen in zip(topology.body_names, heavy, strict=True) if chosen]
-    of_bodies = [one.format(body) for body in bodies for one in BODY_NAMES]
-    return of_bodies + [one.format(dof) for dof in topology.dof_names for one in JOINT_NAMES]
+    bodies = [name for name, selected in zip(topology.body_names, has_mass, strict=True) if selected]
+    body_names = [template.format(body) for body in bodies for template in BODY_NAMES]
+    return body_names + [template.format(dof) for dof in topology.dof_names for template in JOINT_NAMES]

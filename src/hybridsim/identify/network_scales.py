@@ -1,7 +1,7 @@
-"""How large the inputs of networks are in the recordings, so that a network sees numbers of about one.
+"""Scales of network inputs and outputs in the recordings, for normalisation.
 
-States are those that the recordings tell at many times, as far as channels measure them; all else follows from the
-model with networks as they are.
+States are the initial guesses of many windows, as far as channels measure them; all other quantities follow from the
+model with its current networks.
 """
 
 from collections.abc import Collection
@@ -21,95 +21,95 @@ from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundGraft
 
 Array = np.ndarray
-STATES = 256
-"""At most, of all runs together."""
-STEADY = 1e-3
-"""Standard deviation, by the size or by one, up to which something hardly changes."""
+MAX_STATES = 256
+"""Maximum number of states, of all runs together."""
+MIN_VARIATION = 1e-3
+"""Standard deviation, relative to max(|mean|, 1), below which a signal counts as constant."""
 
 
 class SignalScales(NamedTuple):
-    """Of what a network reads and changes, in the order of its numbers."""
+    """Scales of the inputs and outputs of a network, in their order."""
 
     mean: Float[Array, " inputs"]
     deviation: Float[Array, " inputs"]
-    """Standard deviation; for what hardly changes, its size, or one if that is larger."""
+    """Standard deviation; max(|mean|, 1) for constant signals."""
     output: Float[Array, " outputs"]
-    """Root mean square of the quantity that is changed; one where that is always zero."""
+    """Root mean square of the quantity that the network acts on; one if that is always zero."""
 
 
 def signal_scales(problem: FitProblem) -> tuple[SignalScales, ...]:
-    """What the recordings for training say of the inputs and outputs of every graft."""
+    """Scales of the inputs and outputs of every graft in the training runs."""
     sim = problem.setup.sim
     dt, grafts = float(sim.dt), sim.bound_blueprint().grafts
-    back = max((read.past for graft in grafts for read in graft.inputs), default=0)
-    objective, guess = problem.objective(Stage(window=(10 + back) * dt, stride=10 * dt))
+    lag = max((read.lag for graft in grafts for read in graft.inputs), default=0)
+    objective, guess = problem.objective(Stage(window=(10 + lag) * dt, stride=10 * dt))
     windows = objective.windows
-    which = np.unique(np.linspace(0, windows.count - 1, min(windows.count, STATES)).round().astype(int))
-    inputs = jax.tree.map(lambda x: np.asarray(x)[which, 0], windows.inputs)
+    index = np.unique(np.linspace(0, windows.count - 1, min(windows.count, MAX_STATES)).round().astype(int))
+    inputs = jax.tree.map(lambda x: np.asarray(x)[index, 0], windows.inputs)
 
-    def seen(q, qd, t, given):
-        blank = sim.initial_state(q, qd)
-        return observe(sim, State(blank.q, blank.qd, t, blank.aux), given)
+    def observe_at(q, qd, t, inputs):
+        state = sim.initial_state(q, qd)
+        return observe(sim, State(state.q, state.qd, t, state.aux), inputs)
 
     with jax.enable_x64(True):
-        found = jax.jit(jax.vmap(seen))(guess.q[which], guess.qd[which], windows.start[which], inputs)
-        values = {name: np.asarray(array) for name, array in found.items()}
-    return tuple(_sizes(graft, values) for graft in grafts)
+        arrays = jax.jit(jax.vmap(observe_at))(guess.q[index], guess.qd[index], windows.start[index], inputs)
+        values = {name: np.asarray(array) for name, array in arrays.items()}
+    return tuple(_scales(graft, values) for graft in grafts)
 
 
 def scale_to_data(
     problem: FitProblem, *, inputs: Collection[int] | None = None, outputs: Collection[int] = ()
 ) -> FitProblem:
-    """The same problem with networks whose scales are taken from its recordings.
+    """Normalise the networks of a problem to the scales of its recordings.
 
     Args:
-        problem: with networks as they are before a fit.
-        inputs: numbers of the grafts whose inputs are shifted and scaled, of all by default; those of a user's own kind
-            need a method `normalised(mean, deviation)`, as the networks of hybridsim have it.
-        outputs: numbers of the grafts, perceptrons all, whose outputs are multiplied by the usual size of what they
-            change.
+        problem: problem before a fit.
+        inputs: indices of the grafts whose inputs are shifted and scaled, all by default; user-defined networks need a
+            method `normalize_inputs(mean, deviation)`, as the networks of hybridsim have it.
+        outputs: indices of the grafts whose outputs are multiplied by the root mean square of the quantity they act on;
+            perceptrons only.
     """
     grafts = problem.setup.sim.blueprint.grafts
-    chosen = range(len(grafts)) if inputs is None else inputs
+    selected = range(len(grafts)) if inputs is None else inputs
     nets: list[Any] = []
-    for number, (graft, sizes) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
+    for number, (graft, scales) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
         net: Any = graft.net
-        if number in chosen and hasattr(net, "normalised"):
-            net = net.normalised(sizes.mean, sizes.deviation)
+        if number in selected and hasattr(net, "normalize_inputs"):
+            net = net.normalize_inputs(scales.mean, scales.deviation)
         if number in outputs and isinstance(net, MLP):
-            net = eqx.tree_at(lambda n: n.output_scale, net, sizes.output)
+            net = eqx.tree_at(lambda n: n.output_scale, net, scales.output)
         nets.append(net)
     setup = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
     return replace(problem, setup=setup)
 
 
-def _sizes(graft: BoundGraft, values: dict[str, Array]) -> SignalScales:
-    reads = [_numbers(read, values, together=graft.is_per_row(read)) for read in graft.inputs]
-    changes = [_numbers(out, values, together=graft.per == "element") for out in graft.outputs]
-    mean = np.array([x.mean() for some in reads for x in some])
-    deviation = np.array([x.std() for some in reads for x in some])
-    output = np.array([np.sqrt(np.square(x).mean()) for some in changes for x in some])
+def _scales(graft: BoundGraft, values: dict[str, Array]) -> SignalScales:
+    inputs = [_signals(read, values, pooled=graft.is_per_row(read)) for read in graft.inputs]
+    outputs = [_signals(out, values, pooled=graft.per == "element") for out in graft.outputs]
+    mean = np.array([x.mean() for signals in inputs for x in signals])
+    deviation = np.array([x.std() for signals in inputs for x in signals])
+    output = np.array([np.sqrt(np.square(x).mean()) for signals in outputs for x in signals])
     if graft.mode == "scale":
-        output = np.ones_like(output)  # a factor has no unit
-    # what hardly changes in the recordings may do so elsewhere
-    steady = deviation <= STEADY * np.maximum(np.abs(mean), 1.0)
+        output = np.ones_like(output)  # a factor is dimensionless
+    # a signal that is constant in the recordings may vary elsewhere
+    is_constant = deviation <= MIN_VARIATION * np.maximum(np.abs(mean), 1.0)
     return SignalScales(
-        mean, np.where(steady, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0)
+        mean, np.where(is_constant, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0)
     )
 
 
-def _numbers(selection: Selection, values: dict[str, Array], *, together: bool) -> list[Array]:
-    """All values of each number that is selected, over states; those of all rows together for one network per row.
+def _signals(selection: Selection, values: dict[str, Array], *, pooled: bool) -> list[Array]:
+    """Values of each selected signal over all states; with one network per row, pooled over rows.
 
-    Of what is not known before a step is made, numbers of the size of one.
+    Quantities that are unknown before a step get values of unit scale.
     """
     width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.per_row
     array = values.get(selection.quantity.name)
     if array is None or array[0].size != selection.total_rows * width:
-        # what no evaluation of the dynamics knows, and configurations that are changed along degrees of freedom
-        return [np.array([-1.0, 1.0])] * (selection.per_row if together else count)
+        # not part of an evaluation of the dynamics, or a configuration that is changed along degrees of freedom
+        return [np.array([-1.0, 1.0])] * (selection.per_row if pooled else count)
     array = array.reshape(len(array), selection.total_rows, width)[:, list(selection.rows)]
     array = array[:, :, list(selection.components)] if selection.components else array
-    if together:
+    if pooled:
         return list(array.reshape(-1, array.shape[2]).T)
     return list(array.reshape(len(array), -1).T)

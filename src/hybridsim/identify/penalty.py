@@ -1,13 +1,13 @@
-"""Penalties that make numbers exactly zero: of single ones, of a network's inputs, and of whole networks.
+"""Sparsity penalties, which make parameters exactly zero: single ones, a network's inputs, and whole networks.
 
-    κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) of all numbers of that group
-    κ Σ |θ[1]|       Sparsity(first_layer=κ), of the first layers of all networks: the NeuralSim paper's
-    ½ λ Σ θ[1:]²     Sparsity(upper_layers=λ), of all that come after these: the paper's, too
-    κ Σ ‖column‖     Sparsity(inputs=κ): of everything that a network does with one of its inputs
-    κ Σ ‖network‖    Sparsity(grafts=κ): of a network as a whole
+    κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) over all parameters of that group
+    κ Σ |θ[1]|       Sparsity(first_layer=κ), over the first layers of all networks, as in the NeuralSim paper
+    ½ λ Σ θ[1:]²     Sparsity(upper_layers=λ), over all subsequent layers, likewise
+    κ Σ ‖column‖     Sparsity(inputs=κ), over the weights of each network input
+    κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
-They are added to ½ Σ (residual / noise)². Those of groups and absolute values have no slope at zero, so that a solver
-must know of them; what it needs is here: the smallest value of a quadratic function with such a penalty.
+They are added to ½ Σ (residual / noise)². Norms and absolute values are not differentiable at zero, so that a solver
+must treat them separately: `penalised_minimum` is the minimum of a quadratic function plus such a penalty.
 """
 
 from collections.abc import Sequence
@@ -22,201 +22,202 @@ from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.weight_name import WeightName, weight_name
 
 Array = np.ndarray
-ROUNDS, TOLERANCE = 2000, 1e-10
-"""Of the search for the smallest value: turns at most, and how close to each other both of its answers must come."""
+MAX_ITERATIONS, TOLERANCE = 2000, 1e-10
+"""Of ADMM: iteration limit, and relative tolerance of primal and dual residuals."""
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How much the networks of a fit cost; all that is zero is left out."""
+    """Penalty weights of the networks of a fit; zero means no penalty."""
 
     inputs: float = 0.0
-    """Weight of the norm of each column of a first layer: of all that a network does with one of its inputs."""
+    """Weight of the norm of each column of a first layer, which holds the weights of one input."""
     grafts: float = 0.0
     """Weight of the norm of each network."""
     first_layer: float = 0.0
     """Weight of the absolute values of first layers."""
     upper_layers: float = 0.0
-    """Weight of half the squares of everything after the first layers."""
+    """Weight of half the squares of all parameters after the first layers."""
     groups: tuple[tuple[tuple[int, ...], float], ...] = ()
-    """Other entries of θ that are zero together or not at all, and the weight of their norm."""
+    """Further groups of entries of θ that are zero together, with the weight of their norm."""
 
 
 NO_SPARSITY = Sparsity()
-"""Networks cost nothing."""
+"""No penalty on networks."""
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """What has no slope at zero: κ |θ| for each number, and κ ‖·‖ for groups; those inside of others come first."""
+    """Penalties that are not differentiable at zero: κ |θ| per entry, and κ ‖·‖ per group; inner groups come first."""
 
     l1: Float[Array, " N"]
     groups: tuple[tuple[Int[Array, " k"], float], ...]
 
     @property
-    def is_there(self) -> bool:
-        """Does anything cost anything?"""
+    def is_active(self) -> bool:
+        """Whether any weight is nonzero."""
         return bool(self.groups) or bool(np.any(self.l1))
 
-    def check_slopes(self) -> None:
-        """Raise if there is no slope where numbers are zero."""
-        if self.is_there:
+    def check_differentiable(self) -> None:
+        """Raise if the penalty is not differentiable at zero."""
+        if self.is_active:
             raise HybridsimError(
-                "penalties that make numbers exactly zero (l1, or sparsity of inputs, grafts and first layers) have no "
-                "slope there; use the solver lm, which knows of them"
+                "penalties that make parameters exactly zero (l1, or sparsity of inputs, grafts and first layers) are "
+                "not differentiable; use the solver lm, which supports them"
             )
 
     def __call__(self, theta: Float[Array, "*P N"]) -> Float[Array, "*P"]:
-        """What a point costs."""
+        """Value of the penalty."""
         total = np.abs(theta) @ self.l1
-        for which, weight in self.groups:
-            total = total + weight * np.sqrt(np.square(theta[..., which]).sum(axis=-1))
+        for index, weight in self.groups:
+            total = total + weight * np.sqrt(np.square(theta[..., index]).sum(axis=-1))
         return total
 
-    def shrunk(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
-        """The y at which ½ Σ (y − x)²/step plus the penalty is smallest; steps of a group's numbers are the same."""
+    def proximal(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
+        """Proximal map: the minimum y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
         y = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
-        for which, weight in self.groups:
-            size = np.sqrt(np.square(y[which]).sum())
-            short = weight * step[which[0]]
-            y[which] *= 0.0 if size <= short else 1.0 - short / size
+        for index, weight in self.groups:
+            size = np.sqrt(np.square(y[index]).sum())
+            threshold = weight * step[index[0]]
+            y[index] *= 0.0 if size <= threshold else 1.0 - threshold / size
         return y
 
 
 def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
-    """The penalty of a layout's numbers by their own options and a stage's."""
+    """Penalty of a layout's parameters, from their own options and from a stage's."""
     space = layout.space
-    own = layout.lengthened(space.l1)
-    labels = [space.groups[entry] for entry in layout.short]
-    single = np.where([bool(label) for label in labels], 0.0, own)
+    l1 = layout.stack(space.l1)
+    labels = [space.groups[entry] for entry in layout.single_run_index]
+    single = np.where([bool(label) for label in labels], 0.0, l1)
     groups = []
     for label in dict.fromkeys(label for label in labels if label):
-        which = np.array([k for k, one in enumerate(labels) if one == label])
-        if weight := float(own[which].max()):
-            groups.append((which, weight))
+        index = np.array([k for k, other in enumerate(labels) if other == label])
+        if weight := float(l1[index].max()):
+            groups.append((index, weight))
     columns: dict[tuple, list[int]] = {}
     networks: dict[tuple, list[int]] = {}
-    weights = _weights(layout)
-    for k, found in enumerate(weights):
-        if found is None:
+    names = _weight_names(layout)
+    for k, name in enumerate(names):
+        if name is None:
             continue
-        run = layout.names[k].removeprefix(layout.space.names[layout.short[k]])
-        networks.setdefault((found.graft, run), []).append(k)
-        if found.is_of_first_layer:
-            columns.setdefault((found.graft, found.part, found.column, run), []).append(k)
+        run = layout.names[k].removeprefix(layout.space.names[layout.single_run_index[k]])
+        networks.setdefault((name.graft, run), []).append(k)
+        if name.is_first_layer_weight:
+            columns.setdefault((name.graft, name.part, name.column, run), []).append(k)
             single[k] += sparsity.first_layer
-    _check_there_is_something(sparsity, weights)
+    _check_applicable(sparsity, names)
     if sparsity.inputs:
-        groups += [(np.array(which), sparsity.inputs) for which in columns.values()]
+        groups += [(np.array(index), sparsity.inputs) for index in columns.values()]
     for entries, weight in sparsity.groups:
-        groups.append((np.flatnonzero(np.isin(layout.short, entries)), weight))
+        groups.append((np.flatnonzero(np.isin(layout.single_run_index, entries)), weight))
     if sparsity.grafts:
-        groups += [(np.array(which), sparsity.grafts) for which in networks.values()]
-    return Penalty(single, _nested(groups))
+        groups += [(np.array(index), sparsity.grafts) for index in networks.values()]
+    return Penalty(single, _sort_nested(groups))
 
 
-def _check_there_is_something(sparsity: Sparsity, weights: Sequence[WeightName | None]) -> None:
-    """Raise if a cost applies to nothing, which would otherwise show in nothing but a result."""
-    there = [weight for weight in weights if weight is not None]
-    first, any_layer = any(w.is_of_first_layer for w in there), any(w.layer is not None for w in there)
-    known = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(there)}
-    if asked := [way for way, is_known in known.items() if getattr(sparsity, way) and not is_known]:
-        what = "such layer of a perceptron (an MLP, also of equinox)" if there else "number of a network"
+def _check_applicable(sparsity: Sparsity, names: Sequence[WeightName | None]) -> None:
+    """Raise if a penalty applies to no free parameter, and would be ignored silently."""
+    weights = [name for name in names if name is not None]
+    first, any_layer = any(w.is_first_layer_weight for w in weights), any(w.layer is not None for w in weights)
+    applicable = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(weights)}
+    if kinds := [kind for kind, is_known in applicable.items() if getattr(sparsity, kind) and not is_known]:
+        missing = "such layer of a perceptron (an MLP, also of equinox)" if weights else "parameter of a network"
         raise HybridsimError(
-            f"sparsity of {', '.join(asked)} makes nothing cost anything: no {what} is free"
-            + ("; grafts= is the cost of a network of any kind" if there else "")
+            f"sparsity of {', '.join(kinds)} has no effect: no {missing} is free"
+            + ("; grafts= penalises a network of any kind" if weights else "")
         )
 
 
-def _nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Array, " k"], float], ...]:
-    """Groups in an order in which those inside of others come first.
+def _sort_nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Array, " k"], float], ...]:
+    """Sort groups such that inner ones come before those that contain them.
 
     Raises:
-        HybridsimError: two have some numbers in common, but not all of the smaller one.
+        HybridsimError: two groups overlap without being nested.
     """
     ordered = sorted(groups, key=lambda group: len(group[0]))
     for k, (inner, _) in enumerate(ordered):
         for outer, _ in ordered[k + 1 :]:
             common = np.isin(inner, outer)
             if common.any() and not common.all():
-                raise HybridsimError(
-                    "two groups of numbers that cost together overlap without one being inside of the other"
-                )
+                raise HybridsimError("two penalised groups of parameters overlap without being nested")
     return tuple(ordered)
 
 
-def _weights(layout: ThetaLayout) -> list[WeightName | None]:
-    """Where the numbers of a layout are in networks; those of each run are in the same place."""
-    return [weight_name(layout.space.names[entry]) for entry in layout.short]
+def _weight_names(layout: ThetaLayout) -> list[WeightName | None]:
+    """Position in a network of every parameter, if it is in one; the same for the copies of all runs."""
+    return [weight_name(layout.space.names[entry]) for entry in layout.single_run_index]
 
 
 def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
-    """Weights of squares: those of the numbers themselves, and a stage's of what comes after first layers."""
-    upper = [one is not None and one.layer is not None and not one.is_of_first_layer for one in _weights(layout)]
-    return layout.l2 + np.where(upper, sparsity.upper_layers, 0.0)
+    """L2 weights of the parameters: their own, and the stage's for layers after the first."""
+    is_upper = [
+        name is not None and name.layer is not None and not name.is_first_layer_weight for name in _weight_names(layout)
+    ]
+    return layout.l2 + np.where(is_upper, sparsity.upper_layers, 0.0)
 
 
 def penalised_minimum(
     A: Float[Array, "P N N"],
     a: Float[Array, "P N"],
-    least: Float[Array, "P N"],
-    most: Float[Array, "P N"],
+    lower: Float[Array, "P N"],
+    upper: Float[Array, "P N"],
     theta: Float[Array, "P N"],
     penalty: Penalty,
 ) -> Float[Array, "P N"]:
-    """The step x between bounds at which a·x + ½ x·A x plus the penalty of θ + x is smallest."""
-    plain = box_minimum(A, a, least, most)
+    """Step x between bounds that minimises a·x + ½ x·A x plus the penalty of θ + x."""
+    plain = box_minimum(A, a, lower, upper)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack([_alone(A[p], a[p], least[p], most[p], theta[p], penalty, plain[p]) for p in range(len(a))])
+        return np.stack([_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, plain[p]) for p in range(len(a))])
 
 
-def _alone(A, a, least, most, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
-    """One problem, by the alternating directions of Boyd et al. 2011: quadratic function, penalty and bounds by turns.
+def _admm(A, a, lower, upper, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
+    """Penalised minimum of one problem, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
 
-    The penalty's answer counts, in which zeros are exact.
+    The quadratic function, the penalty and the bounds each have a copy of the unknowns; the penalty's copy, whose zeros
+    are exact, is the result.
     """
-    fixed = least >= most
-    bounded = bool(np.any(np.isfinite(least[~fixed]) | np.isfinite(most[~fixed])))
-    # steps of the other turns: by how strongly a number is seen, the same for all of a group
-    seen = np.maximum(np.diag(A), 1e-12 * max(np.diag(A).max(initial=0.0), np.finfo(float).tiny))
-    for which, _ in penalty.groups:
-        seen[which] = np.exp(np.log(seen[which]).mean())
-    rho, target, scale = 0.1, A @ theta - a, np.sqrt(seen)
-    low, high = theta + least, theta + most
+    fixed = lower >= upper
+    bounded = bool(np.any(np.isfinite(lower[~fixed]) | np.isfinite(upper[~fixed])))
+    # proximal steps are scaled by curvature, equal within a group
+    curvature = np.maximum(np.diag(A), 1e-12 * max(np.diag(A).max(initial=0.0), np.finfo(float).tiny))
+    for index, _ in penalty.groups:
+        curvature[index] = np.exp(np.log(curvature[index]).mean())
+    rho, target, scale = 0.1, A @ theta - a, np.sqrt(curvature)
+    low, high = theta + lower, theta + upper
 
-    def inverted(rho):
-        M = A + np.diag((2.0 if bounded else 1.0) * rho * seen)
+    def inverse_matrix(rho):
+        M = A + np.diag((2.0 if bounded else 1.0) * rho * curvature)
         M[fixed], M[:, fixed] = 0.0, 0.0
         M[fixed, fixed] = 1.0
         return np.linalg.inv(M)
 
-    inverse = inverted(rho)
+    inverse = inverse_matrix(rho)
     z, u = theta + plain, np.zeros_like(theta)
-    within, v = z.copy(), np.zeros_like(theta)
-    inside = A[:, fixed] @ theta[fixed]
-    for turn in range(ROUNDS):
-        pull = z - u + (within - v if bounded else 0.0)
-        right = target + rho * seen * pull - inside
+    clipped, v = z.copy(), np.zeros_like(theta)
+    fixed_terms = A[:, fixed] @ theta[fixed]
+    for iteration in range(MAX_ITERATIONS):
+        pull = z - u + (clipped - v if bounded else 0.0)
+        right = target + rho * curvature * pull - fixed_terms
         right[fixed] = theta[fixed]
         x = inverse @ right
-        before = np.concatenate([z, within])
-        z = penalty.shrunk(x + u, 1.0 / (rho * seen))
+        before = np.concatenate([z, clipped])
+        z = penalty.proximal(x + u, 1.0 / (rho * curvature))
         z[fixed] = theta[fixed]
         u = u + x - z
         gaps = [x - z]
         if bounded:
-            within = np.clip(x + v, low, high)
-            v = v + x - within
-            gaps.append(x - within)
-        apart = max(np.linalg.norm(scale * gap) for gap in gaps)
-        moved = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, within]) - before))
+            clipped = np.clip(x + v, low, high)
+            v = v + x - clipped
+            gaps.append(x - clipped)
+        primal = max(np.linalg.norm(scale * gap) for gap in gaps)
+        dual = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, clipped]) - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
         if not np.isfinite(size):
-            return plain  # slopes so steep that no step is any good; the solver will refuse this one, too
-        if max(apart, moved) <= TOLERANCE * size:
+            return plain  # the gradient overflows; the solver rejects this step as well
+        if max(primal, dual) <= TOLERANCE * size:
             break
-        if turn % 50 == 49 and not 0.1 < apart / max(moved, np.finfo(float).tiny) < 10.0:
-            change = 5.0 if apart > moved else 0.2
-            rho, u, v = rho * change, u / change, v / change
-            inverse = inverted(rho)
+        if iteration % 50 == 49 and not 0.1 < primal / max(dual, np.finfo(float).tiny) < 10.0:
+            factor = 5.0 if primal > dual else 0.2
+            rho, u, v = rho * factor, u / factor, v / factor
+            inverse = inverse_matrix(rho)
     return np.clip(z, low, high) - theta

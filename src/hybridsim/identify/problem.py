@@ -1,4 +1,4 @@
-"""A fit as a whole: what is simulated, what is free, what was measured, and in which stages it is fitted."""
+"""A fit as a whole: the simulated setup, its free parameters, the measurements, and the stages of the fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,178 +22,188 @@ from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.state import Inputs
 
-Starts = Literal["free", "near", "measured"]
+InitialStateMode = Literal["free", "near", "measured"]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One part of a fit: how the runs are cut into windows, and which solver works on them."""
+    """One stage of a fit: how the runs are cut into windows, the terms of the objective, and the solver."""
 
     window: float | None = None
-    """Length of a window [s]; whole runs by default."""
+    """Window length [s]; whole runs by default."""
     stride: float | None = None
-    """Time between the starts of windows [s]; by default their length, less what is run in."""
+    """Time between the beginnings of consecutive windows [s]; by default their length minus the burn-in."""
     burn_in: float = 0.0
-    """Time at the beginning of a window that is simulated but not compared [s], in which actuators with a memory come
-    to remember what they should: the delay, or about five times a lag's time constant."""
-    starts: Starts = "free"
-    """Starts of windows are unknown (`free`), nearly known (`near`), or taken as measured."""
+    """Time at the beginning of a window that is simulated but not compared [s], for the internal states of actuators to
+    converge: the delay, or about five time constants of a lag."""
+    initial_states: InitialStateMode = "free"
+    """Initial states of windows: `free`, free with a prior at the measured state (`near`), or fixed at it
+    (`measured`)."""
     initial_state_std: tuple[float, float] = (1e-3, 1e-2)
-    """Standard deviations of measured starts [rad or m] and their velocities [rad/s or m/s], where they are `near`."""
-    ties: tuple[float, float] | None = None
-    """Tolerances in position [rad or m] and velocity [rad/s or m/s] between the end of a window and the next start."""
+    """Standard deviations of that prior in position [rad or m] and velocity [rad/s or m/s], for `near`."""
+    continuity: tuple[float, float] | None = None
+    """Standard deviations of continuity defects between windows in position [rad or m] and velocity [rad/s or m/s]."""
     loss: str = "linear"
     """Robust loss of the samples; see `robust`."""
     loss_scale: float = 1.0
-    """Standard deviations of the noise from which on a sample counts less."""
+    """Residual at which the robust loss departs from quadratic, in standard deviations of the noise."""
     sparsity: Sparsity = NO_SPARSITY
-    """What the networks cost; see `penalty`."""
+    """Penalties on networks; see `penalty`."""
     solver: Solver = field(default_factory=LevenbergMarquardt)
 
     def __post_init__(self):
         if self.loss not in LOSSES:
             raise HybridsimError(f"unknown loss {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        if self.ties is not None and (self.starts == "measured" or self.stride is not None or self.burn_in):
+        is_measured = self.initial_states == "measured"
+        if self.continuity is not None and (is_measured or self.stride is not None or self.burn_in):
             raise HybridsimError(
-                "ties between windows need starts that are not held, and windows without a stride that run in nothing"
+                "continuity requires initial states that are free or near, and windows without stride and burn_in"
             )
         if self.burn_in < 0.0 or (self.window is not None and 0.0 < self.window <= self.burn_in):
-            raise HybridsimError(f"windows of {self.window} s cannot run in for {self.burn_in:g} s")
+            raise HybridsimError(
+                f"burn_in must be nonnegative and shorter than the window of {self.window} s, not {self.burn_in:g} s"
+            )
 
 
-ONE_STEP = Stage(window=0.0, starts="measured")
-"""The loss of the papers: every measured state is simulated for one step and compared with the next one."""
+ONE_STEP = Stage(window=0.0, initial_states="measured")
+"""One-step prediction loss, common in the literature: simulate one step from every measured state."""
 
 
 @dataclass(frozen=True, eq=False)
 class FitProblem:
-    """What is fitted to what."""
+    """Setup, free parameters and recordings of a fit."""
 
     setup: Setup
     space: ParameterSpace
-    measured: Measurements
+    measurements: Measurements
     train: tuple[Recording, ...]
+    """Training runs."""
     held_out: tuple[Recording, ...] = ()
-    """Whole runs that the fit never sees, to judge it by."""
+    """Held-out runs, for validation."""
 
     def __post_init__(self):
         sensors, actuators = self.setup.sensors.names, self.setup.sim.model.actuator.names
-        if tuple(self.measured.noise) != sensors:
-            raise HybridsimError(f"noise is told for {', '.join(self.measured.noise)}, but sensors measure {sensors}")
-        for name in self.measured.commands:
+        if tuple(self.measurements.noise) != sensors:
+            raise HybridsimError(
+                f"noise must be given for exactly the sensors {', '.join(sensors)}, in their order, "
+                f"not for {', '.join(self.measurements.noise) or 'none'}"
+            )
+        for name in self.measurements.commands:
             if name not in actuators:
                 raise HybridsimError(f"no actuator is named {name!r}; there are {', '.join(actuators) or 'none'}")
         if not self.train:
-            raise HybridsimError("there is nothing to fit to: no run is left for training")
+            raise HybridsimError("a fit needs at least one training run")
         names = [run.name for run in (*self.train, *self.held_out)]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise HybridsimError(f"two runs are called {twice[0]!r}; give each a name of its own")
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise HybridsimError(f"two runs are named {duplicates[0]!r}; names must be unique")
 
     def with_space(self, space: ParameterSpace) -> "FitProblem":
-        """The same fit with another start, or other bounds, of the same numbers; what is compiled is shared."""
-        return self._sharing(replace(self, space=space))
+        """The same problem with other initial values or bounds of the same parameters; shares compiled code."""
+        return self._share_simulators(replace(self, space=space))
 
     def with_train(self, runs: Sequence[Recording]) -> "FitProblem":
-        """The same fit to other runs; what is compiled is shared."""
-        return self._sharing(replace(self, train=tuple(runs)))
+        """The same problem with other training runs; shares compiled code."""
+        return self._share_simulators(replace(self, train=tuple(runs)))
 
-    def _sharing(self, other: "FitProblem") -> "FitProblem":
-        other.__dict__["_readings_alone"], other.__dict__["_with_states"] = self._readings_alone, self._with_states
+    def _share_simulators(self, other: "FitProblem") -> "FitProblem":
+        other.__dict__["_without_states"], other.__dict__["_with_states"] = self._without_states, self._with_states
         return other
 
-    def simulated(self, *, with_states: bool = False) -> WindowSimulator:
-        """The setup with its parameters, ready to be simulated; one for all who ask, since it holds compiled code."""
-        return self._with_states if with_states else self._readings_alone
+    def window_simulator(self, *, with_states: bool = False) -> WindowSimulator:
+        """Simulator of windows; shared by all callers, since it holds compiled code."""
+        return self._with_states if with_states else self._without_states
 
     @cached_property
-    def _readings_alone(self) -> WindowSimulator:
-        return self._simulated(with_states=False)
+    def _without_states(self) -> WindowSimulator:
+        return self._window_simulator(with_states=False)
 
     @cached_property
     def _with_states(self) -> WindowSimulator:
-        return self._simulated(with_states=True)
+        return self._window_simulator(with_states=True)
 
-    def _simulated(self, *, with_states: bool) -> WindowSimulator:
-        user = {name: np.zeros(()) for name in self.measured.user}
+    def _window_simulator(self, *, with_states: bool) -> WindowSimulator:
+        user = {name: np.zeros(()) for name in self.measurements.user}
         inputs = Inputs(np.zeros(self.setup.sim.model.nu), None, user)
         return WindowSimulator(self.setup, self.space, inputs, with_states=with_states)
 
     def objective(self, stage: Stage, runs: Sequence[Recording] | None = None) -> tuple[Objective, InitialGuess]:
-        """What a stage minimises, over the runs for training by default, and the first guess of the starts."""
+        """Objective of a stage, over the training runs by default, and the initial guess of the initial states."""
         runs = self.train if runs is None else runs
-        self._check_starts(stage)
+        self._check_initial_states(stage)
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
-        burn_in = max(stage.burn_in, self._look_back(stage))
-        longest = max(end - begin for begin, end in (span(run, self.measured) for run in runs))
-        cut = cut_windows(
+        burn_in = max(stage.burn_in, self._network_lag(stage))
+        longest = max(end - begin for begin, end in (span(run, self.measurements) for run in runs))
+        is_measured, stride = stage.initial_states == "measured", stage.stride
+        windows = cut_windows(
             runs,
-            self.measured,
+            self.measurements,
             sim.model.actuator.names,
             dt=dt,
             length=longest + dt if stage.window is None else max(stage.window, dt),
-            stride=stage.window - burn_in if stage.stride is None and stage.window and not stage.ties else stage.stride,
-            lead=max(self._longest_delay(), burn_in),
-            at_start=stage.starts != "measured",
+            stride=stage.window - burn_in if stride is None and stage.window and not stage.continuity else stride,
+            lead=max(self._max_sensor_delay(), burn_in),
+            at_start=not is_measured,
         )
-        simulated = self.simulated(with_states=stage.ties is not None)
+        simulator = self.window_simulator(with_states=stage.continuity is not None)
         if not stage.burn_in:
-            self._check_memory(simulated, cut, runs)
-        guess = initial_guess(simulated.starts, sensors, runs, cut, smooth=stage.starts != "measured")
+            self._check_internal_states(simulator, windows, runs)
+        guess = initial_guess(simulator.initial_states, sensors, runs, windows, smooth=not is_measured)
+        nv = sim.model.nv
         terms = Terms(
             loss=stage.loss,
             loss_scale=stage.loss_scale,
-            free_starts=stage.starts != "measured",
-            initial_state_std=np.repeat(stage.initial_state_std, sim.model.nv) if stage.starts == "near" else None,
-            tolerance=None if stage.ties is None else np.repeat(stage.ties, sim.model.nv),
+            free_initial_states=not is_measured,
+            initial_state_std=np.repeat(stage.initial_state_std, nv) if stage.initial_states == "near" else None,
+            tolerance=None if stage.continuity is None else np.repeat(stage.continuity, nv),
             sparsity=stage.sparsity,
         )
-        return Objective(simulated, self.layout(runs), cut, (guess.q, guess.qd), terms), guess
+        return Objective(simulator, self.layout(runs), windows, (guess.q, guess.qd), terms), guess
 
-    def _check_starts(self, stage: Stage) -> None:
-        """Raise if what is taken for a measured start depends on free numbers."""
-        if stage.starts != "free" and (free := [n for n in self.space.labels if n.startswith("sensor.")]):
+    def _check_initial_states(self, stage: Stage) -> None:
+        """Raise if measured initial states depend on free sensor parameters."""
+        if stage.initial_states != "free" and (free := [n for n in self.space.labels if n.startswith("sensor.")]):
             raise HybridsimError(
-                f"starts that are {stage.starts} follow from what sensors read, but {free[0]} is free: a wrong number "
-                "would be taken for the truth; use starts = 'free'"
+                f'initial_states = "{stage.initial_states}" derives initial states from sensor readings, but '
+                f'{free[0]} is free and its initial value may be wrong; use initial_states = "free"'
             )
 
-    def _check_memory(self, simulated: WindowSimulator, cut: Windows, runs: Sequence[Recording]) -> None:
-        """Raise if windows begin in the middle of what actuators remember."""
-        begins = np.array([span(run, self.measured)[0] for run in runs])
-        if simulated.starts.remembers and np.any(cut.start > begins[cut.run]):
+    def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Recording]) -> None:
+        """Raise if windows begin where internal states of actuators are unknown."""
+        begins = np.array([span(run, self.measurements)[0] for run in runs])
+        if simulator.initial_states.has_internal_state and np.any(windows.start > begins[windows.run]):
             stages = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
             raise HybridsimError(
-                f"the actuators ({', '.join(stages)}) remember what came before, which is not known where a window "
-                "begins in the middle of a run: give the stage a burn_in, about five times the lag, or fit whole runs"
+                f"the actuators ({', '.join(stages)}) have internal states, which are unknown where a window begins in "
+                "the middle of a run: give the stage a burn_in of about five time constants, or fit whole runs"
             )
 
     def layout(self, runs: Sequence[Recording] | None = None) -> ThetaLayout:
-        """θ of the runs for training, or of others."""
+        """Layout of θ over the training runs, or over other runs."""
         return ThetaLayout(self.space, [run.run for run in (self.train if runs is None else runs)])
 
-    def _look_back(self, stage: Stage) -> float:
-        """Time at the beginning of a window of which networks do not know what came before [s]."""
+    def _network_lag(self, stage: Stage) -> float:
+        """Time at the beginning of a window in which delayed inputs of networks are unknown [s]."""
         reads = [read for graft in self.setup.sim.bound_blueprint().grafts for read in graft.inputs]
-        steps = max((read.past for read in reads), default=0)
-        back = steps * float(self.setup.sim.dt)
-        if steps and stage.window is not None and stage.window <= back:
+        steps = max((read.lag for read in reads), default=0)
+        lag = steps * float(self.setup.sim.dt)
+        if steps and stage.window is not None and stage.window <= lag:
             raise HybridsimError(
-                f"networks look back {back:g} s, so that windows of {stage.window:g} s tell nothing of what they do; "
-                "make them longer"
+                f"network inputs are delayed by up to {lag:g} s, so that no sample of a window of {stage.window:g} s "
+                "can be used; lengthen the windows"
             )
-        return back
+        return lag
 
-    def _longest_delay(self) -> float:
-        """The longest delay that a sensor may have [s]."""
+    def _max_sensor_delay(self) -> float:
+        """Upper bound of the sensor delays [s]."""
         delays = list(np.asarray(self.setup.sensors.delay))
-        for change in self.space.table(self.space.initial):
-            if not change.name.startswith("sensor.delay"):
+        for parameter in self.space.table(self.space.initial):
+            if not parameter.name.startswith("sensor.delay"):
                 continue
-            if not np.isfinite(change.upper):
+            if not np.isfinite(parameter.upper):
                 raise HybridsimError(
-                    f"{change.name} is free without an upper bound; give it one: samples that come sooner than that "
-                    "after a window's start show what was before it, and are left out"
+                    f"{parameter.name} is free without an upper bound; give it one: samples within that time after the "
+                    "beginning of a window show the motion before it, and are left out"
                 )
-            delays.append(change.upper)
+            delays.append(parameter.upper)
         return float(max(delays, default=0.0))

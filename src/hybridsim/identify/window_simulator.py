@@ -1,8 +1,8 @@
-"""Simulated readings of many windows at once, with their derivatives by parameters and starting states.
+"""Simulated sensor readings of batches of windows, with derivatives by parameters and initial states.
 
-One step function serves native code and XLA: it puts the parameters θ into the simulator, reads the sensors, and takes
-a step. A rollout of it over a batch of windows gives the readings before every step. Rows of numbers go in and out, as
-native code has them.
+One step function serves native code and XLA: insert the parameters θ into the simulator, read the sensors, take a step.
+Its rollout over a batch of windows gives the readings before every step. Inputs and outputs are rows of cells, as in
+native code.
 """
 
 from functools import cached_property
@@ -22,102 +22,103 @@ from hybridsim.params.space import ParameterSpace
 from hybridsim.sim import rollout_native
 from hybridsim.sim.cache_key import cache_key
 from hybridsim.sim.guard import RolloutCarry, guarded_step, initial_carry
-from hybridsim.sim.partition import partition_simulator, runtime_cells, threads_for
+from hybridsim.sim.partition import partition_simulator, runtime_cells, thread_count
 from hybridsim.sim.state import Inputs
 
 Rows = np.ndarray
 
 
 class Readings(NamedTuple):
-    """What the sensors said before each step."""
+    """Sensor readings before each step."""
 
     y: Float[np.ndarray, "batch steps m"]
-    """Readings; after them coordinates and velocities, if these are wanted."""
+    """Readings, followed by coordinates and velocities if requested."""
     ok: Bool[np.ndarray, " batch"]
     """Which windows did not diverge."""
 
 
 class WindowGradient(NamedTuple):
-    """Cotangents of readings, pulled back."""
+    """Cotangents of parameters and initial states."""
 
     theta: Float[np.ndarray, "batch n"]
-    start: Float[np.ndarray, "batch x"]
+    initial_state: Float[np.ndarray, "batch x"]
 
 
 class Delays(NamedTuple):
-    """Delays of the sensors for several θ."""
+    """Sensor delays at several θ."""
 
     steps: Float[np.ndarray, "P m"]
     """In time steps."""
-    by_theta: Float[np.ndarray, "P n m"]
+    gradient: Float[np.ndarray, "P n m"]
+    """Of these by θ."""
 
 
 class WindowSimulator:
-    """A setup whose free parameters are θ, ready to be simulated over windows."""
+    """A setup parametrised by θ, which simulates windows."""
 
     def __init__(self, setup: Setup, space: ParameterSpace, inputs: Inputs | None = None, *, with_states: bool = False):
-        """Prepare; nothing is compiled before it is needed.
+        """Partition the setup; compilation is deferred to the first call.
 
         Args:
-            setup: simulator and sensors with the values that stay as they are.
-            space: the free ones.
-            inputs: what a step is given, as an example of its form; commands alone by default.
-            with_states: are coordinates and velocities wanted beside the readings?
+            setup: simulator and sensors with the values of the fixed parameters.
+            space: free parameters.
+            inputs: example of the inputs of a step; commands only by default.
+            with_states: append coordinates and velocities to the readings.
         """
         self.setup, self.space, self.with_states = setup, space, with_states
-        known, self._others = partition_simulator(setup.sim)
-        sensed, self._sensing = eqx.partition(setup.sensors, eqx.is_array_like)
-        self._known = (known, sensed)
+        sim_arrays, self._static_sim = partition_simulator(setup.sim)
+        sensor_arrays, self._static_sensors = eqx.partition(setup.sensors, eqx.is_array_like)
+        self._fixed_tree = (sim_arrays, sensor_arrays)
         with jax.enable_x64(True):
             self._example = initial_carry(setup.sim.initial_state())
-        nothing = Inputs(np.zeros(setup.sim.model.nu)) if inputs is None else inputs
-        self._inputs = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), float), nothing)
+        example = Inputs(np.zeros(setup.sim.model.nu)) if inputs is None else inputs
+        self._inputs = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), float), example)
 
-    def step(self, known: Any, theta: Any, run: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, Any]:
+    def step(self, fixed: Any, theta: Any, carry: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, Any]:
         """Read the sensors, then take a step."""
-        sim, sensors = eqx.combine(known[0], self._others), eqx.combine(known[1], self._sensing)
+        sim, sensors = eqx.combine(fixed[0], self._static_sim), eqx.combine(fixed[1], self._static_sensors)
         setup = self.space.put(Setup(sim, sensors), theta)
-        y = setup.sensors.read(setup.sim, run.state, inputs)
+        y = setup.sensors.read(setup.sim, carry.state, inputs)
         if self.with_states:
-            y = jnp.concatenate([y, run.state.q, run.state.qd])
-        return guarded_step(setup.sim, run, inputs)[0], y
+            y = jnp.concatenate([y, carry.state.q, carry.state.qd])
+        return guarded_step(setup.sim, carry, inputs)[0], y
 
     @property
     def width(self) -> int:
-        """Numbers that are read before each step."""
+        """Number of readings per step."""
         model = self.setup.sim.model
         return len(self.setup.sensors.names) + (model.nq + model.nv if self.with_states else 0)
 
     @cached_property
     def rollout(self) -> Rollout:
-        """The step over time, as native code."""
+        """Rollout of the step as native code."""
         with jax.enable_x64(True):
-            structure = jax.tree.structure((self._known, self._example, self._inputs))
+            structure = jax.tree.structure((self._fixed_tree, self._example, self._inputs))
             decisive = (
-                *jax.tree.leaves(self._others),
-                *jax.tree.leaves(self._sensing),
+                *jax.tree.leaves(self._static_sim),
+                *jax.tree.leaves(self._static_sensors),
                 self.space.unflatten,
                 self.with_states,
             )
             return Rollout(
                 self.step,
-                self._known,
+                self._fixed_tree,
                 np.zeros(len(self.space.names)),
                 self._example,
                 self._inputs,
                 outputs=np.zeros(self.width),
-                varying=runtime_cells(self._known[0]),
+                varying=runtime_cells(self._fixed_tree[0]),
                 key=cache_key(structure, decisive),
             )
 
     @cached_property
-    def starts(self) -> InitialStates:
-        """Starting states as rows."""
-        return InitialStates(self.setup.sim, self.rollout.forms.carry)
+    def initial_states(self) -> InitialStates:
+        """Initial states as rows."""
+        return InitialStates(self.setup.sim, self.rollout.layouts.carry)
 
     @cached_property
-    def by_xla(self) -> bool:
-        """Does XLA do the work?"""
+    def uses_xla(self) -> bool:
+        """Whether windows are simulated by XLA instead of native code."""
         backend = self.setup.sim.backend
         if backend == "xla" or (backend == "auto" and jax.default_backend() != "cpu"):
             return True
@@ -131,80 +132,79 @@ class WindowSimulator:
             return True
         return False
 
-    def packed_inputs(self, inputs: Inputs, leading: tuple[int, ...]) -> Rows:
-        """Inputs of every step of every window as rows."""
-        return self.rollout.forms.inputs.pack(inputs, leading)
+    def pack_inputs(self, inputs: Inputs, leading: tuple[int, ...]) -> Rows:
+        """Pack the inputs of every step of every window into rows."""
+        return self.rollout.layouts.inputs.pack(inputs, leading)
 
-    def readings(self, theta: Rows, start: Rows, inputs: Rows) -> Readings:
-        """Simulate windows.
+    def readings(self, theta: Rows, initial: Rows, inputs: Rows) -> Readings:
+        """Sensor readings of a batch of windows.
 
         Args:
-            theta: parameters, (n,) for all or (batch, n).
-            start: states, (batch, x).
-            inputs: of every step, (batch or 1, steps, s).
+            theta: parameters, (n,) shared by the batch or (batch, n).
+            initial: initial states, (batch, x).
+            inputs: inputs of every step, (batch or 1, steps, s).
         """
         with jax.enable_x64(True):
-            if self.by_xla:
-                end, y = (np.asarray(x) for x in _xla_forward(self, *_shared(theta, start, inputs)))
+            if self.uses_xla:
+                end, y = (np.asarray(x) for x in _xla_forward(self, *_broadcast(theta, initial, inputs)))
             else:
                 end, y = self.rollout.forward(
-                    self._fixed, theta, start, inputs, threads=threads_for(len(start), inputs.shape[1])
+                    self._fixed, theta, initial, inputs, threads=thread_count(len(initial), inputs.shape[1])
                 )
         return Readings(y, self._ok(end))
 
     def derivatives(
-        self, theta: Rows, start: Rows, inputs: Rows, t_theta: Rows, t_start: Rows
+        self, theta: Rows, initial: Rows, inputs: Rows, t_theta: Rows, t_initial: Rows
     ) -> tuple[Readings, Float[np.ndarray, "batch directions steps m"]]:
-        """Simulate windows, with derivatives along directions.
+        """Sensor readings of a batch of windows, and their tangents along directions.
 
         Args:
             theta: as in `readings`.
-            start: as in `readings`.
+            initial: as in `readings`.
             inputs: as in `readings`.
-            t_theta: directions in the parameters, (batch or 1, directions, n).
-            t_start: directions in the starts, (batch or 1, directions, x).
+            t_theta: tangents of the parameters, (batch or 1, directions, n).
+            t_initial: tangents of the initial states, (batch or 1, directions, x).
         """
         with jax.enable_x64(True):
-            if self.by_xla:
-                given = _shared(theta, start, inputs, t_theta, t_start)
-                end, y, t_y = (np.asarray(x) for x in _xla_tangents(self, *given))
+            if self.uses_xla:
+                arrays = _broadcast(theta, initial, inputs, t_theta, t_initial)
+                end, y, t_y = (np.asarray(x) for x in _xla_tangents(self, *arrays))
             else:
-                threads = threads_for(len(start) * max(t_theta.shape[1] // 4, 1), inputs.shape[1])
+                threads = thread_count(len(initial) * max(t_theta.shape[1] // 4, 1), inputs.shape[1])
                 end, y, _, t_y = self.rollout.tangents(
-                    self._fixed, theta, start, inputs, t_theta, t_start, threads=threads
+                    self._fixed, theta, initial, inputs, t_theta, t_initial, threads=threads
                 )
         return Readings(y, self._ok(end)), t_y
 
-    def pulled_back(self, theta: Rows, start: Rows, inputs: Rows, ct_y: Rows) -> WindowGradient:
-        """Cotangents of readings (batch, steps, m) pulled back to parameters and starts."""
-        ct_end = np.zeros((1, start.shape[1]))
+    def pull_back(self, theta: Rows, initial: Rows, inputs: Rows, ct_y: Rows) -> WindowGradient:
+        """Pull cotangents of the readings, (batch, steps, m), back to parameters and initial states."""
+        ct_end = np.zeros((1, initial.shape[1]))
         with jax.enable_x64(True):
-            if self.by_xla:
-                given = _shared(theta, start, inputs, ct_y)
-                return WindowGradient(*(np.asarray(x) for x in _xla_gradient(self, *given)))
-            found = self.rollout.gradient(
-                self._fixed, theta, start, inputs, ct_end, ct_y, threads=threads_for(len(start), inputs.shape[1])
-            )
-        return WindowGradient(found.free, found.initial)
+            if self.uses_xla:
+                arrays = _broadcast(theta, initial, inputs, ct_y)
+                return WindowGradient(*(np.asarray(x) for x in _xla_gradient(self, *arrays)))
+            threads = thread_count(len(initial), inputs.shape[1])
+            gradient = self.rollout.gradient(self._fixed, theta, initial, inputs, ct_end, ct_y, threads=threads)
+        return WindowGradient(gradient.free, gradient.initial)
 
     @cached_property
-    def delay_is_free(self) -> bool:
-        """Do delays of sensors, counted in time steps, depend on the parameters?"""
+    def has_free_delay(self) -> bool:
+        """Whether sensor delays, in time steps, depend on θ."""
         names = self.space.names
-        late = bool(np.any(self.setup.sensors.delay))
-        return any(name.startswith("sensor.delay") for name in names) or (late and "dt" in names)
+        has_delay = bool(np.any(self.setup.sensors.delay))
+        return any(name.startswith("sensor.delay") for name in names) or (has_delay and "dt" in names)
 
     def delays(self, theta: Float[np.ndarray, "P n"]) -> Delays:
-        """Delays at several θ, and their derivatives."""
+        """Sensor delays at several θ, with their gradients."""
         with jax.enable_x64(True):
-            if not self.delay_is_free:
+            if not self.has_free_delay:
                 steps = np.asarray(self.setup.sensors.delay) / float(self.setup.sim.dt)
                 return Delays(np.tile(steps, (len(theta), 1)), np.zeros((len(theta), theta.shape[1], len(steps))))
-            steps, slopes = self._late(theta)
-            return Delays(np.asarray(steps), np.asarray(slopes).transpose(0, 2, 1))
+            steps, jacobian = self._delays(theta)
+            return Delays(np.asarray(steps), np.asarray(jacobian).transpose(0, 2, 1))
 
     @cached_property
-    def _late(self):
+    def _delays(self):
         def steps(theta):
             setup = self.space.put(self.setup, theta)
             return jnp.asarray(setup.sensors.delay) / setup.sim.dt
@@ -213,49 +213,49 @@ class WindowSimulator:
 
     @cached_property
     def _fixed(self) -> Rows:
-        return self.rollout.forms.fixed.pack(self._known)
+        return self.rollout.layouts.fixed.pack(self._fixed_tree)
 
     def _ok(self, end: Rows) -> Bool[np.ndarray, " batch"]:
-        return self.rollout.forms.carry.unpack(end).ok
+        return self.rollout.layouts.carry.unpack(end).ok
 
-    def _one(self, theta, start, inputs):
-        """One window by XLA, from and to rows."""
-        forms = self.rollout.forms
+    def _simulate_xla(self, theta, initial, inputs):
+        """Rollout of one window by XLA, from and to rows."""
+        layouts = self.rollout.layouts
 
-        def body(run, row):
-            return self.step(self._known, theta, run, forms.inputs.unpack_traced(row))
+        def body(carry, row):
+            return self.step(self._fixed_tree, theta, carry, layouts.inputs.unpack_traced(row))
 
-        run, y = jax.lax.scan(jax.checkpoint(body), forms.carry.unpack_traced(start), inputs)
-        return forms.carry.pack_traced(run), y
+        carry, y = jax.lax.scan(jax.checkpoint(body), layouts.carry.unpack_traced(initial), inputs)
+        return layouts.carry.pack_traced(carry), y
 
 
-def _shared(*arrays: Rows) -> list[Any]:
-    """Arrays whose leading axis of length one (or that is missing, of θ) is broadcast to the batch."""
+def _broadcast(*arrays: Rows) -> list[Any]:
+    """Broadcast a leading axis of length one (or, of θ, a missing one) to the batch."""
     batch = len(arrays[1])
     theta = np.broadcast_to(arrays[0], (batch, np.shape(arrays[0])[-1]))
     return [theta, *(np.broadcast_to(a, (batch, *np.shape(a)[1:])) for a in arrays[1:])]
 
 
 @eqx.filter_jit
-def _xla_forward(simulated: WindowSimulator, theta, start, inputs):
-    return jax.vmap(simulated._one)(theta, start, inputs)
+def _xla_forward(simulator: WindowSimulator, theta, initial, inputs):
+    return jax.vmap(simulator._simulate_xla)(theta, initial, inputs)
 
 
 @eqx.filter_jit
-def _xla_tangents(simulated: WindowSimulator, theta, start, inputs, t_theta, t_start):
-    def one(theta, start, inputs, t_theta, t_start):
-        def along(t_theta, t_start):
-            return jax.jvp(lambda p, x: simulated._one(p, x, inputs), (theta, start), (t_theta, t_start))
+def _xla_tangents(simulator: WindowSimulator, theta, initial, inputs, t_theta, t_initial):
+    def one(theta, initial, inputs, t_theta, t_initial):
+        def tangent(t_theta, t_initial):
+            return jax.jvp(lambda p, x: simulator._simulate_xla(p, x, inputs), (theta, initial), (t_theta, t_initial))
 
-        (end, y), (_, t_y) = jax.vmap(along)(t_theta, t_start)
+        (end, y), (_, t_y) = jax.vmap(tangent)(t_theta, t_initial)
         return end[0], y[0], t_y
 
-    return jax.vmap(one)(theta, start, inputs, t_theta, t_start)
+    return jax.vmap(one)(theta, initial, inputs, t_theta, t_initial)
 
 
 @eqx.filter_jit
-def _xla_gradient(simulated: WindowSimulator, theta, start, inputs, ct_y):
-    def one(theta, start, inputs, ct_y):
-        return jax.vjp(lambda p, x: simulated._one(p, x, inputs)[1], theta, start)[1](ct_y)
+def _xla_gradient(simulator: WindowSimulator, theta, initial, inputs, ct_y):
+    def one(theta, initial, inputs, ct_y):
+        return jax.vjp(lambda p, x: simulator._simulate_xla(p, x, inputs)[1], theta, initial)[1](ct_y)
 
-    return jax.vmap(one)(theta, start, inputs, ct_y)
+    return jax.vmap(one)(theta, initial, inputs, ct_y)

@@ -1,4 +1,4 @@
-"""What differs between two models of the same mechanism: every number of a model, by name."""
+"""Comparison of two models of the same mechanism, parameter by parameter."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
 
 ROUNDING = 1e-12
-"""Relative difference that angles, quaternions and sums of inertias pick up between a model and its file."""
+"""Relative rounding error of angles, quaternions and composite inertias between a model and its file."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number, or a few, that every element of a kind has."""
+    """A scalar or vector parameter of all elements of one kind."""
 
     owner: str
-    """What the rows are: body, joint, dof, coordinate, start, actuator, shape, pair (of shapes), frame or model."""
+    """Kind of element that the rows belong to: body, joint, dof, coordinate, home, actuator, shape, pair (of shapes),
+    frame or model."""
     path: str
-    """Where it stands in a model, such as `joint.placement.p`."""
+    """Attribute path in a model, such as `joint.placement.p`."""
     unit: str = ""
 
     @property
@@ -49,7 +50,7 @@ class Parameter:
             case "coordinate":
                 pairs = zip(topology.joint_names, topology.joint_types, strict=True)
                 return [name for name, kind in pairs for _ in range(kind.nq)]
-            case "start":
+            case "home":
                 return topology.coordinate_names
             case "actuator":
                 return model.actuator.names
@@ -63,13 +64,13 @@ class Parameter:
                 return [model.name]
 
     def element(self, name: str) -> str:
-        """How tables call a row."""
-        what = {"dof": "joint", "coordinate": "joint", "start": "joint"}.get(self.owner, self.owner)
-        return f"{what} {name!r}"
+        """Label of a row in tables."""
+        kind = {"dof": "joint", "coordinate": "joint", "home": "joint"}.get(self.owner, self.owner)
+        return f"{kind} {name!r}"
 
 
 def pair_name(pair: tuple[str, str]) -> str:
-    """How files and tables call two shapes."""
+    """Label of a pair of shapes in tables."""
     return "|".join(pair)
 
 
@@ -102,14 +103,14 @@ PARAMETERS = (
     Parameter("frame", "frame_placement.p", "m"),
     Parameter("frame", "frame_placement.R"),
     Parameter("model", "gravity", "m/s²"),
-    Parameter("start", "home"),
+    Parameter("home", "home"),
     Parameter("model", "timestep", "s"),
 )
-"""Every number of a model."""
+"""All parameters of a model."""
 
 
 def require_same_structure(old: Model, new: Model, file: str) -> None:
-    """Make sure that `new` is `old` with other numbers.
+    """Check that two models differ in parameter values only.
 
     Raises:
         ModelError: bodies, joints or their connections, actuators, shapes or pairs of shapes differ.
@@ -118,16 +119,18 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
         **{name.replace("_", " "): attrgetter(f"topology.{name}") for name in _STRUCTURE},
         "actuators": lambda model: tuple(zip(model.actuator.names, model.actuator.joints, strict=True)),
         "shapes": lambda model: tuple(info.name for info in model.geometry.infos),
-        "pairs of shapes with a friction of their own": lambda model: model.geometry.friction_pairs,
+        "pairs of shapes with their own friction": lambda model: model.geometry.friction_pairs,
     }
-    for what, part in parts.items():
+    for kind, part in parts.items():
         before, after = part(old), part(new)
         if before != after:
             k = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-            first = f"{before[k]!r} is {after[k]!r}" if k is not None else f"{len(before)} are {len(after)}"
+            first = (
+                f"{after[k]!r} instead of {before[k]!r}" if k is not None else f"{len(after)} instead of {len(before)}"
+            )
             problem = Problem(
-                f"the model is not this file's: its {what} differ, {first}",
-                "export into the file that the model was loaded from, with the same options",
+                f"the model does not belong to this file: its {kind} differ ({first})",
+                "export to the file that the model was loaded from, with the same load options",
                 file,
                 code="export.structure",
             )
@@ -137,86 +140,89 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
 _STRUCTURE = ("body_names", "joint_names", "joint_types", "parents", "mimics", "frame_names")
 
 
-def unwritten_changes(old: Model, new: Model, held: Collection[str], note: str) -> Iterator[Change]:
-    """Differences in parameters that a format has no place for.
+def unwritten_changes(old: Model, new: Model, supported: Collection[str], note: str) -> Iterator[Change]:
+    """Changes of parameters that a format does not support.
 
     Args:
-        old: the model as its file has it.
-        new: the model as it shall be.
-        held: paths of the parameters that the format holds.
-        note: why the others are not written.
+        old: the model as read from its file.
+        new: the changed model.
+        supported: paths of the parameters that the format supports.
+        note: why the other parameters are not written.
     """
     for parameter in PARAMETERS:
-        if parameter.path not in held:
+        if parameter.path not in supported:
             for name, before, after in _differing_rows(parameter, old, new):
-                yield Change(parameter.element(name), 0, parameter.title, value(before), value(after), note)
+                yield Change(
+                    parameter.element(name), 0, parameter.title, change_value(before), change_value(after), note
+                )
 
 
-def changed_data(old: Model, new: Model, note: str) -> Iterator[Change]:
-    """Shapes of which points or heights differ, which no format takes back; hulls of meshes are not in the file.
+def shape_data_changes(old: Model, new: Model, note: str) -> Iterator[Change]:
+    """Changes of vertices or heights of shapes, which no format can export; hulls of meshes are not in the file.
 
     Args:
-        old: the model as its file has it.
-        new: the model as it shall be.
-        note: why they are not written.
+        old: the model as read from its file.
+        new: the changed model.
+        note: why the changes are not written.
     """
     for before, after in zip(old.geometry.infos, new.geometry.infos, strict=True):
         if before.data >= 0 and after.data >= 0 and before.shape is not Shape.MESH:
             a, b = np.asarray(old.geometry.data[before.data]), np.asarray(new.geometry.data[after.data])
             if not np.array_equal(a, b):
                 largest = float(np.abs(b - a).max()) if a.shape == b.shape else np.inf
-                yield Change(f"shape {before.name!r}", 0, "largest change of its data [m]", 0.0, largest, note)
+                yield Change(f"shape {before.name!r}", 0, "largest change of data [m]", 0.0, largest, note)
 
 
-def require_read_back(
+def require_round_trip(
     written: Model,
-    wanted: Model,
-    held: Collection[str],
+    expected: Model,
+    supported: Collection[str],
     file: str,
     skipped: Collection[tuple[str, str]] = (),
 ) -> None:
-    """Make sure that a new text means what it shall mean.
+    """Check that an edited file reproduces the model that it was edited for.
 
     Args:
-        written: the model that the new text gives.
-        wanted: the model that it should give.
-        held: paths of the parameters that the format holds.
-        file: the file that the text is for.
-        skipped: paths and names of rows that could not be written.
+        written: the model read from the edited file.
+        expected: the model to reproduce.
+        supported: paths of the parameters that the format supports.
+        file: path of the file, for messages.
+        skipped: parameter paths and names of rows that could not be written.
 
     Raises:
-        ModelError: they differ by more than rounding.
+        ModelError: the two differ by more than rounding.
     """
     problems = [
         Problem(
-            f"{parameter.title} of {parameter.element(name)} would be read back as {value(got)}, not {value(asked)}",
-            "something else in the file overrides it; write it out in the file first",
+            f"{parameter.title} of {parameter.element(name)} would read back as {change_value(actual)}, "
+            f"not {change_value(target)}",
+            "another element of the file overrides it; write the value explicitly in the file first",
             file,
             code="export.verify",
             element=name,
         )
         for parameter in PARAMETERS
-        if parameter.path in held
-        for name, got, asked in _differing_rows(parameter, written, wanted)
-        if (parameter.path, name) not in skipped and not _nearly_equal(got, asked)
+        if parameter.path in supported
+        for name, actual, target in _differing_rows(parameter, written, expected)
+        if (parameter.path, name) not in skipped and not _nearly_equal(actual, target)
     ]
     if problems:
         raise ModelError(problems)
 
 
 def _differing_rows(parameter: Parameter, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, old and new values of each row that differs, however little."""
+    """Name, old and new value of each row that is not exactly equal."""
     for name, before, after in zip(parameter.names(old), parameter.values(old), parameter.values(new), strict=True):
         if not np.array_equal(before, after):
             yield name, before, after
 
 
-def _nearly_equal(got: np.ndarray, wanted: np.ndarray) -> bool:
-    scale = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
-    return np.allclose(got, wanted, rtol=ROUNDING, atol=ROUNDING * max(scale, 1e-3))
+def _nearly_equal(actual: np.ndarray, expected: np.ndarray) -> bool:
+    scale = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))
+    return np.allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING * max(scale, 1e-3))
 
 
-def value(array) -> Value:
-    """A number or a tuple of numbers, for a `Change`."""
+def change_value(array) -> Value:
+    """Float or tuple of floats, for a `Change`."""
     array = np.asarray(array, dtype=float)
     return float(array) if array.ndim == 0 else tuple(float(entry) for entry in array.ravel())

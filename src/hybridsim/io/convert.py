@@ -1,11 +1,11 @@
-"""Writing a model as a new file in the format that the file's ending names."""
+"""Conversion of a model to a new file; the file extension determines the format."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from hybridsim.io.mjcf.write_mjcf import write_mjcf
 from hybridsim.io.urdf.write_urdf import write_urdf
-from hybridsim.io.write_document import refuse
+from hybridsim.io.write_document import format_error
 from hybridsim.model.model import Model
 
 WRITERS: dict[str, Callable[[Model, str | Path], list[str]]] = {
@@ -13,7 +13,7 @@ WRITERS: dict[str, Callable[[Model, str | Path], list[str]]] = {
     ".xml": write_mjcf,
     ".mjcf": write_mjcf,
 }
-"""Writer of each ending."""
+"""Writers by file extension."""
 
 
 def convert(model: Model, out: str | Path) -> list[str]:
@@ -21,17 +21,16 @@ def convert(model: Model, out: str | Path) -> list[str]:
 
     Args:
         model: the model.
-        out: the file; replaced as a whole if it exists.
+        out: file to write; overwritten if it exists.
 
     Returns:
-        What the file could not hold, or holds in another form, by name.
+        Notes on everything that the format does not support or represents differently, with the names of the elements.
 
     Raises:
-        ModelError: the ending is none of these, the format cannot hold the model, or the file cannot be
-            written.
+        ModelError: the extension is unknown, the format cannot represent the model, or the file cannot be written.
     """
     write = WRITERS.get(Path(out).suffix.lower())
     if write is None:
-        message = f"cannot tell from its name in which format {str(out)!r} should be written"
-        raise refuse("convert.format", message, f"let it end in one of {', '.join(WRITERS)}")
+        message = f"{str(out)!r} does not have the extension of a supported format"
+        raise format_error("convert.format", message, f"use one of the extensions {', '.join(WRITERS)}")
     return write(model, out)

@@ -1,4 +1,4 @@
-"""Sharing new mass properties among the parts that a body was merged from."""
+"""Distribution of changed mass properties of a merged body over the links that it consists of."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,87 +9,87 @@ import numpy as np
 from hybridsim.model.inertial import Inertial
 from hybridsim.spatial.transform import Pose
 
-DEGENERATE = 1e-9
-"""Smallest over largest principal second moment below which a body is flat, and cannot be made thicker."""
+DEGENERACY_RATIO = 1e-9
+"""Ratio of smallest to largest principal second moment below which a body counts as flat and cannot be stretched."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the links or bodies that a body was merged from."""
+    """A link or body merged into a body."""
 
     inertial: Inertial
-    """Mass properties in the part's own frame."""
+    """Mass properties in the frame of the part."""
     X_BP: Pose
     """Pose of the part in the body."""
 
 
-def shared(
-    parts: Sequence[Part], before: Inertial, after: Inertial, is_possible: Callable[[int, Inertial], bool]
+def distribute_change(
+    parts: Sequence[Part], before: Inertial, after: Inertial, is_feasible: Callable[[int, Inertial], bool]
 ) -> list[Inertial] | None:
-    """New mass properties of the parts, which together are those that the body shall have.
+    """New mass properties of the parts that add up to the new mass properties of the body.
 
-    If one part can take all of the change, it does: the first one if it can, otherwise the heaviest that can. If none
-    can, all are scaled and deformed alike.
+    If a single part can absorb the whole change, it does: the first part if possible, otherwise the heaviest feasible
+    one. If none can, all parts are scaled and stretched by the same affine map.
 
     Args:
-        parts: the parts; the first one has the body's frame.
+        parts: the parts; the frame of the first one is the body frame.
         before: mass properties of the body, the sum of its parts.
-        after: mass properties that it shall have.
-        is_possible: whether the part of this index may get these mass properties, in its own frame.
+        after: new mass properties of the body.
+        is_feasible: whether the part with this index may have these mass properties, in its own frame.
 
     Returns:
-        Mass properties in the parts' own frames; untouched ones are the same objects. None if nothing is possible.
+        Mass properties in the frames of the parts; unchanged ones are the same objects. None if there is no solution.
     """
     if not np.isfinite([after.mass, *after.com, *after.inertia.ravel()]).all():
         return None
-    weights = [part.inertial.mass for part in parts]
-    heavy = [k for k in sorted(range(1, len(parts)), key=lambda k: -weights[k]) if weights[k] > 0.0]
-    for k in [0, *heavy]:
-        alone = _remainder(parts, k, after)
-        if is_possible(k, alone):
-            return [alone if i == k else part.inertial for i, part in enumerate(parts)]
-    together = _deformed(parts, before, after)
-    if together is not None and all(is_possible(k, part) for k, part in enumerate(together)):
-        return together
+    masses = [part.inertial.mass for part in parts]
+    by_mass = [k for k in sorted(range(1, len(parts)), key=lambda k: -masses[k]) if masses[k] > 0.0]
+    for k in [0, *by_mass]:
+        remainder = _remainder(parts, k, after)
+        if is_feasible(k, remainder):
+            return [remainder if i == k else part.inertial for i, part in enumerate(parts)]
+    stretched = _stretch_parts(parts, before, after)
+    if stretched is not None and all(is_feasible(k, part) for k, part in enumerate(stretched)):
+        return stretched
     return None
 
 
 def _remainder(parts: Sequence[Part], k: int, after: Inertial) -> Inertial:
-    """What part `k` must be if the others stay as they are."""
+    """Mass properties of part `k` if all others are unchanged."""
     others = [
         part.inertial.transform(part.X_BP) for i, part in enumerate(parts) if i != k and not _is_empty(part.inertial)
     ]
     if not others:
         return after.transform(parts[k].X_BP.inverse()) if k else after
-    rest = sum(others, Inertial())
-    left = after - rest
-    left = Inertial(_summand(after.mass, rest.mass), left.com, left.inertia)
-    return left.transform(parts[k].X_BP.inverse()) if k else left
+    total = sum(others, Inertial())
+    remainder = after - total
+    remainder = Inertial(_summand(after.mass, total.mass), remainder.com, remainder.inertia)
+    return remainder.transform(parts[k].X_BP.inverse()) if k else remainder
 
 
-def _deformed(parts: Sequence[Part], before: Inertial, after: Inertial) -> list[Inertial] | None:
-    """All parts made heavier and stretched alike, by the map x → centre' + F (x - centre).
+def _stretch_parts(parts: Sequence[Part], before: Inertial, after: Inertial) -> list[Inertial] | None:
+    """Mass properties of the parts scaled by the mass ratio and stretched by the map x → com' + F (x − com).
 
-    A solid stays a solid under such a map, so that no part becomes impossible.
+    An affine map takes a mass distribution to a mass distribution, so all parts remain physically consistent.
     """
     if before.mass <= 0.0 or after.mass <= 0.0:
         return None
-    F = _stretch(_second_moments(before) / before.mass, _second_moments(after) / after.mass)
+    F = _stretch_map(_second_moments(before) / before.mass, _second_moments(after) / after.mass)
     if F is None:
         return None
-    weight, stretched = after.mass / before.mass, F - np.eye(3)
+    ratio, strain = after.mass / before.mass, F - np.eye(3)
     parts_after = []
     for part in parts:
-        own, R_BP = part.inertial, np.asarray(part.X_BP.R)
-        away = part.X_BP.point(own.com) - before.com
-        com = own.com + R_BP.T @ (after.com - before.com + stretched @ away) if own.mass else own.com
-        if stretched.any():
+        old, R_BP = part.inertial, np.asarray(part.X_BP.R)
+        offset = part.X_BP.point(old.com) - before.com
+        com = old.com + R_BP.T @ (after.com - before.com + strain @ offset) if old.mass else old.com
+        if strain.any():
             F_P = R_BP.T @ F @ R_BP
-            moments = weight * F_P @ _second_moments(own) @ F_P
+            moments = ratio * F_P @ _second_moments(old) @ F_P
             inertia = np.trace(moments) * np.eye(3) - moments
         else:
-            inertia = weight * own.inertia
-        parts_after.append(Inertial(weight * own.mass, com, 0.5 * (inertia + inertia.T)))
+            inertia = ratio * old.inertia
+        parts_after.append(Inertial(ratio * old.mass, com, 0.5 * (inertia + inertia.T)))
     return parts_after
 
 
@@ -98,23 +98,23 @@ def _second_moments(inertial: Inertial) -> np.ndarray:
     return 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia
 
 
-def _stretch(C: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
-    """Symmetric F with F C F = wanted, the gentlest such stretch; None if there is none."""
-    size, wanted_size = np.trace(C), np.trace(wanted)
-    if size <= 0.0 or wanted_size <= 0.0:
-        return np.eye(3) if not C.any() and not wanted.any() else None
-    ratio = wanted_size / size
-    if np.allclose(wanted, ratio * C, rtol=0.0, atol=1e-14 * wanted_size):
-        # the same shape in another size; nothing is asked of C
+def _stretch_map(C: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Symmetric positive semidefinite F with F C F = `target`; None if there is none."""
+    size, target_size = np.trace(C), np.trace(target)
+    if size <= 0.0 or target_size <= 0.0:
+        return np.eye(3) if not C.any() and not target.any() else None
+    ratio = target_size / size
+    if np.allclose(target, ratio * C, rtol=0.0, atol=1e-14 * target_size):
+        # isotropic scaling, which also works for a singular C
         return np.eye(3) * (1.0 if abs(ratio - 1.0) < 1e-14 else np.sqrt(ratio))
     moments, axes = np.linalg.eigh(C)
-    if moments[0] <= DEGENERATE * moments[-1]:
+    if moments[0] <= DEGENERACY_RATIO * moments[-1]:
         return None
     root, inverse_root = ((axes * moments**power) @ axes.T for power in (0.5, -0.5))
-    middle, turned = np.linalg.eigh(root @ wanted @ root)
-    if middle[0] < -DEGENERATE * middle[-1]:
+    eigenvalues, eigenvectors = np.linalg.eigh(root @ target @ root)
+    if eigenvalues[0] < -DEGENERACY_RATIO * eigenvalues[-1]:
         return None
-    return inverse_root @ ((turned * np.sqrt(middle.clip(min=0.0))) @ turned.T) @ inverse_root
+    return inverse_root @ ((eigenvectors * np.sqrt(eigenvalues.clip(min=0.0))) @ eigenvectors.T) @ inverse_root
 
 
 def _is_empty(inertial: Inertial) -> bool:
@@ -122,7 +122,7 @@ def _is_empty(inertial: Inertial) -> bool:
 
 
 def _summand(total: float, other: float) -> float:
-    """A number that, added to `other`, gives exactly `total`."""
-    guess = total - other
-    near = (guess, nextafter(guess, inf), nextafter(guess, -inf))
-    return next((x for x in near if x + other == total), guess)
+    """Summand x with x + `other` == `total` in floating point, if one exists near the difference."""
+    difference = total - other
+    candidates = (difference, nextafter(difference, inf), nextafter(difference, -inf))
+    return next((x for x in candidates if x + other == total), difference)

@@ -1,4 +1,4 @@
-"""Passing over problems that the user has decided to live with."""
+"""Downgrading of errors to warnings at the user's request."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -8,30 +8,30 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.core.messages import did_you_mean
 
 ALL = "all"
-"""Stands for every code in `lenient`."""
+"""Wildcard in `lenient` that stands for every code."""
 
-_FORGIVABLE = ("inertia.", "mesh.", "geometry.", "contact.", "limit.order", "limit.missing", "limit.velocity")
-"""Beginnings of the codes of problems that leave a model to simulate; with others leniency cannot help."""
+_DOWNGRADABLE = ("inertia.", "mesh.", "geometry.", "contact.", "limit.order", "limit.missing", "limit.velocity")
+"""Prefixes of the codes of errors that can be downgraded, because the model remains usable."""
 
 
-def is_forgiven(code: str, lenient: Collection[str] | str) -> bool:
-    """Whether the user asked to be lenient about this problem and a model is left."""
+def is_downgraded(code: str, lenient: Collection[str] | str) -> bool:
+    """Whether an error with this code is downgraded to a warning."""
     codes = _codes(lenient)
-    return (ALL in codes or code in codes) and code.startswith(_FORGIVABLE)
+    return (ALL in codes or code in codes) and code.startswith(_DOWNGRADABLE)
 
 
-def judged(problems: Iterable[Problem], lenient: Collection[str] | str, file: str) -> list[Problem]:
-    """The problems, forgiven errors as warnings; a code in `lenient` that no problem ever has is a problem, too.
+def apply_lenience(problems: Iterable[Problem], lenient: Collection[str] | str, file: str) -> list[Problem]:
+    """Downgrade the errors named in `lenient` to warnings and report unknown codes in `lenient` as errors.
 
     Args:
-        problems: what was found.
-        lenient: codes to be lenient about, one or several, or `all`.
-        file: the file that is read.
+        problems: problems of the file.
+        lenient: one or several codes, or `all`.
+        file: path of the file, for messages.
     """
-    judged = [
+    result = [
         Problem(
-            f"lenient names {code!r}, which is not the code of any problem",
-            did_you_mean(code, CODES) or "problems are listed with their codes by hybridsim check --json",
+            f"unknown code {code!r} in option 'lenient'",
+            did_you_mean(code, CODES) or "hybridsim check --json lists the codes of all problems",
             file,
             code="option.lenient",
         )
@@ -39,9 +39,9 @@ def judged(problems: Iterable[Problem], lenient: Collection[str] | str, file: st
         if code != ALL and code not in CODES and not code.startswith(OPEN_TOPICS)
     ]
     for problem in problems:
-        forgiven = problem.severity is Severity.ERROR and is_forgiven(problem.code, lenient)
-        judged.append(replace(problem, severity=Severity.WARNING) if forgiven else problem)
-    return judged
+        downgraded = problem.severity is Severity.ERROR and is_downgraded(problem.code, lenient)
+        result.append(replace(problem, severity=Severity.WARNING) if downgraded else problem)
+    return result
 
 
 def _codes(lenient: Collection[str] | str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Loading a model file, whatever its format."""
+"""Loading of URDF and MJCF files."""
 
 import warnings
 from collections import Counter
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Unpack
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
-from hybridsim.io.lenience import judged
-from hybridsim.io.load_options import Options, Reading
+from hybridsim.io.lenience import apply_lenience
+from hybridsim.io.load_options import LoadKwargs, LoadOptions
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
 from hybridsim.io.urdf.read_urdf import read_urdf
 from hybridsim.io.xml import Element, read
@@ -18,104 +18,104 @@ from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 
-MOST_ALIKE = 20
-"""Problems with the same code that are told one by one; the others are only counted."""
+MAX_LISTED = 20
+"""Maximum number of problems with the same code that are listed individually; further ones are only counted."""
 
 
-def load_model(path: str | Path, **reading: Unpack[Reading]) -> Model:
-    """Load a URDF or MJCF file; the root element tells which it is.
+def load_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> Model:
+    """Load a URDF or MJCF file; the root element determines the format.
 
     Args:
         path: the file.
-        **reading: how to read it: `base`, `inertia`, `packages`, `allowed`, `merge`, `lenient`; see `Reading`.
+        **kwargs: options `base`, `inertia`, `packages`, `allowed`, `merge`, `lenient`; see `LoadKwargs`.
 
     Returns:
-        The model. All doubts about it are in one `ModelWarning`.
+        The model. All warnings about the file are issued as one `ModelWarning`.
 
     Raises:
-        ModelError: the model cannot be used; carries every problem found.
+        ModelError: the file has errors; carries all of them.
     """
-    model, problems = inspect_model(path, **reading)
+    model, problems = inspect_model(path, **kwargs)
     if model is None:
         raise ModelError([problem for problem in problems if problem.severity is Severity.ERROR])
-    doubts = [str(problem) for problem in problems if problem.severity is Severity.WARNING]
-    if doubts:
-        count = "1 warning" if len(doubts) == 1 else f"{len(doubts)} warnings"
-        warnings.warn(f"{path} has {count}:\n" + "\n".join(doubts), ModelWarning, stacklevel=2)
+    messages = [str(problem) for problem in problems if problem.severity is Severity.WARNING]
+    if messages:
+        count = "1 warning" if len(messages) == 1 else f"{len(messages)} warnings"
+        warnings.warn(f"{path} has {count}:\n" + "\n".join(messages), ModelWarning, stacklevel=2)
     return model
 
 
-def inspect_model(path: str | Path, **reading: Unpack[Reading]) -> tuple[Model | None, list[Problem]]:
-    """Everything that is wrong or doubtful about a model file, and the model if it can be used.
+def inspect_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> tuple[Model | None, list[Problem]]:
+    """Model described by a file, None if the file has errors, and all errors and warnings about the file.
 
-    Takes the arguments of `load_model`, and does not raise because of anything that is in the file.
+    Takes the arguments of `load_model`; never raises because of the content of the file.
     """
-    options = Options(**reading)
+    options = LoadOptions(**kwargs)
     try:
         source, root = read(path)
         spec, problems = read_spec(path, source, root, options)
     except ModelError as error:
-        return None, grouped(error.problems)
-    problems = judged(problems, options.lenient, str(path))
+        return None, abbreviate(error.problems)
+    problems = apply_lenience(problems, options.lenient, str(path))
     if any(problem.severity is Severity.ERROR for problem in problems):
-        return None, grouped(problems)
-    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), grouped(problems)
+        return None, abbreviate(problems)
+    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), abbreviate(problems)
 
 
-def read_spec(path: str | Path, source: bytes, root: Element, options: Options) -> tuple[ModelSpec, list[Problem]]:
-    """Description of a mechanism in a file that has been read, and everything that is wrong or doubtful about it.
+def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> tuple[ModelSpec, list[Problem]]:
+    """Description of the mechanism in a parsed file, and all errors and warnings about it.
 
     Args:
         path: the file.
-        source: its bytes; they need not be what is on the disk.
-        root: the same, parsed.
-        options: how to read it.
+        source: content of the file; may differ from the content on disk.
+        root: root element of `source`.
+        options: load options.
 
     Raises:
-        ModelError: this is no model file, or one that leaves nothing to describe.
+        ModelError: the file is not a model file or has errors that prevent reading it.
     """
     if root.tag == "robot":
         return read_urdf(path, root, options)
     if root.tag == "mujoco":
-        _refuse_urdf_options(path, options)
+        _reject_urdf_options(path, options)
         imported = import_mjcf(path, allowed=options.allowed, source=source)
         return imported.spec, imported.problems
     if root.tag == "sdf":
-        message, fix = "SDF is not supported", "convert it to URDF, for example with sdf2urdf of pysdf"
+        message, fix = "SDF is not supported", "convert the file to URDF, for example with sdf2urdf of pysdf"
     else:
-        message = f"this is neither URDF nor MJCF: its root element is <{root.tag}>"
+        message = f"unknown model format with root element <{root.tag}>"
         fix = "the root element must be <robot> (URDF) or <mujoco> (MJCF)"
     raise ModelError([Problem(message, fix, str(path), root.line, code="xml.format")])
 
 
-def grouped(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems, of many alike only the first ones and how many more there are."""
+def abbreviate(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems, with those beyond the first `MAX_LISTED` of the same code replaced by their count."""
     total = Counter((problem.code, problem.severity) for problem in problems)
-    told: Counter = Counter()
-    shown = []
+    seen: Counter = Counter()
+    listed = []
     for problem in problems:
         kind = (problem.code, problem.severity)
-        told[kind] += 1
-        more = total[kind] - MOST_ALIKE
-        if told[kind] <= MOST_ALIKE or more == 1:
-            shown.append(problem)
-        elif told[kind] == MOST_ALIKE + 1:
-            message = f"and {more} more problems like the {MOST_ALIKE} before"
-            shown.append(replace(problem, message=message, fix="mend those, then check again", element=""))
-    return shown
+        seen[kind] += 1
+        more = total[kind] - MAX_LISTED
+        if seen[kind] <= MAX_LISTED or more == 1:
+            listed.append(problem)
+        elif seen[kind] == MAX_LISTED + 1:
+            message = f"and {more} more problems of the same kind"
+            listed.append(replace(problem, message=message, fix="fix those listed, then check again", element=""))
+    return listed
 
 
-def _refuse_urdf_options(path: str | Path, options: Options) -> None:
-    usual = Options()
+def _reject_urdf_options(path: str | Path, options: LoadOptions) -> None:
+    defaults = LoadOptions()
     fixes = {
-        "base": "write <freejoint/> into the root body",
-        "inertia": "MJCF has <compiler inertiafromgeom='...'/>",
-        "packages": "MJCF has no package:// paths; use allowed=[...] (--allowed) for folders elsewhere",
+        "base": "add <freejoint/> to the root body",
+        "inertia": "use <compiler inertiafromgeom='...'/>",
+        "packages": "MJCF has no package:// paths; use allowed=[...] (--allowed) for files in other folders",
     }
     problems = [
-        Problem(f"option {name!r} applies to URDF, and this is MJCF", fix, str(path), code=f"option.{name}")
+        Problem(f"option {name!r} applies to URDF only; this is an MJCF file", fix, str(path), code=f"option.{name}")
         for name, fix in fixes.items()
-        if getattr(options, name) != getattr(usual, name)
+        if getattr(options, name) != getattr(defaults, name)
     ]
     if problems:
         raise ModelError(problems)

@@ -1,14 +1,14 @@
-"""A model back as the plain descriptions that it could have been built from, for the file writers.
+"""Conversion of a `Model` back to a `ModelSpec`, for the file writers.
 
-Files give one number per joint where a model has one per degree of freedom, and leave some parameters to the
-program that reads them; both are noted here, since it is the same for every format.
+Files have one value per joint where a model has one per degree of freedom, and no attributes for some parameters. Both
+are noted here because they apply to every format.
 """
 
 import numpy as np
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.model_rows import inertial_of, is_rotation, number, pose_of, row
-from hybridsim.io.write_document import Notes, refuse
+from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
+from hybridsim.io.write_document import Notes, format_error
 from hybridsim.model.assemble import assemble
 from hybridsim.model.coordinates import neutral
 from hybridsim.model.geometry import Shape
@@ -37,16 +37,16 @@ SHAPE_NAMES = {
     Shape.POLYGON: "polygons",
     Shape.ELLIPSE: "ellipses",
 }
-"""Shapes that not every format has, as notes call them."""
+"""Shapes that not every format supports, as named in notes."""
 
 _PER_DOF = ("armature", "stiffness", "damping", "friction", "lower", "upper", "effort_limit")
 
 
 def spec_of(model: Model, notes: Notes) -> ModelSpec:
-    """Description of a model; what a description has no place for is noted.
+    """Description of a model; parameters that a `ModelSpec` cannot represent are noted.
 
     Raises:
-        ModelError: the model has numbers that no file should hold, such as an orientation that is none.
+        ModelError: the model has invalid values, such as an orientation that is not a rotation matrix.
     """
     topology, geometry = model.topology, model.geometry
     spec = ModelSpec(
@@ -61,9 +61,9 @@ def spec_of(model: Model, notes: Notes) -> ModelSpec:
         timestep=model.timestep,
         excluded_pairs=list(geometry.excluded_pairs),
         explicit_pairs=list(geometry.explicit_pairs),
-        pair_friction={pair: number(geometry.pair_friction, k) for k, pair in enumerate(geometry.friction_pairs)},
+        pair_friction={pair: entry(geometry.pair_friction, k) for k, pair in enumerate(geometry.friction_pairs)},
     )
-    _note_own_laws(model, spec, notes)
+    _note_unsupported_parameters(model, spec, notes)
     _note_order(topology, notes)
     return spec
 
@@ -84,18 +84,18 @@ def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
         axis=row(joint.axis, i),
         anchor=row(joint.anchor, i),
         mimic=topology.joint_names[master] if master >= 0 else "",
-        mimic_ratio=number(joint.mimic_ratio, i),
-        mimic_offset=number(joint.mimic_offset, i),
+        mimic_ratio=entry(joint.mimic_ratio, i),
+        mimic_offset=entry(joint.mimic_offset, i),
     )
     dofs, coordinates = slice(*topology.tree_v_slices[i]), slice(*topology.tree_q_slices[i])
     for field in _PER_DOF if kind.nv else ():
         values = row(getattr(joint, field), dofs)
-        same = bool(np.all(values == values[0]))
-        setattr(spec, field, float(values[0] if same else values.mean()))
-        if not same:
-            notes.add(f"{field} differs between the directions of a joint; the mean is written", name)
+        equal = bool(np.all(values == values[0]))
+        setattr(spec, field, float(values[0] if equal else values.mean()))
+        if not equal:
+            notes.add(f"{field} differs between the degrees of freedom of a joint; the mean is written", name)
     if spec.lower > spec.upper:
-        notes.add("the lower limit is above the upper one, which the file may not keep or a reader refuse", name)
+        notes.add("the lower limit exceeds the upper limit; other programs may reject this", name)
     if kind is JointType.SPHERICAL:
         spec.rest = row(joint.rest, coordinates)
     elif kind.nq == 1:
@@ -113,16 +113,16 @@ def _geom(model: Model, k: int) -> GeomSpec:
         info.shape,
         row(geometry.size, k),
         _pose(geometry.placement, k, f"shape {info.name!r}"),
-        friction=number(geometry.friction, k),
+        friction=entry(geometry.friction, k),
         mesh_file=info.mesh_file,
         group=info.group,
         mask=info.mask,
         link=info.link if info.link != body else "",
-        restitution=number(geometry.restitution, k),
-        recovery_time=number(geometry.recovery_time, k),
-        softness=number(geometry.softness, k),
-        stiffness=number(geometry.stiffness, k),
-        damping=number(geometry.damping, k),
+        restitution=entry(geometry.restitution, k),
+        recovery_time=entry(geometry.recovery_time, k),
+        softness=entry(geometry.softness, k),
+        stiffness=entry(geometry.stiffness, k),
+        damping=entry(geometry.damping, k),
         has_friction=info.has_friction,
         priority=info.priority,
         data=np.array(geometry.data[info.data], dtype=float) if info.data >= 0 else None,
@@ -138,35 +138,35 @@ def _frame(model: Model, k: int) -> FrameSpec:
 
 def _actuator(model: Model, k: int) -> ActuatorSpec:
     a = model.actuator
-    constant, stiffness, damping = map(float, row(a.bias, k))
+    constant, per_length, per_speed = map(float, row(a.bias, k))
     return ActuatorSpec(
         a.names[k],
         model.topology.joint_names[a.joints[k]],
-        gear=number(a.gear, k),
-        gain=number(a.gain, k),
-        bias=(constant, stiffness, damping),
-        control_range=(number(a.control_lower, k), number(a.control_upper, k)),
-        force_range=(number(a.force_lower, k), number(a.force_upper, k)),
+        gear=entry(a.gear, k),
+        gain=entry(a.gain, k),
+        bias=(constant, per_length, per_speed),
+        control_range=(entry(a.control_lower, k), entry(a.control_upper, k)),
+        force_range=(entry(a.force_lower, k), entry(a.force_upper, k)),
     )
 
 
 def _home(model: Model) -> dict[str, np.ndarray | float]:
-    """Coordinates of the joints that do not start in their zero position."""
-    topology, rest = model.topology, neutral(model.topology)
+    """Home coordinates of the joints that are not at zero."""
+    topology, zero = model.topology, neutral(model.topology)
     home: dict[str, np.ndarray | float] = {}
     for i, name in enumerate(topology.joint_names):
         coordinates = slice(*topology.q_slices[i])
-        start = row(model.home, coordinates)
-        if topology.mimics[i] < 0 and np.any(start != rest[coordinates]):
-            home[name] = start
+        q = row(model.home, coordinates)
+        if topology.mimics[i] < 0 and np.any(q != zero[coordinates]):
+            home[name] = q
     return home
 
 
 def _pose(poses: Pose, i: int, what: str) -> Pose:
     pose = pose_of(poses, i)
     if not is_rotation(pose.R):
-        fix = "keep R orthonormal, for example with Pose.retract"
-        raise refuse("write.rotation", f"orientation of {what} is not a rotation", fix)
+        fix = "R must be orthonormal; update it, for example, with Pose.retract"
+        raise format_error("write.rotation", f"orientation of {what} is not a rotation matrix", fix)
     return pose
 
 
@@ -174,46 +174,46 @@ def _body_name(topology: Topology, index: int) -> str:
     return WORLD_NAME if index == WORLD else topology.body_names[index]
 
 
-def are_direct(spec: ModelSpec) -> bool:
-    """Whether the actuators are those of a model without any: a direct torque or force on every joint."""
-    driven = [body.joint for body in spec.bodies if body.joint.kind in SCALAR_JOINTS and not body.joint.mimic]
-    return spec.actuators == [ActuatorSpec(joint.name, joint.name) for joint in driven]
+def has_direct_actuators(spec: ModelSpec) -> bool:
+    """Whether the actuators are the default ones: direct torques or forces on all joints with one degree of freedom."""
+    joints = [body.joint for body in spec.bodies if body.joint.kind in SCALAR_JOINTS and not body.joint.mimic]
+    return spec.actuators == [ActuatorSpec(joint.name, joint.name) for joint in joints]
 
 
-def impossible_inertials(spec: ModelSpec) -> list[tuple[BodySpec, Problem]]:
-    """Bodies whose mass properties nothing can have, with what is wrong."""
+def inconsistent_inertials(spec: ModelSpec) -> list[tuple[BodySpec, Problem]]:
+    """Bodies with physically inconsistent mass properties, each with its problem."""
     return [
         (body, problem)
         for body in spec.bodies
         for problem in inertial_problems(body.name, body.inertial, body.inertial_source)
-        # harmless where the body is fixed to another one; a moving one never gets into a model
+        # harmless if the body is fixed to another one; a valid model has no such body on a movable joint
         if problem.code != "mass.zero_with_inertia"
     ]
 
 
-def _note_own_laws(model: Model, spec: ModelSpec, notes: Notes) -> None:
-    """Parameters of friction and limit stops that are this engine's own."""
-    usual = assemble(spec).joint  # with the stops that a joint has by default
+def _note_unsupported_parameters(model: Model, spec: ModelSpec, notes: Notes) -> None:
+    """Note parameters of joint friction and limit stops that file formats do not support."""
+    default = assemble(spec).joint  # with default limit stops
     names = _joint_of_each_dof(model.topology)
 
     def values(field: str) -> np.ndarray:
         return np.asarray(getattr(model.joint, field), dtype=float)
 
-    def note(parameter: str, concerned: np.ndarray) -> None:
-        if concerned.any():
-            affected = [name for name, is_affected in zip(names, concerned, strict=True) if is_affected]
-            notes.add(f"{parameter} is left out, since the file has no place for it", *affected)
+    def note(parameter: str, mask: np.ndarray) -> None:
+        if mask.any():
+            affected = [name for name, is_affected in zip(names, mask, strict=True) if is_affected]
+            notes.add(f"{parameter} is omitted, since the format does not support it", *affected)
 
-    rubs = (values("friction") != 0.0) | (values("breakaway") != 0.0)
+    has_friction = (values("friction") != 0.0) | (values("breakaway") != 0.0)
     note("breakaway friction", values("breakaway") != 0.0)
     limited = np.isfinite(values("lower")) | np.isfinite(values("upper"))
-    for field, text, concerned in (
-        ("friction_width", "the width of dry friction", rubs),
+    for field, text, mask in (
+        ("friction_width", "friction width", has_friction),
         ("limit_stiffness", "stiffness of the limit stops", limited),
         ("limit_damping", "damping of the limit stops", limited),
     ):
-        differs = ~np.isclose(values(field), getattr(usual, field), rtol=1e-9, atol=0.0)
-        note(text, concerned & differs)
+        differs = ~np.isclose(values(field), getattr(default, field), rtol=1e-9, atol=0.0)
+        note(text, mask & differs)
 
 
 def _joint_of_each_dof(topology: Topology) -> list[str]:
@@ -225,10 +225,10 @@ def _note_order(topology: Topology, notes: Notes) -> None:
     children: dict[int, list[int]] = {}
     for body, parent in enumerate(topology.parents):
         children.setdefault(parent, []).append(body)
-    order, waiting = [], children.get(WORLD, [])[::-1]
-    while waiting:
-        order.append(waiting.pop())
-        waiting += children.get(order[-1], [])[::-1]
+    order, stack = [], children.get(WORLD, [])[::-1]
+    while stack:
+        order.append(stack.pop())
+        stack += children.get(order[-1], [])[::-1]
     if order != sorted(order):
         names = [topology.joint_names[i] for i in order if topology.joint_types[i] is not JointType.FIXED]
-        notes.add("joints are read back branch by branch, so coordinates come in another order", *names)
+        notes.add("joints are read back depth first, which changes the order of the coordinates", *names)

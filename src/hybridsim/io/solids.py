@@ -1,4 +1,4 @@
-"""Volumes and mass properties of collision shapes, for links whose file gives none."""
+"""Volumes and mass properties of collision shapes, for links without specified inertia."""
 
 import io
 import math
@@ -19,11 +19,11 @@ MAX_MESH_BYTES = 200_000_000
 
 
 class MeshError(Exception):
-    """A mesh that has no volume or cannot be read."""
+    """A mesh that cannot be read or has no volume."""
 
 
 def volume(geom: GeomSpec) -> float:
-    """Volume of a shape [m³]; 0 for meshes, which would have to be read, and for planes."""
+    """Volume of a primitive shape [m³]; 0 for meshes, which are not read, and for planes."""
     x, y, z = (float(s) for s in geom.size)
     match geom.shape:
         case Shape.BOX:
@@ -40,15 +40,15 @@ def volume(geom: GeomSpec) -> float:
             return 0.0
 
 
-def solid(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
-    """Mass properties of a shape of even density, in the frame that the shape is placed in.
+def solid_inertial(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
+    """Mass properties of a shape of uniform density, in the body frame.
 
     Args:
         geom: the shape.
         density: [kg/m³].
 
     Returns:
-        The mass properties, and whether they are those of the shape itself and not of its convex hull.
+        The mass properties, and whether the mesh is closed; for an open mesh they are those of its convex hull.
 
     Raises:
         MeshError: the mesh cannot be read or has no volume.
@@ -74,25 +74,25 @@ def solid(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
 
 
 def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":
-    """A mesh in its file's frame, scaled.
+    """Scaled mesh in the frame of its file.
 
     Args:
         path: the file.
         scale: factors along x, y and z.
 
     Raises:
-        MeshError: the file is missing, too large, of another format or broken.
+        MeshError: the file does not exist, is too large, of an unsupported format or invalid.
     """
     kind = path.suffix.lower().lstrip(".")
     if kind not in MESH_TYPES:
-        raise MeshError(f"{path.name!r} is not one of the mesh formats {', '.join(MESH_TYPES)}")
+        raise MeshError(f"{path.name!r} is not of a supported mesh format ({', '.join(MESH_TYPES)})")
     try:
-        # takes a while to import and is only needed here
+        # slow to import
         import trimesh
 
         if path.stat().st_size > MAX_MESH_BYTES:
             raise MeshError(f"{path.name!r} is larger than {MAX_MESH_BYTES // 10**6} MB")
-        # from memory and without a resolver: a mesh cannot make us open further files
+        # from memory and without a resolver, so that a mesh file cannot open further files
         mesh = trimesh.load_mesh(io.BytesIO(path.read_bytes()), file_type=kind, skip_materials=True)
         if isinstance(mesh, trimesh.Scene):
             mesh = mesh.to_mesh()
@@ -100,7 +100,7 @@ def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":
         mesh.apply_scale(scale)
     except MeshError:
         raise
-    except Exception as error:  # whatever a parser of someone else's files may raise
+    except Exception as error:  # mesh parsers may raise anything on untrusted files
         raise MeshError(f"{path.name!r} cannot be read as a mesh: {error}") from None
     return mesh
 
@@ -112,9 +112,9 @@ def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial
         if not closed:
             mesh = mesh.convex_hull
         enclosed, com, inertia = float(mesh.volume), np.array(mesh.center_mass), np.array(mesh.moment_inertia)
-    except Exception as error:  # as above: what a strange mesh may lead to
-        raise MeshError(f"{path.name!r} cannot be read as a solid: {error}") from None
-    sign = -1.0 if enclosed < 0.0 else 1.0  # a mesh that is inside out
+    except Exception as error:  # trimesh may raise anything on degenerate meshes
+        raise MeshError(f"cannot compute the volume of {path.name!r}: {error}") from None
+    sign = -1.0 if enclosed < 0.0 else 1.0  # inverted winding
     if not enclosed or not np.isfinite([enclosed, *com, *inertia.ravel()]).all():
         raise MeshError(f"{path.name!r} has no volume")
     return Inertial(sign * enclosed * density, com, sign * inertia * density), closed

@@ -1,4 +1,4 @@
-"""A new model file as a tree of XML elements, and the list of what its format could not hold."""
+"""Building blocks of the file writers: XML elements, unique names, and notes on what a format does not support."""
 
 import os
 import re
@@ -19,18 +19,18 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class Notes:
-    """What a written file does not hold, by reason; each reason lists the names that it concerns."""
+    """Notes on what a written file does not represent; each lists the names of the affected elements."""
 
     def __init__(self):
         self._names: dict[str, list[str]] = {}
 
     def add(self, reason: str, *names: str) -> None:
-        """Note a reason, with the names of the elements that it concerns."""
+        """Add a note with the names of the affected elements."""
         listed = self._names.setdefault(reason, [])
         listed += [name for name in names if name not in listed]
 
     def texts(self) -> list[str]:
-        """One sentence per reason, in the order in which they came up."""
+        """Text of each note, in the order of addition."""
         return [
             f"{reason}: {', '.join(repr(name) for name in names)}" if names else reason
             for reason, names in self._names.items()
@@ -38,33 +38,33 @@ class Notes:
 
 
 class Names:
-    """Names that are taken; a second bearer of a name gets another one, and a note says so."""
+    """Names in use; duplicates are renamed, with a note."""
 
-    def __init__(self, notes: Notes, taken: Iterable[str] = ()):
-        self._notes, self._taken = notes, set(taken)
+    def __init__(self, notes: Notes, used: Iterable[str] = ()):
+        self._notes, self._used = notes, set(used)
 
     def claim(self, name: str, what: str) -> str:
-        """The name itself if it is free, else a new one that begins with it."""
-        free = self.invent(name)
-        if free != name:
-            self._notes.add(f"{what}s get another name, because theirs is taken", f"{name} → {free}")
-        return free
+        """The name if it is unused, otherwise a new one derived from it, with a note."""
+        unused = self.make_unique(name)
+        if unused != name:
+            self._notes.add(f"{what}s are renamed because their names are already in use", f"{name} → {unused}")
+        return unused
 
-    def invent(self, name: str) -> str:
-        """A free name that begins with `name`, for something that had none."""
-        free, count = name, 1
-        while free in self._taken:
+    def make_unique(self, name: str) -> str:
+        """An unused name derived from `name`; marks it as used."""
+        unused, count = name, 1
+        while unused in self._used:
             count += 1
-            free = f"{name}_{count}"
-        self._taken.add(free)
-        return free
+            unused = f"{name}_{count}"
+        self._used.add(unused)
+        return unused
 
 
 def add(parent: Element, tag: str, **attributes: str | float | np.ndarray | Iterable[float] | None) -> Element:
-    """Append an element; attributes that are None are left out, numbers are written with all their digits.
+    """Append an element; attributes that are None are omitted, numbers are written with full precision.
 
     Raises:
-        ModelError: a number is not finite (only ranges may be open), or a name cannot be part of an XML file.
+        ModelError: a value is not finite (allowed in ranges only), or a name contains characters not allowed in XML.
     """
     owner = str(attributes.get("name") or parent.get("name") or "")
     written = {
@@ -76,43 +76,43 @@ def add(parent: Element, tag: str, **attributes: str | float | np.ndarray | Iter
 
 
 def write_document(root: Element, model_name: str, out: str | Path) -> None:
-    """Write the tree as an indented UTF-8 file, with a comment that tells where it comes from.
+    """Write the tree as an indented UTF-8 file, with a comment naming hybridsim and the model.
 
     Raises:
         ModelError: the file cannot be written.
     """
     ElementTree.indent(root)
-    shown = re.sub("-{2,}", "-", _UNPRINTABLE.sub("", model_name))  # a comment may not hold two dashes
-    comment = f"<!-- Written by hybridsim from the model {shown}. SI units. -->"
+    name = re.sub("-{2,}", "-", _UNPRINTABLE.sub("", model_name))  # comments must not contain two dashes
+    comment = f"<!-- Written by hybridsim from the model {name}. SI units. -->"
     body = ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
     write_atomically(out, f'<?xml version="1.0" encoding="UTF-8"?>\n{comment}\n{body}\n'.encode())
 
 
 def mesh_reference(mesh_file: str, shape: str, out: str | Path, notes: Notes) -> str | None:
-    """Path of a mesh relative to the written file; None, with a note, if there is no such mesh."""
+    """Path of a mesh relative to the written file; None, with a note, if the mesh file does not exist."""
     mesh = Path(os.path.realpath(mesh_file))
     if not mesh_file or not mesh.is_file():
-        notes.add("shapes are left out, because their mesh file is missing", shape)
+        notes.add("shapes are omitted because their mesh file does not exist", shape)
         return None
     if not any(mesh.is_relative_to(os.path.realpath(root)) for root in model_roots(out)):
-        remedy = "copy them there, or read it with allowed=[...] (--allowed)"
-        notes.add(f"meshes lie outside the folder of the written file; {remedy}", mesh.name)
+        remedy = "copy them there, or load the file with allowed=[...] (--allowed)"
+        notes.add(f"meshes are outside the folder of the written file; {remedy}", mesh.name)
     return Path(os.path.relpath(mesh, os.path.realpath(Path(out).parent))).as_posix()
 
 
-def refuse(code: str, message: str, fix: str) -> ModelError:
-    """The error for a model that a format cannot hold at all."""
+def format_error(code: str, message: str, fix: str) -> ModelError:
+    """Error for a model that a format cannot represent."""
     return ModelError([Problem(message, fix, code=code)])
 
 
 def _text(value: str | float | np.ndarray | Iterable[float], where: str, infinite: bool) -> str:
     if isinstance(value, str):
         if _UNPRINTABLE.search(value):
-            raise refuse("write.name", f"attribute {where} has unprintable characters", "rename the element")
+            raise format_error("write.name", f"attribute {where} has unprintable characters", "rename the element")
         return value
-    numbers = np.atleast_1d(np.asarray(value))
-    if np.isnan(numbers).any() or (np.isinf(numbers).any() and not infinite):
-        raise refuse("write.nonfinite", f"attribute {where} is {numbers}", "give the model finite values")
-    if np.issubdtype(numbers.dtype, np.integer):
-        return " ".join(str(number) for number in numbers)
-    return " ".join(number_text(number).removesuffix(".0") for number in numbers)
+    values = np.atleast_1d(np.asarray(value))
+    if np.isnan(values).any() or (np.isinf(values).any() and not infinite):
+        raise format_error("write.nonfinite", f"attribute {where} is {values}", "all values must be finite")
+    if np.issubdtype(values.dtype, np.integer):
+        return " ".join(str(entry) for entry in values)
+    return " ".join(number_text(entry).removesuffix(".0") for entry in values)

@@ -1,8 +1,8 @@
-"""A small hardened XML reader that remembers where everything stood.
+"""A small hardened XML parser that records source locations.
 
-Model files come from strangers. The reader refuses document type declarations (and with them every entity),
-deep nesting and huge files, and reports each failure with its line. Elements carry byte offsets into the
-source, so that `io.edit` can change one number and leave the rest of the file alone.
+Model files are untrusted input. The parser rejects document type declarations (and with them all entities), deep
+nesting and huge files, and reports every error with its line. Elements carry byte offsets into the source, so that
+`io.edit_xml` can change single values and preserve the rest of the file.
 """
 
 import re
@@ -17,38 +17,38 @@ from hybridsim.core.errors import ModelError, Problem, Severity
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 200
 MAX_TAGS = 500_000
-"""Elements of one file, as it is written."""
+"""Maximum number of elements of a file, before expansion of copies."""
 MAX_TEXT = 100
-"""Characters of text that an element remembers; numbers, if anything, are written there."""
+"""Maximum number of characters of text content stored per element; only numeric text content is used."""
 
 _BLANK = b" \t\r\n"
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ")
-"""How files of gzip, zip, bzip2 and xz begin."""
+"""Magic numbers of gzip, zip, bzip2 and xz files."""
 _START_TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 
 
 @dataclass(eq=False, slots=True, repr=False)
 class Element:
-    """An XML element and its place in the source."""
+    """An XML element and its source location."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    """Line of the start tag, counted from 1."""
+    """Line of the start tag, starting at 1."""
     file: str
     start: int
     """Byte offset of the start tag's `<`."""
-    open_end: int = 0
+    start_tag_end: int = 0
     """Byte offset just past the start tag's `>`."""
     end: int = 0
     """Byte offset just past the whole element."""
     parent: "Element | None" = None
     children: list["Element"] = field(default_factory=list)
     text: str = ""
-    """Beginning of the text between the tags, without that of its children."""
+    """Text content (at most `MAX_TEXT` characters), without that of the children."""
 
     def child(self, tag: str) -> "Element | None":
-        """First child with this tag, if there is one."""
+        """First child with this tag; None if there is none."""
         return next(self.all(tag), None)
 
     def all(self, tag: str) -> Iterator["Element"]:
@@ -56,19 +56,19 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
     def walk(self) -> Iterator["Element"]:
-        """This element and everything below it, in file order."""
+        """This element and all its descendants, in file order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def get(self, attribute: str, default: str = "") -> str:
-        """Text of an attribute, without surrounding blanks."""
+        """Text of an attribute, without surrounding whitespace."""
         return self.attributes.get(attribute, default).strip()
 
     @property
     def title(self) -> str:
-        """How messages call the element: tag and name, and for a nameless one also what it belongs to."""
-        owner = self.named
+        """Name of the element in messages: tag and name; for an unnamed element, tag and nearest named ancestor."""
+        owner = self.nearest_named
         if owner is self:
             return f"<{self.tag}> {self.get('name')!r}"
         if owner is None or owner.parent is None:
@@ -76,8 +76,8 @@ class Element:
         return f"<{self.tag}> of {owner.tag} {owner.get('name')!r}"
 
     @property
-    def named(self) -> "Element | None":
-        """This element if it has a name, else the nearest one around it that has."""
+    def nearest_named(self) -> "Element | None":
+        """This element if it has a name, otherwise its nearest named ancestor."""
         owner: Element | None = self
         while owner is not None and "name" not in owner.attributes:
             owner = owner.parent
@@ -91,61 +91,61 @@ def read(path: str | Path) -> tuple[bytes, Element]:
     """Bytes and root element of a file.
 
     Raises:
-        ModelError: the file cannot be read, is too large, or is not XML that the reader accepts.
+        ModelError: the file cannot be read, is too large, or is not accepted by the parser.
     """
     file = str(path)
     if not file.strip():
-        _refuse("file.missing", "the name of the model file is empty", "give the path of a URDF or MJCF file", file)
+        _reject("file.missing", "the path of the model file is empty", "pass the path of a URDF or MJCF file", file)
     try:
         if Path(path).is_dir():
-            _refuse("file.directory", f"{file!r} is a folder, not a model file", "name the file inside it", file)
+            _reject("file.directory", f"{file!r} is a folder, not a model file", "pass the path of a file in it", file)
         with Path(path).open("rb") as stream:
             source = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        _refuse("file.missing", f"there is no file {file!r}", _nearby_models(Path(path)), file)
+        _reject("file.missing", f"file {file!r} does not exist", _nearby_models(Path(path)), file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        _refuse("file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file)
+        _reject("file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file)
     return source, parse(source, file)
 
 
 def parse(source: bytes, file: str = "") -> Element:
-    """Root element of an XML text.
+    """Root element of an XML document.
 
     Args:
-        source: the bytes of the file.
-        file: name that error messages give to it.
+        source: content of the file.
+        file: path of the file, for messages.
 
     Raises:
-        ModelError: the text is not XML that the reader accepts.
+        ModelError: the document is not accepted by the parser.
     """
     if len(source) > MAX_BYTES:
-        _refuse(
+        _reject(
             "xml.size",
             f"the file is larger than {MAX_BYTES // 10**6} MB",
-            "meshes belong in files of their own",
+            "move meshes and other assets into separate files",
             file,
         )
-    # C programs leave zero bytes at the end, and editors blank lines before the XML declaration
+    # tolerated: trailing zero bytes (C programs) and blank lines before the XML declaration (editors)
     begin = len(source) - len(source.lstrip(_BLANK))
     text = source.rstrip(_BLANK + b"\0")[begin:]
     if not text:
-        _refuse("xml.empty", "the file is empty", "check that it was saved and copied completely", file)
+        _reject("xml.empty", "the file is empty", "check that it was saved or copied completely", file)
     if text.startswith(_COMPRESSED):
-        _refuse("file.compressed", "the file is compressed", "unpack it first", file)
+        _reject("file.compressed", "the file is compressed", "decompress it first", file)
     if b"\0" in text:
-        _refuse("xml.encoding", "the file is binary, or text in UTF-16", "save it as UTF-8 text", file, 1)
+        _reject("xml.encoding", "the file is binary or UTF-16 encoded", "save it as UTF-8 text", file, 1)
     return _Parser(text, file, begin, source.count(b"\n", 0, begin)).root()
 
 
 class _Parser:
-    """One pass of expat over one text, which begins some bytes and lines into the file."""
+    """One pass of expat over a document that begins at a byte and line offset in the file."""
 
-    def __init__(self, source: bytes, file: str, bytes_before: int, lines_before: int):
+    def __init__(self, source: bytes, file: str, byte_offset: int, line_offset: int):
         self.source, self.file = source, file
-        self.bytes_before, self.lines_before = bytes_before, lines_before
-        self.open: list[Element] = []
-        self.first: Element | None = None
+        self.byte_offset, self.line_offset = byte_offset, line_offset
+        self.open_elements: list[Element] = []
+        self.root_element: Element | None = None
         self.count = 0
         self.expat = expat.ParserCreate()
         self.expat.StartElementHandler = self._start
@@ -160,73 +160,75 @@ class _Parser:
         except expat.ExpatError as error:
             self._not_well_formed(error)
         except (LookupError, ValueError) as error:
-            _refuse("xml.encoding", f"cannot decode the file: {error}", "save it as UTF-8 text", self.file, 1)
-        assert self.first is not None
-        return self.first
+            _reject("xml.encoding", f"cannot decode the file: {error}", "save it as UTF-8 text", self.file, 1)
+        assert self.root_element is not None
+        return self.root_element
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        line, start = self.expat.CurrentLineNumber + self.lines_before, self.expat.CurrentByteIndex
+        line, start = self.expat.CurrentLineNumber + self.line_offset, self.expat.CurrentByteIndex
         self.count += 1
-        if len(self.open) >= MAX_DEPTH or self.count > MAX_TAGS:
-            what = f"elements are nested more than {MAX_DEPTH} deep"
+        if len(self.open_elements) >= MAX_DEPTH or self.count > MAX_TAGS:
+            message = f"elements are nested more than {MAX_DEPTH} levels deep"
             if self.count > MAX_TAGS:
-                what = f"the file has more than {MAX_TAGS} elements"
-            _refuse("xml.size", what, "no robot needs this; the file is damaged or hostile", self.file, line)
+                message = f"the file has more than {MAX_TAGS} elements"
+            _reject(
+                "xml.size", message, "the file is damaged or malicious; no robot model is this large", self.file, line
+            )
         match = _START_TAG.match(self.source, start)
-        start += self.bytes_before
-        open_end = start + len(match.group() if match else b"")
-        parent = self.open[-1] if self.open else None
-        element = Element(tag, attributes, line, self.file, start, open_end, open_end, parent)
+        start += self.byte_offset
+        start_tag_end = start + len(match.group() if match else b"")
+        parent = self.open_elements[-1] if self.open_elements else None
+        element = Element(tag, attributes, line, self.file, start, start_tag_end, start_tag_end, parent)
         if parent is None:
-            self.first = element
+            self.root_element = element
         else:
             parent.children.append(element)
-        self.open.append(element)
+        self.open_elements.append(element)
 
     def _text(self, text: str) -> None:
-        element = self.open[-1]
+        element = self.open_elements[-1]
         if len(element.text) < MAX_TEXT:
             element.text += text[:MAX_TEXT]
 
     def _end(self, tag: str) -> None:
-        element = self.open.pop()
+        element = self.open_elements.pop()
         if not self._is_empty(element):
             closing = self.source.find(b">", self.expat.CurrentByteIndex) + 1
-            element.end = closing + self.bytes_before
+            element.end = closing + self.byte_offset
 
     def _is_empty(self, element: Element) -> bool:
-        end = element.open_end - self.bytes_before
+        end = element.start_tag_end - self.byte_offset
         return self.source[end - 2 : end] == b"/>"
 
     def _doctype(self, *_) -> None:
-        _refuse(
+        _reject(
             "xml.doctype",
-            "the file declares a document type, which can define entities",
-            "remove the <!DOCTYPE ...> block and write values in place of entities",
+            "the file has a document type declaration, which could define entities",
+            "remove the <!DOCTYPE ...> block and replace entities with their values",
             self.file,
-            self.expat.CurrentLineNumber + self.lines_before,
+            self.expat.CurrentLineNumber + self.line_offset,
         )
 
     def _not_well_formed(self, error: expat.ExpatError) -> NoReturn:
-        what, fix = expat.ErrorString(error.code), "correct the XML at this line"
-        line = error.lineno + self.lines_before
+        reason, fix = expat.ErrorString(error.code), "correct the XML at this line"
+        line = error.lineno + self.line_offset
         if not self._is_decodable():
-            _refuse("xml.encoding", "the file is not UTF-8 text", "save it as UTF-8", self.file, line)
-        if self.open:
-            last = self.open[-1]
-            if "mismatched" in what:
-                fix = f"<{last.tag}> of line {last.line} must be closed with </{last.tag}> first"
-            elif "no element" in what or "unclosed" in what:
-                fix = f"the file ends inside <{last.tag}> of line {last.line}; it may have been cut off"
-        elif self.first is None:
+            _reject("xml.encoding", "the file is not valid UTF-8", "save it as UTF-8", self.file, line)
+        if self.open_elements:
+            last = self.open_elements[-1]
+            if "mismatched" in reason:
+                fix = f"close <{last.tag}> of line {last.line} with </{last.tag}> first"
+            elif "no element" in reason or "unclosed" in reason:
+                fix = f"the file ends inside <{last.tag}> of line {last.line}; it may be truncated"
+        elif self.root_element is None:
             fix = "a model file is XML and starts with <robot ...> or <mujoco ...>"
-        if "duplicate" in what:
-            fix = "remove one of the two"
-        if "undefined entity" in what:
-            fix = "write &amp; for &; entities are not supported"
-        if "declaration" in what:
-            fix = "move <?xml ...?> to the very start of the file"
-        _refuse("xml.syntax", f"this is not well-formed XML: {what}", fix, self.file, line)
+        if "duplicate" in reason:
+            fix = "remove one of the two attributes"
+        if "undefined entity" in reason:
+            fix = "write &amp; instead of &; entities are not supported"
+        if "declaration" in reason:
+            fix = "move <?xml ...?> to the beginning of the file"
+        _reject("xml.syntax", f"malformed XML: {reason}", fix, self.file, line)
 
     def _is_decodable(self) -> bool:
         if re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["'](?!utf-?8)""", self.source, re.IGNORECASE):
@@ -242,9 +244,9 @@ def _nearby_models(path: Path) -> str:
     try:
         names = sorted(p.name for p in path.parent.iterdir() if p.suffix.lower() in (".urdf", ".xml", ".mjcf"))[:5]
     except OSError:
-        return f"the folder {str(path.parent)!r} does not exist either"
-    return f"the folder has {', '.join(names)}" if names else "check the path"
+        return f"the folder {str(path.parent)!r} does not exist; check the path"
+    return f"the folder contains {', '.join(names)}" if names else "check the path"
 
 
-def _refuse(code: str, message: str, fix: str, file: str, line: int = 0) -> NoReturn:
+def _reject(code: str, message: str, fix: str, file: str, line: int = 0) -> NoReturn:
     raise ModelError([Problem(message, fix, file, line, Severity.ERROR, code)])

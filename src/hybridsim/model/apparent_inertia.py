@@ -13,7 +13,7 @@ from hybridsim.spatial.transform import Pose
 def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndarray:
     """Apparent inertia of each degree of freedom at q = 0, with all others free: 1/(M⁻¹)ᵢᵢ.
 
-    The other joints of a chain yield, so this can be a hundred times smaller than the inertia that the joint carries.
+    Because the other joints move freely, it can be a hundred times smaller than the inertia with those joints locked.
     """
     if topology.mv == 0:
         return np.zeros(0)

@@ -30,7 +30,7 @@ LIMIT_STOP_FREQUENCY = 100.0
 its stop by about g/(length·10⁴)."""
 LIMIT_STOP_OMEGA_DT = 0.1
 """Upper bound on the natural frequency of the default limit stops times the model's time step: stable even with a dozen
-joints at their stops at once."""
+joints at their stops simultaneously."""
 MIN_FRICTION_WIDTH = 0.01
 """Lower bound on the default `friction_width` [rad/s or m/s]."""
 FRICTION_STEP_FRACTION = 0.5

@@ -10,7 +10,7 @@ import numpy as np
 from hybridsim.model.geometry import Shape
 
 MAX_POINTS = 10_000
-"""Upper bound on the number of contact points; more indicate lengths in the wrong unit."""
+"""Upper bound on the number of contact points; more points suggest lengths in the wrong unit."""
 BORDER_TOLERANCE = 1e-9
 """Distance outside the outline [m] within which a point still counts as inside: grids often end exactly on it."""
 
@@ -41,15 +41,15 @@ def contact_grid(
     if kind is Shape.POLYGON:
         if values.shape == (2,):
             raise ValueError(
-                "a polygon needs at least three vertices (x, y), not two values; for the half lengths of a rectangle "
-                'or an ellipse pass shape="box" or shape="ellipse"'
+                "a polygon needs at least three vertices (x, y), not two values; for the half extents of a rectangle "
+                'or the half axes of an ellipse pass shape="box" or shape="ellipse"'
             )
         if values.ndim != 2 or values.shape[1] != 2 or len(values) < 3:
             raise ValueError(f"a polygon needs at least three vertices (x, y), not an array of shape {values.shape}")
         low, high = values.min(axis=0), values.max(axis=0)
     else:
         if values.shape != (2,) or (values < 0.0).any():
-            raise ValueError(f"a {kind} needs two non-negative half lengths, not {values.tolist()}")
+            raise ValueError(f"a {kind} needs two non-negative half extents, not {values.tolist()}")
         low, high = -values, values
     grid = _grid(low, high, spacing)
     if kind is Shape.POLYGON:

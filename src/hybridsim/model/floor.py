@@ -34,9 +34,9 @@ def with_floor(
     Args:
         model: the mechanism.
         height: height of the plane [m].
-        friction: Coulomb friction coefficient μ. In a contact the larger coefficient of the two shapes applies; a shape
-            without a specified friction is ignored. By default the floor specifies none: the coefficient of the other
-            shape applies, or 1 if that has none either.
+        friction: Coulomb friction coefficient μ. In a contact the larger coefficient of the two shapes applies; a
+            default coefficient is ignored if the other shape specifies one. By default the floor specifies none, so the
+            coefficient of the other shape applies, or 1 if that shape specifies none either.
         restitution: ratio of the separation speed to the approach speed.
         name: name of the shape.
 

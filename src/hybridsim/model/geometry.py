@@ -33,7 +33,7 @@ class Shape(StrEnum):
     HEIGHTFIELD = "heightfield"
     """Half extents along x and y of a terrain defined by heights on a regular grid."""
     POLYGON = "polygon"
-    """(-, -, half height along z) of a prism over a polygon in the plane z = 0; collides with upright cylinders only."""
+    """(-, -, half height) of a prism over a polygon in the plane z = 0. Collides with upright cylinders only."""
     ELLIPSE = "ellipse"
     """Half axes along x and y and half height along z of an elliptic cylinder. Collides with upright cylinders only."""
 
@@ -105,7 +105,7 @@ class Geometry(eqx.Module):
     explicit_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of shapes that collide regardless of their groups."""
     parent_child_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
-    """Pairs of a link merged into the world and a link jointed to it, which do not collide."""
+    """Pairs of a link merged into the world and a link connected to it by a joint, which do not collide."""
     friction_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of shapes with their own friction coefficient."""
     pair_friction: Float[AnyArray, " nfp"] = eqx.field(default_factory=lambda: np.zeros(0))

@@ -20,7 +20,7 @@ class Inertial:
     """3×3 about the centre of mass [kg·m²]."""
 
     def transform(self, X_AB: Pose) -> "Inertial":
-        """These mass properties, expressed in B, re-expressed in A."""
+        """Transform the mass properties from frame B to frame A."""
         R = np.asarray(X_AB.R)
         return Inertial(self.mass, np.asarray(X_AB.p) + R @ self.com, R @ self.inertia @ R.T)
 
@@ -88,8 +88,8 @@ def solid_ellipsoid(mass: float, half_axes) -> Inertial:
 
 def solid_cylinder(mass: float, radius: float, half_length: float) -> Inertial:
     """Mass properties of a cylinder along z of uniform density about its centre."""
-    across = mass * (3.0 * radius**2 + 4.0 * half_length**2) / 12.0
-    return Inertial(float(mass), np.zeros(3), np.diag([across, across, 0.5 * mass * radius**2]))
+    transverse = mass * (3.0 * radius**2 + 4.0 * half_length**2) / 12.0
+    return Inertial(float(mass), np.zeros(3), np.diag([transverse, transverse, 0.5 * mass * radius**2]))
 
 
 def solid_capsule(mass: float, radius: float, half_length: float) -> Inertial:
@@ -100,6 +100,6 @@ def solid_capsule(mass: float, radius: float, half_length: float) -> Inertial:
     m_sphere = mass - m_cylinder
     cylinder = solid_cylinder(m_cylinder, radius, half_length).inertia
     # two hemispheres, with centres of mass 3/8 r beyond the ends of the cylinder
-    along = 0.4 * m_sphere * radius**2
-    across = along + m_sphere * half_length * (half_length + 0.75 * radius)
-    return Inertial(float(mass), np.zeros(3), cylinder + np.diag([across, across, along]))
+    axial = 0.4 * m_sphere * radius**2
+    transverse = axial + m_sphere * half_length * (half_length + 0.75 * radius)
+    return Inertial(float(mass), np.zeros(3), cylinder + np.diag([transverse, transverse, axial]))

@@ -5,8 +5,8 @@ in the parent. `X_JB(q)` is the joint transform: a rotation about an axis throug
 translation along the axis, or both. The motion subspace `S` of every elementary type is constant in B, so no joint has
 a velocity-product term.
 
-Compound types (universal, planar, cylindrical screws of MJCF bodies with several joints) are chains of elementary
-joints with massless bodies between them; the builder expands them.
+Compound joints (universal, planar, and the several joints of an MJCF body) are chains of elementary joints with
+massless bodies between them; `assemble` and the MJCF reader expand them.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from jaxtyping import Float
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Vec3
 from hybridsim.spatial.rotation import (
-    matrix_exp,
     matrix_from_axis_angle,
     matrix_from_quaternion,
+    matrix_from_rotation_vector,
     quaternion_conjugate,
     quaternion_exp,
     quaternion_log,
@@ -179,5 +179,5 @@ def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> F
 def transport_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
     """`qd` with its linear part expressed in the body frame at the end of the step."""
     if kind is JointType.FREE:
-        return jnp.concatenate([qd[:3], qd[3:] @ matrix_exp(dt * qd[:3])])
+        return jnp.concatenate([qd[:3], qd[3:] @ matrix_from_rotation_vector(dt * qd[:3])])
     return qd

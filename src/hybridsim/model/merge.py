@@ -13,18 +13,18 @@ from hybridsim.spatial.transform import Pose
 
 def merge_fixed_joints(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str, Pose]]]:
     """The description without fixed joints, and for each merged link the body it is merged into and its pose X_BL."""
-    placements: dict[str, tuple[str, Pose]] = {}
+    merged_into: dict[str, tuple[str, Pose]] = {}
 
-    def host(name: str) -> tuple[str, Pose]:
-        return placements.get(name, (name, identity_pose()))
+    def attachment(name: str) -> tuple[str, Pose]:
+        return merged_into.get(name, (name, identity_pose()))
 
     bodies, merged_inertia = [], {}
     frames = []
     for body in spec.bodies:
-        parent, X_BP = host(body.parent)
+        parent, X_BP = attachment(body.parent)
         X_BL = X_BP @ body.placement
         if body.joint.kind is JointKind.FIXED:
-            placements[body.name] = (parent, X_BL)
+            merged_into[body.name] = (parent, X_BL)
             merged_inertia[parent] = merged_inertia.get(parent, Inertial()) + body.inertial.transform(X_BL)
             frames.append(FrameSpec(body.name, parent, X_BL))
         else:
@@ -33,16 +33,16 @@ def merge_fixed_joints(spec: ModelSpec) -> tuple[ModelSpec, dict[str, tuple[str,
     bodies = [
         replace(b, inertial=b.inertial + merged_inertia[b.name]) if b.name in merged_inertia else b for b in bodies
     ]
-    geoms = [replace(_reattach(g, *host(g.body)), link=g.link or g.body) for g in spec.geoms]
-    frames += [_reattach(f, *host(f.body)) for f in spec.frames]
+    geoms = [replace(_reattach(g, *attachment(g.body)), link=g.link or g.body) for g in spec.geoms]
+    frames += [_reattach(f, *attachment(f.body)) for f in spec.frames]
     merged = replace(
-        spec, bodies=bodies, geoms=geoms, frames=frames, parent_child_pairs=_parent_child_pairs(spec, placements)
+        spec, bodies=bodies, geoms=geoms, frames=frames, parent_child_pairs=_parent_child_pairs(spec, merged_into)
     )
-    return merged, placements
+    return merged, merged_into
 
 
-def _parent_child_pairs(spec: ModelSpec, placements: dict[str, tuple[str, Pose]]) -> list[tuple[str, str]]:
-    """Pairs of a link merged into the world and a link jointed to it.
+def _parent_child_pairs(spec: ModelSpec, merged_into: dict[str, tuple[str, Pose]]) -> list[tuple[str, str]]:
+    """Pairs of a link merged into the world and a link connected to it by a joint.
 
     An arm's first link must not collide with its base, which is its parent. After merging, the base belongs to the
     world, just like the floor, and this relation is no longer visible in the tree; hence it is recorded here.
@@ -50,11 +50,11 @@ def _parent_child_pairs(spec: ModelSpec, placements: dict[str, tuple[str, Pose]]
     groups: dict[str, str] = {}
     """For each link merged into the world, the first link of its rigidly connected group."""
     for body in spec.bodies:
-        if body.joint.kind is JointKind.FIXED and placements[body.name][0] == WORLD_NAME:
+        if body.joint.kind is JointKind.FIXED and merged_into[body.name][0] == WORLD_NAME:
             groups[body.name] = groups.get(body.parent, body.name)
     links_of_body: dict[str, list[str]] = {}
     for body in spec.bodies:
-        links_of_body.setdefault(placements.get(body.name, (body.name,))[0], []).append(body.name)
+        links_of_body.setdefault(merged_into.get(body.name, (body.name,))[0], []).append(body.name)
     return [
         (parent_link, child_link)
         for body in spec.bodies

@@ -58,7 +58,7 @@ class Joints(eqx.Module):
     limit_damping: Float[AnyArray, " mv"]
     """Damping of the limit stops [N·m·s/rad or N·s/m]."""
     effort_limit: Float[AnyArray, " mv"]
-    """Largest actuation torque or force [N·m or N]; inf where there is none."""
+    """Maximum actuation torque or force [N·m or N]; inf where there is none."""
     mimic_ratio: Float[AnyArray, " nb"]
     """Coordinate of a mimic joint: `mimic_ratio` times its master's plus `mimic_offset`."""
     mimic_offset: Float[AnyArray, " nb"]
@@ -68,8 +68,8 @@ class Joints(eqx.Module):
 class Actuators(eqx.Module):
     """Actuators, each acting on one joint with one degree of freedom.
 
-    The force of actuator k is `gain·u + bias·(1, length, speed)`, clipped to its range; length and speed are of the
-    joint times `gear`, and the joint torque is the force times `gear`.
+    The force of actuator k is `gain·u + bias·(1, length, speed)`, clipped to its range; length and speed are
+    `gear` times the position and velocity of the joint, and the joint torque is `gear` times the force.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -100,7 +100,7 @@ class Model(eqx.Module):
     frame_placement: Pose
     """X_BF: pose of every named frame in its body."""
     gravity: Vec3
-    """Acceleration of a falling body [m/s²]."""
+    """Gravitational acceleration in the world frame [m/s²]."""
     home: Float[AnyArray, " nq"]
     """Home configuration: the default initial configuration."""
     timestep: float = eqx.field(static=True, default=0.001)

@@ -76,7 +76,7 @@ class JointSpec:
     breakaway: float = 0.0
     stribeck_velocity: float = 0.1
     friction_width: float | None = None
-    """Velocity [rad/s or m/s] over which dry friction rises; by default as narrow as the time step can resolve."""
+    """Speed below which dry friction is linear [rad/s or m/s]; by default the smallest that the time step resolves."""
     lower: float = -np.inf
     upper: float = np.inf
     effort_limit: float = np.inf
@@ -180,4 +180,4 @@ class ModelSpec:
     pair_friction: dict[tuple[str, str], float] = field(default_factory=dict)
     """Friction coefficient of individual pairs of shapes; overrides that of their surfaces."""
     parent_child_pairs: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of a link merged into the world and a link jointed to it; set by `merge_fixed_joints`."""
+    """Pairs of a link merged into the world and a link connected to it by a joint; set by `merge_fixed_joints`."""

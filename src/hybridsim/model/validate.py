@@ -18,7 +18,7 @@ PLAUSIBLE_LENGTH = 100.0
 """Link length [m] above which the unit is more likely millimetres."""
 NEGLIGIBLE_MASS = 0.01
 """Fraction of the model's total mass below which the inertia unit of a body is not checked (placeholder bodies)."""
-PLAUSIBLE_GYRATION = 3.0
+MAX_GYRATION_RATIO = 3.0
 """Ratio of radius of gyration to body extent above which the inertia is more likely in another unit."""
 
 _ONE_DOF = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
@@ -307,20 +307,20 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
             )
         extent = extents[body.name]
         if body.inertial.mass > NEGLIGIBLE_MASS * total and extent > 0.0:
-            gyration = float(np.sqrt(np.trace(body.inertial.inertia) / 2.0 / body.inertial.mass))
-            if gyration > PLAUSIBLE_GYRATION * extent:
+            gyration_radius = float(np.sqrt(np.trace(body.inertial.inertia) / 2.0 / body.inertial.mass))
+            if gyration_radius > MAX_GYRATION_RATIO * extent:
                 yield problem_at(
                     body.inertial_source,
                     "units.inertia",
-                    f"inertia of body {body.name!r} corresponds to a body {gyration / extent:.0f} times its size "
-                    f"(radius of gyration {gyration:g} m, extent {extent:g} m)",
+                    f"inertia of body {body.name!r} is that of a body {gyration_radius / extent:.0f} times its size "
+                    f"(radius of gyration {gyration_radius:g} m, extent {extent:g} m)",
                     "inertia is in kg·m² and mass in kg; check both units",
                     Severity.WARNING,
                 )
 
 
 def _extents(spec: ModelSpec) -> dict[str, float]:
-    """Extent of each body from its frame [m], as far as the description determines it; otherwise 0."""
+    """Extent of each body from its origin [m], from joints, centre of mass and shapes; 0 with meshes or planes."""
     extents = {WORLD_NAME: 0.0}
     for body in spec.bodies:
         offset = _length(body.placement.p)

@@ -1,1 +1,1 @@
-"""Native kernels: JAX functions compiled to machine code for the CPU. No physics lives here."""
+"""Native kernels: JAX functions compiled to machine code for the CPU. Contains no physics."""

@@ -1,10 +1,10 @@
-"""Drag of a rod in still air or water, as a law to be grafted: no network, but used like one.
+"""Drag of a rod in still air or water: a parametric law that is grafted like a network.
 
     Graft("body.external_force[arm]", "body.twist[arm]", RodDrag((0, 0, 0), (0, 0, -0.3), quadratic=0.02))
 
-Every piece of the rod is held back across its axis, by linear + quadratic · speed, per length. A force along the rod is
-left out, being far smaller. It never adds energy: each piece's force is against its own velocity, and a coefficient
-that is negative counts as zero.
+Every element of the rod experiences a drag force normal to its axis, (linear + quadratic · speed) · speed per length;
+the much smaller axial drag is neglected. The law is passive: the force on each element opposes its velocity, and
+negative coefficients are treated as zero.
 """
 
 import equinox as eqx
@@ -16,24 +16,24 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, safe_norm
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.networks.frozen_fields import GIVEN
-from hybridsim.taps.passivity import Wired
+from hybridsim.networks.frozen_fields import FROZEN
+from hybridsim.taps.passivity import GraftWiring
 
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(4)
-"""Places along the rod, between −1 and 1: speeds are linear along it, so that four give the integral of v|v| to a
-hundredth where the rod turns about a point within it, and exactly elsewhere."""
+"""Gauss–Legendre quadrature along the rod, on [−1, 1]. The velocity is linear along the rod, so that four points give
+the integral of v|v| within 1 % if the rod rotates about an interior point, and exactly otherwise."""
 
 
 class RodDrag(eqx.Module):
-    """From the twist of a body to the wrench of the drag of a rod that is fixed to it, both in the body's frame."""
+    """Drag wrench of a rod attached to a body, from the twist of the body; both in the body frame."""
 
-    start_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
-    end_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
-    """Ends of the rod in the body's frame [m]; no part of what is learned."""
+    start_point: Float[AnyArray, " 3"] = eqx.field(metadata=FROZEN)
+    end_point: Float[AnyArray, " 3"] = eqx.field(metadata=FROZEN)
+    """Ends of the rod in the body frame [m]; frozen."""
     linear: Float[AnyArray, ""]
     """Force per length and speed [N·s/m²]."""
     quadratic: Float[AnyArray, ""]
-    """Force per length and squared speed [N·s²/m³]: half the density times the width times the drag coefficient."""
+    """Force per length and squared speed [N·s²/m³]: half of density times width times drag coefficient."""
 
     def __init__(self, start: ArrayLike, end: ArrayLike, *, quadratic: float = 0.0, linear: float = 0.0):
         self.start_point, self.end_point = (np.array(x, dtype=float) for x in (start, end))
@@ -42,31 +42,31 @@ class RodDrag(eqx.Module):
             or self.end_point.shape != (3,)
             or not np.any(self.start_point != self.end_point)
         ):
-            raise TapError(f"a rod has two different ends of three numbers each, not {start!r} and {end!r}")
+            raise TapError(f"a rod needs two distinct end points with 3 components each, not {start!r} and {end!r}")
         self.linear, self.quadratic = np.asarray(linear, dtype=float), np.asarray(quadratic, dtype=float)
 
     def __call__(self, twist: Float[AnyArray, " 6"]) -> Float[Array, " 6"]:
         """Torque about the body's origin and force [N·m, N]."""
-        along = jnp.asarray(self.end_point) - self.start_point
-        length = jnp.sqrt(along @ along)
-        axis = along / length
+        rod = jnp.asarray(self.end_point) - self.start_point
+        length = jnp.sqrt(rod @ rod)
+        axis = rod / length
         omega, v = twist[:3], twist[3:]
         linear, quadratic = jnp.maximum(self.linear, 0.0), jnp.maximum(self.quadratic, 0.0)
 
-        def piece(x, weight):
-            p = self.start_point + 0.5 * (1.0 + x) * along
-            moving = v + cross(omega, p)
-            across = moving - (moving @ axis) * axis
-            force = -0.5 * length * weight * (linear + quadratic * safe_norm(across)) * across
+        def element_wrench(x, weight):
+            p = self.start_point + 0.5 * (1.0 + x) * rod
+            velocity = v + cross(omega, p)
+            normal_velocity = velocity - (velocity @ axis) * axis
+            force = -0.5 * length * weight * (linear + quadratic * safe_norm(normal_velocity)) * normal_velocity
             return jnp.concatenate([cross(p, force), force])
 
-        return jax.vmap(piece)(POINTS, WEIGHTS).sum(axis=0)
+        return jax.vmap(element_wrench)(POINTS, WEIGHTS).sum(axis=0)
 
-    def check_wiring(self, wired: Wired) -> None:
-        """Raise unless the twist is that of the body on which the drag acts."""
-        wired.needs_mode("add")
-        wired.needs_velocities(wired.inputs)
+    def check_wiring(self, wiring: GraftWiring) -> None:
+        """Raise unless the input is the twist of the body on which the drag acts."""
+        wiring.require_mode("add")
+        wiring.require_velocities(wiring.inputs)
 
-    def silenced(self) -> "RodDrag":
-        """One without drag."""
+    def ablate(self) -> "RodDrag":
+        """A rod without drag."""
         return eqx.tree_at(lambda d: (d.linear, d.quadratic), self, (np.zeros(()), np.zeros(())))

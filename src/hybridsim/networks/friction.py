@@ -1,4 +1,4 @@
-"""Friction by networks that cannot push: of joints, and of contacts within Coulomb's cone.
+"""Passive friction networks: for joints, and for contacts within Coulomb's friction cone.
 
 Graft("joint.tau", ["joint.q", "joint.qd"], JointFriction(1), per="element")
 Graft("contact.friction_force", ["contact.normal_force", "contact.slip_velocity"], ConeFriction(friction=0.6),
@@ -15,27 +15,27 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.networks.frozen_fields import GIVEN, usual_size
+from hybridsim.networks.frozen_fields import FROZEN, as_scale
 from hybridsim.networks.mlp import MLP, Activation
-from hybridsim.networks.passive import NONE_AT_ALL, not_negative
-from hybridsim.taps.passivity import Wired
+from hybridsim.networks.passive import SQUAREPLUS_ZERO, squareplus
+from hybridsim.taps.passivity import GraftWiring
 
 
 class JointFriction(eqx.Module):
-    """Torque of a joint against its velocity v, of the same size forwards and backwards.
+    """Joint friction torque that opposes the velocity v, symmetric in both directions.
 
-    Reads a context, then v. It is −v/√(v² + w²) · F(context, v²) with F > 0: odd in v, and never adds energy.
+    Reads a context, then v. The torque is −v/√(v² + w²) · F(context, v²) with F > 0: odd in v and passive.
     """
 
     net: MLP
-    """From the context and the squared velocity to F."""
-    width_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Velocity w at which friction has 0.7 of its strength [rad/s or m/s]; not learned, because it decides how stiff a
-    motion is where the joint sticks, and with that which time step is needed."""
-    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Velocity of usual size."""
-    friction_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Friction of usual size [N·m or N]."""
+    """Maps the context and the squared velocity to F."""
+    width_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Velocity w at which friction reaches 0.7 of its magnitude [rad/s or m/s]; frozen, because it determines the
+    stiffness of a sticking joint and thus the admissible time step."""
+    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical velocity."""
+    friction_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical friction [N·m or N]."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class JointFriction(eqx.Module):
         speed_scale: float = 1.0,
         friction_scale: float = 1.0,
     ):
-        """Make a fresh one.
+        """Initialize the network.
 
         Args:
-            context: numbers beside the velocity that friction depends on; they come first.
+            context: number of inputs other than the velocity; they come first.
             hidden: units of the hidden layers.
-            activation: of these.
-            seed: of the first weights.
+            activation: activation of the hidden layers.
+            seed: seed of the initial weights.
             input_shift: subtracted from the context, in its units.
-            input_scale: the context is divided by it.
-            width: velocity at which friction has 0.7 of its strength.
-            speed_scale: velocity of usual size.
-            friction_scale: friction of usual size; before a fit there is a thousandth of it.
+            input_scale: divisor of the context.
+            width: velocity at which friction reaches 0.7 of its magnitude.
+            speed_scale: typical velocity.
+            friction_scale: typical friction; the initial friction is a thousandth of it.
         """
         shift, divisor = (np.broadcast_to(np.asarray(x, dtype=float), (context,)) for x in (input_shift, input_scale))
         self.net = MLP(
@@ -73,49 +73,47 @@ class JointFriction(eqx.Module):
             input_shift=np.append(shift, 0.0),
             input_scale=np.append(divisor, 1.0),
         )
-        self.width_scale, self.speed_scale = usual_size("width", width), usual_size("speed_scale", speed_scale)
-        self.friction_scale = usual_size("friction_scale", friction_scale)
+        self.width_scale, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
+        self.friction_scale = as_scale("friction_scale", friction_scale)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 1"]:
-        """The torque."""
+        """Friction torque."""
         context, v = x[:-1], x[-1:]
-        # a speed from zero to about one, however fast: the square itself would leave what a network knows
+        # the squared speed is mapped to [0, 1), so that the input stays within the range of training at any speed
         square = jnp.square(v / self.speed_scale)
-        strength = self.net(jnp.concatenate([context, square / (1.0 + square)]))
-        return (
-            -self.friction_scale * not_negative(strength) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
-        )
+        magnitude = self.net(jnp.concatenate([context, square / (1.0 + square)]))
+        return -self.friction_scale * squareplus(magnitude) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
 
-    def check_wiring(self, wired: Wired) -> None:
+    def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the last input is the velocity of the output."""
-        wired.needs_mode("add")
-        wired.needs_velocities(wired.inputs[-1:])
+        wiring.require_mode("add")
+        wiring.require_velocities(wiring.inputs[-1:])
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":
-        """The same for a context of this mean and standard deviation, then a velocity."""
-        net = self.net.normalised(np.append(mean[:-1], 0.0), np.append(deviation[:-1], 1.0))
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":
+        """The network with inputs normalized by mean and standard deviation of context and velocity."""
+        net = self.net.normalize_inputs(np.append(mean[:-1], 0.0), np.append(deviation[:-1], 1.0))
         return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, np.hypot(mean[-1], deviation[-1])))
 
-    def silenced(self) -> "JointFriction":
-        """One that does nothing at all."""
-        return eqx.tree_at(lambda f: f.net, self, self.net.silenced(NONE_AT_ALL))
+    def ablate(self) -> "JointFriction":
+        """The network with zero friction."""
+        return eqx.tree_at(lambda f: f.net, self, self.net.ablate(SQUAREPLUS_ZERO))
 
 
 class ConeFriction(eqx.Module):
-    """Friction of a contact against its slip, within Coulomb's cone: never more than μ times the normal force.
+    """Contact friction that opposes slip, within Coulomb's cone: at most μ times the normal force.
 
-    Reads the normal force, both slip velocities, then a context. It is −μ N σ(context, speed) s/√(|s|² + w²) with
-    0 < σ < 1, to replace the engine's own.
+    Reads the normal force, both slip velocities, then a context. The force is −μ N σ(context, speed) s/√(|s|² + w²)
+    with 0 < σ < 1; it replaces the friction force of the engine.
     """
 
     net: MLP
-    """From the squared speed and the context to the share σ of the cone that is used."""
-    cone_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Coefficient μ: half the angle of the cone as a slope; not learned, as only its product with σ shows."""
-    width_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Slip w at which friction has 0.7 of its strength [m/s]; not learned, either."""
-    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Slip of usual size [m/s]."""
+    """Maps the squared speed and the context to the utilization σ of the cone."""
+    cone_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Friction coefficient μ, the tangent of the cone's half-angle; frozen, as only its product with σ matters."""
+    width_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Slip velocity w at which friction reaches 0.7 of its magnitude [m/s]; frozen."""
+    speed_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical slip velocity [m/s]."""
 
     def __init__(
         self,
@@ -130,7 +128,7 @@ class ConeFriction(eqx.Module):
         width: float = 0.01,
         speed_scale: float = 1.0,
     ):
-        """Make a fresh one, which uses half of the cone; arguments as for `JointFriction`, and the cone's μ."""
+        """Initialize the network at σ = 1/2; arguments as for `JointFriction`, and `friction` μ of the cone."""
         shift, divisor = (np.broadcast_to(np.asarray(x, dtype=float), (context,)) for x in (input_shift, input_scale))
         self.net = MLP(
             context + 1,
@@ -141,27 +139,27 @@ class ConeFriction(eqx.Module):
             input_shift=np.insert(shift, 0, 0.0),
             input_scale=np.insert(divisor, 0, 1.0),
         )
-        self.width_scale, self.speed_scale = usual_size("width", width), usual_size("speed_scale", speed_scale)
-        self.cone_scale = usual_size("friction", friction)
+        self.width_scale, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
+        self.cone_scale = as_scale("friction", friction)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 2"]:
-        """Friction along both tangents [N]."""
+        """Friction force along both tangents [N]."""
         normal, slip, context = jax.nn.relu(x[0]), x[1:3], x[3:]
         square = slip @ slip
-        reach = square / jnp.square(self.speed_scale)
-        share = jax.nn.sigmoid(self.net(jnp.concatenate([(reach / (1.0 + reach))[None], context])))[0]
-        return -jnp.abs(self.cone_scale) * normal * share * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+        scaled = square / jnp.square(self.speed_scale)
+        utilization = jax.nn.sigmoid(self.net(jnp.concatenate([(scaled / (1.0 + scaled))[None], context])))[0]
+        return -jnp.abs(self.cone_scale) * normal * utilization * slip / jnp.sqrt(square + jnp.square(self.width_scale))
 
-    def check_wiring(self, wired: Wired) -> None:
-        """Raise unless the inputs are normal force and slip of the contact, in place of whose friction it is."""
-        wired.needs_mode("replace")
-        wired.needs_velocities(wired.inputs[1:3])
-        normal = wired.inputs[0]
-        if (normal.quantity, normal.row, normal.past) != ("contact.normal_force", wired.outputs[0].row, 0):
-            raise TapError(f"{wired.kind} must read contact.normal_force first")
+    def check_wiring(self, wiring: GraftWiring) -> None:
+        """Raise unless the inputs are normal force and slip of the contact whose friction is replaced."""
+        wiring.require_mode("replace")
+        wiring.require_velocities(wiring.inputs[1:3])
+        normal = wiring.inputs[0]
+        if (normal.quantity, normal.row, normal.lag) != ("contact.normal_force", wiring.outputs[0].row, 0):
+            raise TapError(f"{wiring.kind} must read contact.normal_force first")
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
-        """The same for a normal force, two slip velocities and a context of this mean and standard deviation."""
-        net = self.net.normalised(np.insert(mean[3:], 0, 0.0), np.insert(deviation[3:], 0, 1.0))
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
+        """The network with inputs normalized by mean and standard deviation of normal force, slip and context."""
+        net = self.net.normalize_inputs(np.insert(mean[3:], 0, 0.0), np.insert(deviation[3:], 0, 1.0))
         speed = np.sqrt(np.square([mean[1:3], deviation[1:3]]).sum())
         return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, speed))

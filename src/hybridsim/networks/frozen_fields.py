@@ -1,10 +1,10 @@
-"""Numbers of a network that are given and not learned: in which units it computes, or where its force acts.
+"""Frozen fields: arrays of a network that are not learned, such as scales and points of application.
 
     class Spring(eqx.Module):
         stiffness: jax.Array
-        length: jax.Array = eqx.field(metadata=GIVEN)
+        length: jax.Array = eqx.field(metadata=FROZEN)
 
-A fit of the whole network leaves them alone; only one that names them, `Free("graft[0].length")`, changes them.
+A fit of the whole network does not change them; they are free only if named, as in `Free("graft[0].length")`.
 """
 
 from dataclasses import fields, is_dataclass
@@ -16,26 +16,28 @@ from jax.tree_util import DictKey, GetAttrKey, KeyPath, SequenceKey
 
 from hybridsim.core.errors import TapError
 
-GIVEN = {"hybridsim_given": True}
-"""Metadata of a field that no fit changes unless it is named."""
+FROZEN = {"hybridsim_frozen": True}
+"""Metadata of a field that is fixed in a fit unless it is named."""
 
 
-def weights_of(net: Any) -> Any:
-    """The same tree with what is a weight in place of its leaves: arrays of floats that are not given."""
+def weight_mask(net: Any) -> Any:
+    """Mask of the weights of a network: its floating-point arrays that are not frozen."""
 
     def is_weight(keys: KeyPath, leaf: Any) -> bool:
-        return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not given_fields(net, keys)
+        return hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating) and not frozen_fields(net, keys)
 
     return jax.tree_util.tree_map_with_path(is_weight, net)
 
 
-def given_fields(net: Any, keys: KeyPath) -> tuple[str, ...]:
-    """The fields on a path, and at its end, that are given; none if all is learned."""
-    found = []
+def frozen_fields(net: Any, keys: KeyPath) -> tuple[str, ...]:
+    """Names of the frozen fields along a path, including its end."""
+    names = []
     for key in keys:
         if isinstance(key, GetAttrKey):
-            if is_dataclass(net) and any(f.name == key.name and GIVEN.keys() <= f.metadata.keys() for f in fields(net)):
-                found.append(key.name)
+            if is_dataclass(net) and any(
+                f.name == key.name and FROZEN.keys() <= f.metadata.keys() for f in fields(net)
+            ):
+                names.append(key.name)
             net = getattr(net, key.name)
         elif isinstance(key, SequenceKey):
             net = net[key.idx]
@@ -43,16 +45,16 @@ def given_fields(net: Any, keys: KeyPath) -> tuple[str, ...]:
             net = net[key.key]
         else:
             break
-    return tuple(found)
+    return tuple(names)
 
 
-def usual_size(name: str, value: Any, *, or_zero: bool = False) -> np.ndarray:
-    """A size that a network is given, as an array.
+def as_scale(name: str, value: Any, *, allow_zero: bool = False) -> np.ndarray:
+    """Convert a scale of a network to an array.
 
     Raises:
-        TapError: it is not finite and positive, so that nothing comes of the network, or a promise is broken.
+        TapError: the scale is not positive and finite, which would disable the network or break its passivity.
     """
-    size = np.asarray(value, dtype=float)
-    if not np.all(np.isfinite(size) & (size >= 0.0 if or_zero else size > 0.0)):
-        raise TapError(f"{name} must be {'zero or ' if or_zero else ''}positive and finite, not {value!r}")
-    return size
+    scale = np.asarray(value, dtype=float)
+    if not np.all(np.isfinite(scale) & (scale >= 0.0 if allow_zero else scale > 0.0)):
+        raise TapError(f"{name} must be {'nonnegative' if allow_zero else 'positive'} and finite, not {value!r}")
+    return scale

@@ -1,9 +1,9 @@
-"""A force between two bodies that conserves momentum: equal, opposite, and along the line between two points.
+"""Internal force between two bodies: equal and opposite, along the line between two points, conserving momentum.
 
     Graft("body.external_force[hand,cup]", ["body.pose[hand,cup]", "body.twist[hand,cup]"], InternalForce())
 
-The two bodies stand in the same order everywhere. Their total momentum and angular momentum stay as they are whatever
-the weights, and no energy is added either, because the force has a potential and a damping that is not negative.
+The two bodies must be listed in the same order everywhere. For any weights, total linear and angular momentum are
+conserved and the force is passive: it consists of a potential force and nonnegative damping.
 """
 
 from collections.abc import Sequence
@@ -17,30 +17,30 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, unit
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.networks.frozen_fields import GIVEN, usual_size
+from hybridsim.networks.frozen_fields import FROZEN, as_scale
 from hybridsim.networks.mlp import MLP, Activation
-from hybridsim.networks.passive import NONE_AT_ALL, not_negative
-from hybridsim.spatial.rotation import matrix_exp
-from hybridsim.taps.passivity import Wired
+from hybridsim.networks.passive import SQUAREPLUS_ZERO, squareplus
+from hybridsim.spatial.rotation import matrix_from_rotation_vector
+from hybridsim.taps.passivity import GraftWiring
 
 
 class InternalForce(eqx.Module):
-    """From poses and twists of two bodies to a wrench on each, at their origins and in their frames.
+    """Wrenches on two bodies, at their origins and in their frames, from their poses and twists.
 
-    The force along the line is −∂V/∂d − c(d) ḋ with a potential V and a damping c ≥ 0 of the distance d.
+    The force along the line is −∂V/∂d − c(d) ḋ with potential V and damping c ≥ 0 as functions of the distance d.
     """
 
     net: MLP
-    """From the distance to the potential and to the damping, which is then made not negative."""
-    first_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
-    second_point: Float[AnyArray, " 3"] = eqx.field(metadata=GIVEN)
+    """Maps the distance to the potential and to the damping before `squareplus`."""
+    first_point: Float[AnyArray, " 3"] = eqx.field(metadata=FROZEN)
+    second_point: Float[AnyArray, " 3"] = eqx.field(metadata=FROZEN)
     """Points of the bodies between which the force acts, in their frames [m]."""
-    force_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Force of usual size [N]."""
-    distance_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Distance of usual size [m]."""
-    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Damping of usual size [N·s/m]; without any the force depends on the distance only."""
+    force_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical force [N]."""
+    distance_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical distance [m]."""
+    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical damping [N·s/m]; if zero, the force depends on the distance only."""
 
     def __init__(
         self,
@@ -54,54 +54,54 @@ class InternalForce(eqx.Module):
         distance_scale: float = 1.0,
         damping_scale: float = 0.0,
     ):
-        """Make a fresh one, without a force but for a little damping, if there is any.
+        """Initialize the network with zero potential and, if `damping_scale` is positive, small damping.
 
         Args:
-            first_point: of the first body, in its frame [m].
-            second_point: of the second.
+            first_point: point of the first body, in its frame [m].
+            second_point: point of the second body, in its frame [m].
             hidden: units of the hidden layers.
-            activation: of these.
-            seed: of the first weights.
-            force_scale: force of usual size [N].
-            distance_scale: distance of usual size [m].
-            damping_scale: damping of usual size [N·s/m]; zero leaves it out.
+            activation: activation of the hidden layers.
+            seed: seed of the initial weights.
+            force_scale: typical force [N].
+            distance_scale: typical distance [m].
+            damping_scale: typical damping [N·s/m]; zero disables damping.
         """
         self.net = MLP(1, 2, hidden=hidden, activation=activation, seed=seed)
         self.first_point, self.second_point = (np.array(p, dtype=float) for p in (first_point, second_point))
-        self.force_scale = usual_size("force_scale", force_scale)
-        self.distance_scale = usual_size("distance_scale", distance_scale)
-        self.damping_scale = usual_size("damping_scale", damping_scale, or_zero=True)
+        self.force_scale = as_scale("force_scale", force_scale)
+        self.distance_scale = as_scale("distance_scale", distance_scale)
+        self.damping_scale = as_scale("damping_scale", damping_scale, allow_zero=True)
 
     def __call__(self, x: Float[AnyArray, " 24"]) -> Float[Array, " 12"]:
-        """Wrenches on the first body and on the second [N·m, N]."""
+        """Wrenches on the first and the second body [N·m, N]."""
         poses, twists = x[:12].reshape(2, 6), x[12:].reshape(2, 6)
         points = jnp.stack([jnp.asarray(self.first_point), jnp.asarray(self.second_point)])
-        R = jax.vmap(matrix_exp)(poses[:, 3:])
+        R = jax.vmap(matrix_from_rotation_vector)(poses[:, 3:])
         arms = jnp.einsum("kij,kj->ki", R, points)
         rates = jnp.einsum("kij,kj->ki", R, twists[:, 3:] + jax.vmap(cross)(twists[:, :3], points))
         line = poses[0, :3] + arms[0] - poses[1, :3] - arms[1]
         direction, length = unit(line, np.zeros(3))
-        force_W = self.along(length, direction @ (rates[0] - rates[1])) * direction
+        force_W = self.axial_force(length, direction @ (rates[0] - rates[1])) * direction
         forces = jnp.einsum("kji,j->ki", R, force_W) * np.array([[1.0], [-1.0]])
         return jnp.concatenate([jax.vmap(cross)(points, forces), forces], axis=1).reshape(-1)
 
-    def check_wiring(self, wired: Wired) -> None:
-        """Raise unless poses and twists are those of the bodies on which the force acts."""
-        wired.needs_mode("add")
-        wired.needs_velocities(wired.inputs[12:])
-        rows = [read.row for read in wired.inputs[:12]]
-        if {read.quantity for read in wired.inputs[:12]} != {"body.pose"} or rows != [o.row for o in wired.outputs]:
-            raise TapError(f"{wired.kind} must read body.pose of both bodies first, then body.twist")
+    def check_wiring(self, wiring: GraftWiring) -> None:
+        """Raise unless the inputs are poses and twists of the bodies on which the force acts."""
+        wiring.require_mode("add")
+        wiring.require_velocities(wiring.inputs[12:])
+        rows = [read.row for read in wiring.inputs[:12]]
+        if {read.quantity for read in wiring.inputs[:12]} != {"body.pose"} or rows != [o.row for o in wiring.outputs]:
+            raise TapError(f"{wiring.kind} must read body.pose of both bodies first, then body.twist")
 
-    def silenced(self) -> "InternalForce":
-        """One that does nothing at all."""
-        return eqx.tree_at(lambda f: f.net, self, self.net.silenced([0.0, NONE_AT_ALL]))
+    def ablate(self) -> "InternalForce":
+        """The network with zero force."""
+        return eqx.tree_at(lambda f: f.net, self, self.net.ablate([0.0, SQUAREPLUS_ZERO]))
 
-    def along(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
-        """Force that drives the points apart, of their distance and its rate [N]."""
-        damping = not_negative(self.net(length[None] / self.distance_scale)[1])
+    def axial_force(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
+        """Force along the line, positive in repulsion, from the distance of the points and its rate [N]."""
+        damping = squareplus(self.net(length[None] / self.distance_scale)[1])
         return -jax.grad(self.potential)(length) - self.damping_scale * damping * rate
 
     def potential(self, length: Float[AnyArray, ""]) -> Float[Array, ""]:
-        """Potential of the force [J]."""
+        """Potential energy of the force [J]."""
         return self.force_scale * self.distance_scale * self.net(length[None] / self.distance_scale)[0]

@@ -1,11 +1,11 @@
-"""What is missing in a mechanism's Lagrangian: inertia that nobody modelled, and a potential.
+"""Residual Lagrangian of a mechanism: unmodelled inertia and potential.
 
     Graft("joint.qdd", ["joint.q", "joint.qd", "joint.qdd", "joint.mass_matrix"], Lagrangian(2), mode="replace")
 
 The engine solves M q̈ = f. With kinetic energy ½ q̇ᵀ M_r(q) q̇ and potential V_r(q) added to the Lagrangian, motion obeys
-(M + M_r) q̈' = f − Ṁ_r q̇ + ½ ∂(q̇ᵀ M_r q̇)/∂q − ∂V_r/∂q. M_r is never negative, so that q̈' always exists, and without
-other forces the energy with both residuals in it is conserved. For joints whose coordinates are their velocities'
-integrals (hinges and slides), and without contact by impulses, which knows nothing of M_r.
+(M + M_r) q̈' = f − Ṁ_r q̇ + ½ ∂(q̇ᵀ M_r q̇)/∂q − ∂V_r/∂q. M_r is positive semidefinite, so that q̈' always exists, and
+without other forces the total energy including both residuals is conserved. Only for revolute and prismatic joints, and
+not with impulse contact, which does not account for M_r.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.networks.frozen_fields import GIVEN, usual_size
+from hybridsim.networks.frozen_fields import FROZEN, as_scale
 from hybridsim.networks.mlp import MLP, Activation
-from hybridsim.networks.passive import Conservative, lower_triangle, no_triangle
-from hybridsim.taps.passivity import Wired
+from hybridsim.networks.passive import Conservative, lower_triangular, zero_matrix_entries
+from hybridsim.taps.passivity import GraftWiring
 
 
 class Lagrangian(eqx.Module):
-    """Accelerations of a mechanism with more inertia and another potential. Reads q, q̇, q̈ and M, row by row."""
+    """Accelerations of a mechanism with residual inertia and potential. Reads q, q̇, q̈ and M, row by row."""
 
     inertia: MLP
-    """From coordinates to the entries of L, where M_r = L Lᵀ."""
+    """Maps coordinates to the entries of L, where M_r = L Lᵀ."""
     conservative: Conservative
-    inertia_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Inertia of usual size [kg·m² or kg]; before a fit, M_r has a thousandth of it on its diagonal."""
+    inertia_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical inertia [kg·m² or kg]; the initial M_r has a thousandth of it on its diagonal."""
     size: int = eqx.field(static=True)
 
     def __init__(
@@ -45,22 +45,22 @@ class Lagrangian(eqx.Module):
         inertia_scale: float = 1.0,
         potential_scale: float = 1.0,
     ):
-        """Make a fresh one.
+        """Initialize both networks.
 
         Args:
-            size: joints.
+            size: number of joints.
             hidden: units of the hidden layers of both networks.
-            activation: of these.
-            seed: of the first weights.
+            activation: activation of the hidden layers.
+            seed: seed of the initial weights.
             input_shift: subtracted from the coordinates.
-            input_scale: the coordinates are divided by it.
-            inertia_scale: inertia of usual size [kg·m² or kg].
-            potential_scale: potential of usual size [J].
+            input_scale: divisor of the coordinates.
+            inertia_scale: typical inertia [kg·m² or kg].
+            potential_scale: typical potential [J].
         """
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.inertia = MLP(size, size * (size + 1) // 2, seed=seed, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)
-        self.inertia_scale, self.size = usual_size("inertia_scale", inertia_scale), size
+        self.inertia_scale, self.size = as_scale("inertia_scale", inertia_scale), size
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Accelerations."""
@@ -71,31 +71,31 @@ class Lagrangian(eqx.Module):
         force = M @ a - rate @ v + 0.5 * squared + self.conservative(q)
         return jax.scipy.linalg.solve(M + residual, force, assume_a="pos")
 
-    def check_wiring(self, wired: Wired) -> None:
-        """Raise unless coordinates, velocities and accelerations are those of the outputs, which are replaced."""
-        wired.needs_mode("replace")
+    def check_wiring(self, wiring: GraftWiring) -> None:
+        """Raise unless the inputs are coordinates, velocities and accelerations of the outputs, which are replaced."""
+        wiring.require_mode("replace")
         for k, quantity in enumerate(("joint.q", "joint.qd", "joint.qdd")):
-            wired.needs_quantities(wired.inputs[k * self.size : (k + 1) * self.size], quantity)
-        if {read.quantity for read in wired.inputs[3 * self.size :]} != {"joint.mass_matrix"}:
-            raise TapError(f"{wired.kind} must read joint.mass_matrix last")
+            wiring.require_quantities(wiring.inputs[k * self.size : (k + 1) * self.size], quantity)
+        if {read.quantity for read in wiring.inputs[3 * self.size :]} != {"joint.mass_matrix"}:
+            raise TapError(f"{wiring.kind} must read joint.mass_matrix last")
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":
-        """The same for coordinates of this mean and standard deviation, then all else."""
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":
+        """The network with coordinates normalized by mean and standard deviation; other inputs are ignored."""
         q, spread = mean[: self.size], deviation[: self.size]
-        parts = (self.inertia.normalised(q, spread), self.conservative.normalised(q, spread))
+        parts = (self.inertia.normalize_inputs(q, spread), self.conservative.normalize_inputs(q, spread))
         return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, parts)
 
-    def silenced(self) -> "Lagrangian":
-        """One that returns the accelerations as they are."""
-        nothing = (self.inertia.silenced(no_triangle(self.size)), self.conservative.silenced())
-        return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, nothing)
+    def ablate(self) -> "Lagrangian":
+        """The network with zero residuals, which returns the accelerations unchanged."""
+        ablated = (self.inertia.ablate(zero_matrix_entries(self.size)), self.conservative.ablate())
+        return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, ablated)
 
     def mass(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
-        """M_r, symmetric and positive."""
-        L = lower_triangle(self.inertia(q), self.size)
+        """Residual inertia M_r, symmetric and positive semidefinite."""
+        L = lower_triangular(self.inertia(q), self.size)
         return self.inertia_scale * (L @ L.T)
 
     def energy(self, q: Float[AnyArray, " n"], v: Float[AnyArray, " n"]) -> Float[Array, ""]:
-        """Kinetic and potential energy of the residuals [J]."""
+        """Kinetic plus potential energy of the residuals [J]."""
         q, v = jnp.asarray(q), jnp.asarray(v)
         return 0.5 * v @ self.mass(q) @ v + self.conservative.potential(q)

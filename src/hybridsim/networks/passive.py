@@ -1,13 +1,13 @@
-"""Networks of joint torques that keep a promise about energy, whatever their weights are.
+"""Networks for joint torques that are passive, conservative or port-Hamiltonian for any weights.
 
     Graft("joint.tau", ["joint.q", "joint.qd"], Dissipative(2, 2))          −D(q) q̇, D ⪰ 0: never adds energy
-    Graft("joint.tau", ["joint.q"], Conservative(2))                        −∂V/∂q: gives back all that it takes
+    Graft("joint.tau", ["joint.q"], Conservative(2))                        −∂V/∂q: conserves energy
     Graft("joint.tau", ["joint.q", "joint.qd", "actuator.command"], PortHamiltonian(2, ports=2))
                                                                             (J − D) q̇ − ∂V/∂q + G u
 
-Velocities are those of the joints whose torques come out, in the same order; coordinates are of the kind whose rate is
-that velocity, as those of hinges and slides are. Before a fit, potentials, J and G are zero; a damping that cannot be
-negative has no slope where it is zero, so that D starts at a small value instead.
+Velocities must be those of the output joints, in the same order; coordinates must be integrals of these velocities, as
+for revolute and prismatic joints. Initially, potentials, J and G are zero; D has a small initial value, because the
+gradient of a nonnegative damping vanishes at zero.
 """
 
 from collections.abc import Sequence
@@ -19,28 +19,28 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.networks.frozen_fields import GIVEN, usual_size
+from hybridsim.networks.frozen_fields import FROZEN, as_scale
 from hybridsim.networks.mlp import MLP, Activation, Constant
-from hybridsim.taps.passivity import Wired
+from hybridsim.taps.passivity import GraftWiring
 
-FIRST = 1e-3
-"""Damping or friction of a fresh network, by its scale."""
-NONE_AT_ALL = -1e12
-"""Of which `not_negative` makes zero, to the last bit."""
+INITIAL_FRACTION = 1e-3
+"""Initial damping or friction of a network relative to its scale."""
+SQUAREPLUS_ZERO = -1e12
+"""Argument at which `squareplus` is exactly zero in double precision."""
 
 
 class Dissipative(eqx.Module):
-    """Torque −D(context) v with D = L Lᵀ: it takes energy out of the joints, or does nothing.
+    """Dissipative torque −D(context) v with D = L Lᵀ.
 
     Reads the context, then the velocities v. Its power is −|Lᵀ v|².
     """
 
     net: MLP | Constant
-    """From the context to the entries of L."""
-    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Damping of usual size, in units of torque by velocity."""
+    """Maps the context to the entries of L."""
+    damping_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical damping, in units of torque per velocity."""
     size: int = eqx.field(static=True)
-    """Joints."""
+    """Number of joints."""
 
     def __init__(
         self,
@@ -54,55 +54,55 @@ class Dissipative(eqx.Module):
         input_scale: ArrayLike = 1.0,
         damping_scale: float = 1.0,
     ):
-        """Make a fresh one.
+        """Initialize the network.
 
         Args:
-            context: numbers that D depends on; they come before the velocities. Without any, D is constant.
-            size: joints.
+            context: number of inputs that D depends on, before the velocities; if zero, D is constant.
+            size: number of joints.
             hidden: units of the hidden layers.
-            activation: of these.
-            seed: of the first weights.
+            activation: activation of the hidden layers.
+            seed: seed of the initial weights.
             input_shift: subtracted from the context, in its units.
-            input_scale: the context is divided by it.
-            damping_scale: damping of usual size; before a fit there is a thousandth of it.
+            input_scale: divisor of the context.
+            damping_scale: typical damping; the initial damping is a thousandth of it.
         """
         entries = size * (size + 1) // 2
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(context, entries, seed=seed, **shape) if context else Constant(entries)
-        self.damping_scale, self.size = usual_size("damping_scale", damping_scale), size
+        self.damping_scale, self.size = as_scale("damping_scale", damping_scale), size
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
-        """Torques."""
+        """Joint torques."""
         context, v = x[: x.shape[0] - self.size], x[x.shape[0] - self.size :]
         return -self.damping(context) @ v
 
-    def check_wiring(self, wired: Wired) -> None:
+    def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the last inputs are the velocities of the outputs."""
-        wired.needs_mode("add")
-        wired.needs_velocities(wired.inputs[-self.size :])
+        wiring.require_mode("add")
+        wiring.require_velocities(wiring.inputs[-self.size :])
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Dissipative":
-        """The same for a context of this mean and standard deviation, then velocities."""
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Dissipative":
+        """The network with inputs normalized by mean and standard deviation of the context; velocities are ignored."""
         context = len(mean) - self.size
-        return eqx.tree_at(lambda d: d.net, self, self.net.normalised(mean[:context], deviation[:context]))
+        return eqx.tree_at(lambda d: d.net, self, self.net.normalize_inputs(mean[:context], deviation[:context]))
 
-    def silenced(self) -> "Dissipative":
-        """One that does nothing at all."""
-        return eqx.tree_at(lambda d: d.net, self, self.net.silenced(no_triangle(self.size)))
+    def ablate(self) -> "Dissipative":
+        """The network with zero damping."""
+        return eqx.tree_at(lambda d: d.net, self, self.net.ablate(zero_matrix_entries(self.size)))
 
     def damping(self, context: Float[AnyArray, " _"]) -> Float[Array, "n n"]:
-        """D, symmetric and without negative eigenvalues."""
-        L = lower_triangle(self.net(context), self.size)
+        """Damping matrix D, symmetric and positive semidefinite."""
+        L = lower_triangular(self.net(context), self.size)
         return self.damping_scale * (L @ L.T)
 
 
 class Conservative(eqx.Module):
-    """Torque −∂V/∂q of a potential: around any closed path it does no work."""
+    """Conservative torque −∂V/∂q of a potential: it does no work along closed paths."""
 
     net: MLP
-    """From coordinates to the potential."""
-    potential_scale: Float[AnyArray, ""] = eqx.field(metadata=GIVEN)
-    """Potential of usual size [J]."""
+    """Maps coordinates to the potential."""
+    potential_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    """Typical potential [J]."""
 
     def __init__(
         self,
@@ -115,46 +115,46 @@ class Conservative(eqx.Module):
         input_scale: ArrayLike = 1.0,
         potential_scale: float = 1.0,
     ):
-        """Make a fresh one, whose potential is zero; arguments as for `Dissipative`, but context is q."""
+        """Initialize the network with zero potential; arguments as for `Dissipative`, with q as context."""
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(size, 1, seed=seed, **shape)
-        self.potential_scale = usual_size("potential_scale", potential_scale)
+        self.potential_scale = as_scale("potential_scale", potential_scale)
 
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
-        """Torques."""
+        """Joint torques."""
         return -jax.grad(self.potential)(jnp.asarray(q))
 
-    def check_wiring(self, wired: Wired) -> None:
+    def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the inputs are the coordinates of the outputs."""
-        wired.needs_mode("add")
-        wired.needs_quantities(wired.inputs, "joint.q")
+        wiring.require_mode("add")
+        wiring.require_quantities(wiring.inputs, "joint.q")
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Conservative":
-        """The same for coordinates of this mean and standard deviation."""
-        return eqx.tree_at(lambda c: c.net, self, self.net.normalised(mean, deviation))
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Conservative":
+        """The network with inputs normalized by mean and standard deviation of the coordinates."""
+        return eqx.tree_at(lambda c: c.net, self, self.net.normalize_inputs(mean, deviation))
 
-    def silenced(self) -> "Conservative":
-        """One that does nothing."""
-        return eqx.tree_at(lambda c: c.net, self, self.net.silenced())
+    def ablate(self) -> "Conservative":
+        """The network with zero potential."""
+        return eqx.tree_at(lambda c: c.net, self, self.net.ablate())
 
     def potential(self, q: Float[AnyArray, " n"]) -> Float[Array, ""]:
-        """V [J]."""
+        """Potential V [J]."""
         return self.potential_scale * self.net(q)[0]
 
 
 class PortHamiltonian(eqx.Module):
-    """Torque (J − D) v − ∂V/∂q + G u: what it stores and loses comes from the port u alone.
+    """Port-Hamiltonian torque (J − D) v − ∂V/∂q + G u: energy is supplied through the port u only.
 
-    Reads coordinates q, velocities v, then u. J is antisymmetric and does no work, D ⪰ 0 loses energy, V stores it, and
-    G brings in v·G u.
+    Reads coordinates q, velocities v, then u. J is antisymmetric and does no work, D ⪰ 0 dissipates energy, V stores
+    it, and the port supplies the power v·G u.
     """
 
     dissipative: Dissipative
     conservative: Conservative
     gyroscopic: MLP | None
-    """From coordinates to the entries of J below its diagonal; none for a single joint."""
+    """Maps coordinates to the entries of J below its diagonal; None for a single joint."""
     port: MLP | None
-    """From coordinates to the entries of G; none where there is no port."""
+    """Maps coordinates to the entries of G; None without ports."""
     size: int = eqx.field(static=True)
     ports: int = eqx.field(static=True)
 
@@ -171,7 +171,7 @@ class PortHamiltonian(eqx.Module):
         damping_scale: float = 1.0,
         potential_scale: float = 1.0,
     ):
-        """Make a fresh one; arguments as for `Dissipative`, and how many numbers u has."""
+        """Initialize the networks; arguments as for `Dissipative`, and the size `ports` of u."""
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.dissipative = Dissipative(size, size, seed=seed, damping_scale=damping_scale, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)
@@ -181,29 +181,29 @@ class PortHamiltonian(eqx.Module):
         self.size, self.ports = size, ports
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
-        """Torques."""
+        """Joint torques."""
         n = self.size
         q, v, u = x[:n], x[n : 2 * n], x[2 * n :]
         torque = self.conservative(q) + self.dissipative(x[: 2 * n])
         torque = torque if self.gyroscopic is None else torque + self.interconnection(q) @ v
         return torque if self.port is None else torque + self.port(q).reshape(n, self.ports) @ u
 
-    def check_wiring(self, wired: Wired) -> None:
+    def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the first inputs are coordinates and velocities of the outputs."""
-        wired.needs_mode("add")
-        wired.needs_quantities(wired.inputs[: self.size], "joint.q")
-        wired.needs_velocities(wired.inputs[self.size : 2 * self.size])
+        wiring.require_mode("add")
+        wiring.require_quantities(wiring.inputs[: self.size], "joint.q")
+        wiring.require_velocities(wiring.inputs[self.size : 2 * self.size])
 
-    def normalised(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
-        """The same for coordinates of this mean and standard deviation, then velocities and u."""
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
+        """The network with inputs normalized by mean and standard deviation of q; v and u are ignored."""
         n = self.size
-        dissipative = self.dissipative.normalised(mean[: 2 * n], deviation[: 2 * n])
-        others = [part.normalised(mean[:n], deviation[:n]) for part in self._parts()[1:]]
-        return eqx.tree_at(PortHamiltonian._parts, self, [dissipative, *others])
+        dissipative = self.dissipative.normalize_inputs(mean[: 2 * n], deviation[: 2 * n])
+        functions_of_q = [part.normalize_inputs(mean[:n], deviation[:n]) for part in self._parts()[1:]]
+        return eqx.tree_at(PortHamiltonian._parts, self, [dissipative, *functions_of_q])
 
-    def silenced(self) -> "PortHamiltonian":
-        """One that does nothing at all."""
-        return eqx.tree_at(PortHamiltonian._parts, self, [part.silenced() for part in self._parts()])
+    def ablate(self) -> "PortHamiltonian":
+        """The network with zero torque."""
+        return eqx.tree_at(PortHamiltonian._parts, self, [part.ablate() for part in self._parts()])
 
     def _parts(self) -> list:
         return [
@@ -213,40 +213,39 @@ class PortHamiltonian(eqx.Module):
         ]
 
     def interconnection(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
-        """J, antisymmetric."""
+        """Interconnection matrix J, antisymmetric."""
         if self.gyroscopic is None:
             return jnp.zeros((1, 1))
-        L = _rows(self.gyroscopic(q), self.size, jnp.zeros(self.size))
+        L = _lower_triangular(self.gyroscopic(q), self.size, jnp.zeros(self.size))
         return L - L.T
 
 
-def not_negative(x: Float[AnyArray, "..."], first: float = FIRST) -> Float[Array, "..."]:
-    """(x + √(x² + 4 first²))/2: about x or zero, whichever is larger, and `first` where x is zero.
+def squareplus(x: Float[AnyArray, "..."], at_zero: float = INITIAL_FRACTION) -> Float[Array, "..."]:
+    """(x + √(x² + 4 at_zero²))/2: a smooth max(x, 0) with value `at_zero` and slope 1/2 at x = 0.
 
-    A softplus that is as small has a slope as small, and sends a Gauss–Newton step far beyond its aim; this has a slope
-    of one half.
+    A softplus with an equally small value also has an equally small slope, which makes a Gauss–Newton step overshoot.
     """
-    return 0.5 * (x + jnp.sqrt(jnp.square(x) + 4.0 * first**2))
+    return 0.5 * (x + jnp.sqrt(jnp.square(x) + 4.0 * at_zero**2))
 
 
-def lower_triangle(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n n"]:
-    """A lower triangle L with a positive diagonal, such that L Lᵀ is small where all entries are zero."""
-    return _rows(entries[size:], size, not_negative(entries[:size], np.sqrt(FIRST)))
+def lower_triangular(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n n"]:
+    """Lower-triangular L with positive diagonal, such that L Lᵀ is small if all entries are zero."""
+    return _lower_triangular(entries[size:], size, squareplus(entries[:size], np.sqrt(INITIAL_FRACTION)))
 
 
-def no_triangle(size: int) -> Float[np.ndarray, " k"]:
-    """Entries of which `lower_triangle` makes zeros."""
+def zero_matrix_entries(size: int) -> Float[np.ndarray, " k"]:
+    """Entries for which `lower_triangular` is exactly zero."""
     entries = np.zeros(size * (size + 1) // 2)
-    entries[:size] = NONE_AT_ALL
+    entries[:size] = SQUAREPLUS_ZERO
     return entries
 
 
-def _rows(below: Float[AnyArray, " k"], size: int, diagonal: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
-    """A lower triangle from what is below its diagonal, row by row, and its diagonal."""
+def _lower_triangular(below: Float[AnyArray, " k"], size: int, diagonal: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
+    """Lower-triangular matrix from its entries below the diagonal, row by row, and its diagonal."""
     zero = jnp.zeros(())
     rows = []
     for i in range(size):
         start = i * (i - 1) // 2
-        own = [below[start + j] for j in range(i)]
-        rows.append(jnp.stack([*own, diagonal[i], *[zero] * (size - i - 1)]))
+        row = [below[start + j] for j in range(i)]
+        rows.append(jnp.stack([*row, diagonal[i], *[zero] * (size - i - 1)]))
     return jnp.stack(rows)

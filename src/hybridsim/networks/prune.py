@@ -1,4 +1,4 @@
-"""What a network can do without: inputs of a perceptron one by one, or a network of another kind as a whole."""
+"""Pruning of networks: single inputs of perceptrons, and other networks as a whole."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,149 +16,158 @@ from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
 
 WHOLE, CONSTANT = -1, -2
-"""In place of the number of an input: all of them, or none, where a perceptron is nothing but a constant."""
+"""In place of an input index: all inputs of a network, or no input, for a perceptron reduced to a constant."""
 
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """One input of a perceptron, or all inputs of another network."""
+    """Prunable unit: one input of a perceptron, or another network as a whole."""
 
     graft: int
-    """Number of the graft."""
+    """Index of the graft."""
     column: int
-    """Number of the input, `WHOLE`, or `CONSTANT`."""
+    """Index of the input, `WHOLE`, or `CONSTANT`."""
     address: str
-    """What is read: a scalar, or of a network per element one of each row; for a whole network, its kind too."""
+    """Address of the input, without a row for per-element networks; for a whole network, its class and inputs."""
     outputs: tuple[str, ...]
-    """What the network changes."""
+    """Addresses of the network's outputs."""
     entries: tuple[int, ...]
-    """Places in θ of the weights without which nothing comes of it."""
+    """Indices in θ of the weights whose removal removes the effect."""
 
     def __str__(self) -> str:
         return f"{self.address} → {', '.join(self.outputs)}"
 
 
-def columns_of(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
-    """Inputs of all perceptrons whose first layers are free, and all other networks with free numbers as a whole.
+def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
+    """Inputs of all perceptrons with free first layers, and all other networks with free parameters as a whole.
 
-    A perceptron whose last biases are free may be a constant, if it has no input.
+    A perceptron whose last biases are free has a `CONSTANT` column too: without inputs it may remain as a constant.
 
     Args:
-        blueprint: bound to a model.
+        blueprint: blueprint bound to a model.
         labels: names of the entries of θ.
     """
     inputs: dict[tuple[int, int | None], list[int]] = {}
-    for k, found in enumerate(map(weight_name, labels)):
-        if found and found.is_of_first_layer and not found.part and isinstance(blueprint.grafts[found.graft].net, MLP):
-            inputs.setdefault((found.graft, found.column), []).append(k)
+    for k, weight in enumerate(map(weight_name, labels)):
+        if (
+            weight
+            and weight.is_first_layer_weight
+            and not weight.part
+            and isinstance(blueprint.grafts[weight.graft].net, MLP)
+        ):
+            inputs.setdefault((weight.graft, weight.column), []).append(k)
     columns = []
-    for number, graft in enumerate(blueprint.grafts):
+    for index, graft in enumerate(blueprint.grafts):
         outputs = tuple(out.address for out in graft.outputs)
-        own = [
-            Column(number, column, address, outputs, tuple(inputs[number, column]))
+        input_columns = [
+            Column(index, column, address, outputs, tuple(inputs[index, column]))
             for column, address in enumerate(input_addresses(graft))
-            if (number, column) in inputs
+            if (index, column) in inputs
         ]
-        columns += own
-        entries = _last_layers(number, labels)
-        if own:
+        columns += input_columns
+        entries = _last_layers(index, labels)
+        if input_columns:
             biases = tuple(k for k in entries if ".biases[" in labels[k])
-            columns += [Column(number, CONSTANT, "a constant", outputs, biases)] if biases else []
+            columns += [Column(index, CONSTANT, "a constant", outputs, biases)] if biases else []
         elif entries:
             reads = ", ".join(read.address for read in graft.inputs)
-            columns.append(Column(number, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
+            columns.append(Column(index, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
     return tuple(columns)
 
 
 def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
-    """Places of a network's last layers in θ, of all its perceptrons; if it has other numbers, too, of all of them."""
-    everything: list[int] = []
-    others = False
+    """Indices in θ of the last layers of a network's perceptrons, or of all its weights if some are not in layers."""
+    all_weights: list[int] = []
+    has_other_weights = False
     layers: dict[str, dict[int, list[int]]] = {}
-    for k, found in enumerate(map(weight_name, labels)):
-        if found is None or found.graft != graft:
+    for k, weight in enumerate(map(weight_name, labels)):
+        if weight is None or weight.graft != graft:
             continue
-        everything.append(k)
-        if found.layer is not None:
-            layers.setdefault(found.part, {}).setdefault(found.layer, []).append(k)
+        all_weights.append(k)
+        if weight.layer is not None:
+            layers.setdefault(weight.part, {}).setdefault(weight.layer, []).append(k)
         else:
-            others |= ".input_bias[" not in found.part
-    last = [k for own in layers.values() for k in own[max(own)]]
-    return tuple(everything if others else sorted(last))
+            has_other_weights |= ".input_bias[" not in weight.part
+    last = [k for by_layer in layers.values() for k in by_layer[max(by_layer)]]
+    return tuple(all_weights if has_other_weights else sorted(last))
 
 
 def input_addresses(graft: BoundGraft) -> list[str]:
-    """What every number that a network reads is, in order."""
+    """Addresses of all scalar inputs of a network, in order."""
     return [address for read in graft.inputs for address in _scalars(read, graft.is_per_row(read))]
 
 
 def _scalars(read: Selection, per_row: bool) -> list[str]:
     name, components = read.quantity.name, read.quantity.components
-    ago = f"@{read.past}" if read.past else ""
-    parts = [f".{components[k]}{ago}" for k in read.components] or [ago]
+    lag = f"@{read.lag}" if read.lag else ""
+    suffixes = [f".{components[k]}{lag}" for k in read.components] or [lag]
     if per_row:
         rows = "" if len(read.rows) == read.total_rows else f"[{','.join(read.row_names)}]"
-        return [f"{name}{rows}{part}" for part in parts]
-    return [f"{name}{f'[{row}]' if row else ''}{part}" for row in read.row_names for part in parts]
+        return [f"{name}{rows}{suffix}" for suffix in suffixes]
+    return [f"{name}{f'[{row}]' if row else ''}{suffix}" for row in read.row_names for suffix in suffixes]
 
 
-def reseeded(net: Any, seed: int) -> Any:
-    """A network with the first weights of another seed; of what is no MLP, those inside of it."""
-    numbers = count(seed)
+def reseed(net: Any, seed: int) -> Any:
+    """The network with initial weights of another seed in every MLP that it is or contains."""
+    seeds = count(seed)
     return jax.tree.map(
-        lambda x: x.reseeded(next(numbers)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)
+        lambda x: x.reseed(next(seeds)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)
     )
 
 
-def silenced(graft: Graft, inputs: int) -> Any:
-    """The network of a graft that reads so many numbers, of the same form, but such that it is as if there were none.
+def ablate(graft: Graft, inputs: int) -> Any:
+    """Network of the same structure as that of a graft, but without effect.
+
+    Args:
+        graft: the graft.
+        inputs: number of inputs of its network.
 
     Raises:
-        TapError: there is no such network.
+        TapError: the effect of the network cannot be removed.
     """
     if graft.mode == "replace" and not isinstance(graft.net, Lagrangian):
         raise TapError(
-            f"{', '.join(graft.outputs)}: a network that replaces a quantity cannot be tried without; "
+            f"{', '.join(graft.outputs)}: a network that replaces a quantity cannot be ablated; "
             'use mode "add" or "scale"'
         )
     net: Any = graft.net
-    if hasattr(net, "silenced"):
-        return net.silenced()
-    quiet: Any = jax.tree.map(lambda x: np.zeros_like(x) if hasattr(x, "dtype") else x, graft.net)
+    if hasattr(net, "ablate"):
+        return net.ablate()
+    zeroed: Any = jax.tree.map(lambda x: np.zeros_like(x) if hasattr(x, "dtype") else x, graft.net)
     with jax.enable_x64(True):
-        told = np.asarray(quiet(np.random.default_rng(0).normal(size=inputs)))
-    if told.any():
+        output = np.asarray(zeroed(np.random.default_rng(0).normal(size=inputs)))
+    if output.any():
         raise TapError(
-            f"{', '.join(graft.outputs)}: {type(graft.net).__name__} does something even if all its numbers are zero; "
-            "give it a method silenced() that returns one of the same form that does nothing"
+            f"{', '.join(graft.outputs)}: the output of {type(graft.net).__name__} is not zero even if all its arrays "
+            "are; give it a method ablate() that returns a network of the same structure without effect"
         )
-    return quiet
+    return zeroed
 
 
-def pruned(
+def prune(
     blueprint: Blueprint,
     bound: BoundBlueprint,
-    left_out: Collection[tuple[int, int]],
+    pruned: Collection[tuple[int, int]],
     constants: Collection[int] = (),
 ) -> Blueprint:
-    """A blueprint whose networks do without some inputs; those that do without all are left out.
+    """Remove inputs from the networks of a blueprint, and networks without remaining inputs.
 
     Args:
-        blueprint: whose networks are perceptrons wherever single inputs are left out.
+        blueprint: the blueprint; networks with single pruned inputs must be perceptrons.
         bound: the same, bound to its model.
-        left_out: numbers of grafts and inputs, or of grafts and `WHOLE`.
-        constants: numbers of grafts that are a constant if they do without all inputs.
+        pruned: indices of grafts and inputs to remove, or of grafts and `WHOLE`.
+        constants: indices of grafts that remain as a constant if all their inputs are removed.
     """
     grafts = []
-    for number, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
+    for index, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
         addresses = input_addresses(resolved)
-        own = [column for column in range(len(addresses)) if (number, column) not in left_out]
-        if (not own and number not in constants) or (number, WHOLE) in left_out:
+        remaining = [column for column in range(len(addresses)) if (index, column) not in pruned]
+        if (not remaining and index not in constants) or (index, WHOLE) in pruned:
             continue
-        if not isinstance(graft.net, MLP) or len(own) == len(addresses):
+        if not isinstance(graft.net, MLP) or len(remaining) == len(addresses):
             grafts.append(graft)
         else:
-            reads = [addresses[column] for column in own or (0,)]
-            net = graft.net.reading(own) if own else graft.net.constant()
+            reads = [addresses[column] for column in remaining or (0,)]
+            net = graft.net.select_inputs(remaining) if remaining else graft.net.drop_inputs()
             grafts.append(Graft(graft.outputs, reads, net, mode=graft.mode, per=graft.per))
     return Blueprint(*grafts, inputs=dict(blueprint.inputs))

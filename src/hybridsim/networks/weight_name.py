@@ -1,47 +1,48 @@
-"""Names of the numbers of grafted networks, such as `graft[0].net.weights[1][2,3]`, taken apart."""
+"""Parsed names of the weights of grafted networks, such as `graft[0].net.weights[1][2,3]`."""
 
 import re
 from dataclasses import dataclass
 
 _NAME = re.compile(r"^graft\[(\d+)\](.*)$")
-_OF_LAYER = re.compile(
+_LAYER = re.compile(
     r"^(?P<part>.*)\.(?:(?P<kind>weights|biases)\[(?P<layer>\d+)\]"
-    r"|layers\[(?P<theirs>\d+)\]\.(?P<alike>weight|bias))\[(?P<index>\d+(?:,\d+)?)\]$"
+    r"|layers\[(?P<eqx_layer>\d+)\]\.(?P<eqx_kind>weight|bias))\[(?P<index>\d+(?:,\d+)?)\]$"
 )
 
 
 @dataclass(frozen=True)
 class WeightName:
-    """Where a number is."""
+    """Location of a weight within the grafted networks."""
 
     graft: int
     part: str
-    """The perceptron within the network: empty if it is the network itself, `.net` for what a module calls so."""
+    """Path of the perceptron within the network: empty for the network itself, `.net` for a field `net`."""
     layer: int | None = None
-    """Of an `MLP`, or of linear `layers` as those of `equinox.nn.MLP`; none for any other number."""
+    """Layer of an `MLP`, or of linear `layers` as in `equinox.nn.MLP`; None for other arrays."""
     column: int | None = None
-    """Which input of its layer it multiplies; none for biases."""
+    """Index of the input of the layer that it multiplies; None for biases."""
 
     @property
-    def is_of_first_layer(self) -> bool:
-        """Does it multiply what the perceptron reads?"""
+    def is_first_layer_weight(self) -> bool:
+        """Whether it multiplies an input of the perceptron."""
         return self.layer == 0 and self.column is not None
 
 
 def weight_name(name: str) -> WeightName | None:
-    """What a name of a parameter says; none if it is not one of a network."""
-    if not (found := _NAME.match(name)):
+    """Parsed name of a parameter; None if it is not a weight of a network."""
+    if not (match := _NAME.match(name)):
         return None
-    graft, rest = int(found[1]), found[2]
-    if not (of_layer := _OF_LAYER.match(rest)):
-        return WeightName(graft, rest)
-    is_matrix, index = (of_layer["kind"] or of_layer["alike"]).startswith("weight"), of_layer["index"].split(",")
+    graft, path = int(match[1]), match[2]
+    if not (layer_match := _LAYER.match(path)):
+        return WeightName(graft, path)
+    kind, index = layer_match["kind"] or layer_match["eqx_kind"], layer_match["index"].split(",")
+    is_matrix = kind.startswith("weight")
     if is_matrix != (len(index) == 2):
-        return WeightName(graft, rest)  # such as the gains of a normalisation
+        return WeightName(graft, path)  # such as the gains of a normalization layer
     column = int(index[1]) if is_matrix else None
-    return WeightName(graft, of_layer["part"], int(of_layer["layer"] or of_layer["theirs"]), column)
+    return WeightName(graft, layer_match["part"], int(layer_match["layer"] or layer_match["eqx_layer"]), column)
 
 
-def is_of_network(name: str) -> bool:
-    """Is a parameter of this name a number of a network?"""
+def is_network_weight(name: str) -> bool:
+    """Whether the parameter of this name is a weight of a network."""
     return weight_name(name) is not None

@@ -1,4 +1,4 @@
-"""What networks are wired to: for tables and pictures of a blueprint."""
+"""Summary of the wiring of networks, for tables and drawings of a blueprint."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hybridsim.networks.frozen_fields import weights_of
+from hybridsim.networks.frozen_fields import weight_mask
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.prune import input_addresses
 from hybridsim.taps.blueprint import BoundBlueprint
@@ -15,37 +15,37 @@ from hybridsim.taps.blueprint import BoundBlueprint
 
 @dataclass(frozen=True)
 class Wire:
-    """One number that a network reads."""
+    """One scalar input of a network."""
 
     address: str
     strength: float | None
-    """Norm of its weights in the first layer; None where there is no such layer."""
+    """Norm of its weights in the first layer; None for networks without layers."""
 
     @property
     def is_cut(self) -> bool:
-        """Has it no influence?"""
+        """Whether all its weights are zero."""
         return self.strength == 0.0
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """One graft."""
+    """Wiring of one graft."""
 
     kind: str
-    """Class of the network."""
+    """Class name of the network."""
     shape: str
-    """Its layers in words, such as 4→8→8→1; empty for what has none."""
+    """Layer sizes, such as 4→8→8→1; empty for networks without layers."""
     inputs: tuple[Wire, ...]
     outputs: tuple[str, ...]
     mode: str
     per: str
     weights: int
-    """Numbers that a fit may change."""
+    """Number of weights."""
 
 
 def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
-    """All grafts of a blueprint."""
-    found = []
+    """Wirings of all grafts of a blueprint."""
+    result = []
     for graft in blueprint.grafts:
         addresses, net = input_addresses(graft), graft.net
         strengths: list[float | None] = [None] * len(addresses)
@@ -53,7 +53,7 @@ def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
         if isinstance(net, MLP):
             strengths = [float(x) for x in np.linalg.norm(np.asarray(net.weights[0]), axis=0)]
             shape = "→".join(str(n) for n in (len(addresses), *(W.shape[0] for W in net.weights)))
-        found.append(
+        result.append(
             Wiring(
                 type(net).__name__,
                 shape,
@@ -64,9 +64,9 @@ def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
                 weight_count(net),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def weight_count(net: Any) -> int:
-    """Numbers of a network that a fit may change."""
-    return sum(np.size(leaf) for leaf in jax.tree.leaves(eqx.filter(net, weights_of(net))))
+    """Number of weights of a network, frozen fields excluded."""
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(eqx.filter(net, weight_mask(net))))

@@ -24,7 +24,7 @@ def inactive_parameters(parameters: Sequence[ScalarParameter], setup: Setup) -> 
         if group == "joint" and field in CONSTRAINT_ROWS:
             problems += _without_constraint_row(parameter, field, contact)
         elif group in ("geometry", "contact") and field in SURFACE_FIELDS and isinstance(contact, CompliantContact):
-            pairs = getattr(contact.told, f"surface_{field}")
+            pairs = getattr(contact.sources, f"surface_{field}")
             check = _surface_without_contact if group == "geometry" else _pair_from_surfaces
             problems += check(parameter, field, pairs, contact)
     return problems

@@ -1,12 +1,12 @@
-"""Maps between what a solver sees and physical values, one number each.
+"""Elementwise maps between the solver's variables θ and physical values.
 
-| map      | value                          | for                                                      |
+| map      | value                          | use                                                      |
 |----------|--------------------------------|----------------------------------------------------------|
-| identity | scale · θ                      | anything; bounds stay bounds                             |
-| log      | scale · exp θ                  | positive values that may change by orders of magnitude   |
-| interval | lower + (upper − lower) / (1 + exp −θ) | values within bounds, for solvers that know none |
+| identity | scale · θ                      | any parameter; bounds are mapped to bounds               |
+| log      | scale · exp θ                  | positive parameters uncertain by orders of magnitude     |
+| interval | lower + (upper − lower) / (1 + exp −θ) | bounded parameters in solvers without bounds |
 
-Scales are powers of two, unless the user chose others: dividing by them and multiplying again loses no bit.
+Default scales are powers of two: dividing by them and multiplying again is exact.
 """
 
 import abc
@@ -20,7 +20,7 @@ from hybridsim.core.types import AnyArray
 from hybridsim.params.leaves import is_jax
 
 Floats = tuple[float, ...]
-"""One for each number, or a single one for all."""
+"""One per value, or a single one for all."""
 
 
 class ParameterMap(abc.ABC):
@@ -32,16 +32,16 @@ class ParameterMap(abc.ABC):
 
     @abc.abstractmethod
     def theta(self, value: np.ndarray) -> np.ndarray:
-        """θ of values; not finite where there is none."""
+        """Inverse of `value`; not finite where none exists."""
 
     @abc.abstractmethod
     def derivative(self, value: np.ndarray) -> np.ndarray:
-        """Derivative of the value by θ, at values."""
+        """Derivative of the value with respect to θ, as a function of the value."""
 
 
 @dataclass(frozen=True)
 class Identity(ParameterMap):
-    """Values by a scale."""
+    """A scale times θ."""
 
     scale: Floats = (1.0,)
 
@@ -57,7 +57,7 @@ class Identity(ParameterMap):
 
 @dataclass(frozen=True)
 class Log(ParameterMap):
-    """Logarithms of values by a scale."""
+    """A scale times the exponential of θ."""
 
     scale: Floats = (1.0,)
 
@@ -74,18 +74,18 @@ class Log(ParameterMap):
 
 @dataclass(frozen=True)
 class Interval(ParameterMap):
-    """A smooth step from one bound to the other."""
+    """Logistic function between two bounds."""
 
     lower: Floats
     upper: Floats
 
     @property
     def width(self) -> np.ndarray:
-        """Upper bound minus lower one."""
+        """Difference of the bounds."""
         return np.array(self.upper) - np.array(self.lower)
 
     def value(self, theta):
-        from scipy.special import expit  # takes a while to load
+        from scipy.special import expit  # slow to import
 
         return np.array(self.lower) + self.width * (jax.nn.sigmoid if is_jax(theta) else expit)(theta)
 
@@ -102,11 +102,11 @@ MAPS = ("identity", "log", "interval")
 
 
 def power_of_two(x: float) -> float:
-    """The power of two nearest to a positive number, by ratio."""
+    """Power of two with the smallest ratio to a positive number."""
     return float(2.0 ** np.round(np.log2(x)))
 
 
 def compact(values: np.ndarray) -> Floats:
-    """One number where all are the same."""
+    """Values as a tuple; a single one if all are equal."""
     listed = tuple(np.asarray(values, dtype=float).tolist())
     return listed[:1] if len(set(listed)) == 1 else listed

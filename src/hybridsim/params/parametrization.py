@@ -1,7 +1,7 @@
-"""Numbers of a setup that follow together from a few coordinates: rotations, axes, a vector's length, inertias.
+"""Parameter groups: array entries that depend jointly on a few coordinates (rotations, axes, magnitudes, inertias).
 
-A family is measured from the numbers that a setup had when the space was made; these are part of it, so that the same
-coordinates always mean the same numbers, whatever they are put into.
+Coordinates are relative to the values in the setup from which the space was built. The group stores these nominal
+values, so that the same coordinates always give the same entries, whichever setup they are written to.
 """
 
 import abc
@@ -17,48 +17,48 @@ from hybridsim.core.types import AnyArray
 from hybridsim.params.catalog import SYMMETRIC, XYZ
 from hybridsim.params.leaves import LeafEntry, LeafWriter, Path, is_jax, leaf_at, parse_path
 from hybridsim.params.log_cholesky import NominalBody
-from hybridsim.spatial.rotation import matrix_exp
+from hybridsim.spatial.rotation import matrix_from_rotation_vector
 
 MASS, COM, INERTIA = (parse_path(f"sim.model.body.{field}") for field in ("mass", "com", "inertia"))
 
 
 @dataclass(frozen=True)
 class ParameterGroup(abc.ABC):
-    """Coordinates (n,) and the numbers that follow from them."""
+    """Coordinates (n,) and the array entries that they determine."""
 
     name: str
-    """Address of its row, as messages spell it."""
+    """Address of its row, for messages."""
     row: int
     nominal: tuple[float, ...]
-    """Coordinates when the space was made; those that are not free stay there."""
+    """Coordinates when the space was built; fixed ones keep these values."""
 
     @property
     @abc.abstractmethod
     def leaf_indices(self) -> tuple[tuple[Path, tuple[int, ...]], ...]:
-        """Leaves that it writes to, and their places."""
+        """Leaves that it writes to, with flat indices."""
 
     @abc.abstractmethod
     def values(self, x: AnyArray) -> tuple[AnyArray, ...]:
-        """What it writes to each of these leaves; in JAX if the coordinates are."""
+        """Values for each of these leaves; JAX arrays if the coordinates are."""
 
     @abc.abstractmethod
     def read(self, setup: Any, is_free: np.ndarray) -> np.ndarray:
-        """Coordinates for which the numbers are those of a setup, if there are any."""
+        """Coordinates that reproduce the entries of a setup, if any do."""
 
     def display_values(self, x: np.ndarray) -> dict[str, float]:
-        """The numbers that a user wants to see instead of the coordinates; none if these are what they want to see."""
+        """Physical values to report instead of the coordinates; empty if the coordinates are physical themselves."""
         del x
         return {}
 
     @cached_property
     def entries(self) -> tuple[LeafEntry, ...]:
-        """Every number that it writes."""
+        """All array entries that it writes."""
         return tuple(LeafEntry(path, index) for path, indices in self.leaf_indices for index in indices)
 
-    def write(self, writing: LeafWriter, x: AnyArray) -> None:
-        """Put the numbers in their places."""
+    def write(self, writer: LeafWriter, x: AnyArray) -> None:
+        """Write the values to their leaves."""
         for (path, indices), values in zip(self.leaf_indices, self.values(x), strict=True):
-            writing.put(path, indices, values)
+            writer.put(path, indices, values)
 
 
 def _rows(row: int, width: int) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ def _rows(row: int, width: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class RotationVector(ParameterGroup):
-    """A rotation: the one there was, followed by a rotation vector [rad] in the turned frame."""
+    """The nominal rotation followed by a rotation vector [rad] in the rotated frame."""
 
     path: Path
     R: tuple[tuple[float, ...], ...]
@@ -77,10 +77,10 @@ class RotationVector(ParameterGroup):
         return ((self.path, _rows(self.row, 9)),)
 
     def values(self, x):
-        from scipy.spatial.transform import Rotation  # takes a while to load
+        from scipy.spatial.transform import Rotation  # slow to import
 
-        turn = matrix_exp(x) if is_jax(x) else Rotation.from_rotvec(x).as_matrix()
-        return ((np.array(self.R) @ turn).reshape(-1),)
+        R_delta = matrix_from_rotation_vector(x) if is_jax(x) else Rotation.from_rotvec(x).as_matrix()
+        return ((np.array(self.R) @ R_delta).reshape(-1),)
 
     def read(self, setup, is_free):
         from scipy.spatial.transform import Rotation
@@ -91,7 +91,7 @@ class RotationVector(ParameterGroup):
 
 @dataclass(frozen=True)
 class UnitAxis(ParameterGroup):
-    """A direction, brought to unit length."""
+    """A direction, normalised to unit length."""
 
     path: Path
 
@@ -107,10 +107,10 @@ class UnitAxis(ParameterGroup):
 
     def read(self, setup, is_free):
         axis = np.asarray(leaf_at(setup, self.path))[self.row]
-        kept = np.where(is_free, 0.0, axis)
-        # of all vectors along the axis the one whose kept numbers are what they were
-        stretch = kept @ np.array(self.nominal) / (kept @ kept) if kept.any() else 1.0
-        return axis * stretch
+        fixed = np.where(is_free, 0.0, axis)
+        # of all vectors along the axis, the one whose fixed components are nominal
+        length = fixed @ np.array(self.nominal) / (fixed @ fixed) if fixed.any() else 1.0
+        return axis * length
 
     def display_values(self, x):
         return dict(zip((f"{self.name}.{c}" for c in XYZ), self.values(x)[0].tolist(), strict=True))
@@ -118,7 +118,7 @@ class UnitAxis(ParameterGroup):
 
 @dataclass(frozen=True)
 class Magnitude(ParameterGroup):
-    """The length of a vector that keeps its direction."""
+    """Length of a vector of fixed direction."""
 
     path: Path
     vector: tuple[float, ...]
@@ -136,7 +136,7 @@ class Magnitude(ParameterGroup):
 
 @dataclass(frozen=True)
 class ProportionalInertia(ParameterGroup):
-    """A mass with which the inertia about the centre of mass grows."""
+    """A mass to which the inertia about the centre of mass is proportional."""
 
     inertia: tuple[float, ...]
     body_name: str
@@ -158,7 +158,7 @@ class ProportionalInertia(ParameterGroup):
 
 @dataclass(frozen=True)
 class LogCholeskyInertia(ParameterGroup):
-    """Mass, centre of mass and inertia of a body, always possible ones."""
+    """Mass, centre of mass and inertia of a body, always physically consistent."""
 
     body: NominalBody
     body_name: str
@@ -186,5 +186,5 @@ def _named(values: list[float], field: str, body: str, components: tuple[str, ..
 
 
 def stack_scalars(parts: list[Any]) -> AnyArray:
-    """Coordinates of a family from scalars."""
+    """Coordinates of a group from scalars."""
     return jnp.stack([jnp.asarray(x) for x in parts]) if any(map(is_jax, parts)) else np.array(parts)

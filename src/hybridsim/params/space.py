@@ -1,9 +1,9 @@
-"""ParameterSpace: the free numbers of a setup as one vector θ, which is what a solver sees.
+"""ParameterSpace: the free parameters of a setup as one vector θ, the variables of a solver.
 
     space = ParameterSpace(setup, [Free("body.mass[link*]"), Free("joint.damping[*]", map="log"), Free("graft[0]")])
     fitted = space.put(setup, theta)
 
-Entries of θ come in the order of the list, and for each of its members in the order of what it matches.
+Entries of θ are ordered as in the list, and within each `Free` as the parameters that it matches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ from hybridsim.params.setup import Setup
 from hybridsim.params.unflatten import ThetaSlice, Unflatten, group_inputs, leaf_slices
 
 BOUND_TOLERANCE = 1e-9
-"""Distance to a bound, by the distance between both, up to which a value counts as being there."""
+"""Distance to a bound, relative to the width of the interval, up to which a value counts as at the bound."""
 ROUND_TRIP_TOLERANCE = 1e-9
-"""By how much of the largest number of an array its numbers may differ from what θ makes of them."""
+"""Largest difference after a round trip through θ, relative to the largest entry of the array."""
 
 
 @dataclass(frozen=True)
 class ParameterChange:
-    """One number before and after a fit."""
+    """One physical value before and after a fit."""
 
     name: str
     before: float
@@ -43,42 +43,42 @@ class ParameterChange:
     lower: float
     upper: float
     at_bound: str
-    """`lower`, `upper`, or nothing."""
+    """`lower`, `upper`, or empty."""
 
 
 class ParameterSpace:
-    """Free numbers as one vector; all arrays have one number per entry of it.
+    """Free parameters as one vector θ; all arrays have one value per entry of θ.
 
     Attributes:
-        placing: what `put` needs; hashable, and equal for equal spaces.
-        labels: name of each entry, no two the same.
-        units: of the values.
-        start: θ to start from.
-        lower: least θ, minus infinity where there is none.
-        upper: largest θ, infinity where there is none.
-        prior_mean: expected θ; the start where there is no prior.
+        unflatten: the map from θ to a setup; hashable, and equal for equal spaces.
+        labels: unique name of each entry.
+        units: units of the values.
+        initial: initial θ.
+        lower: lower bounds of θ, minus infinity where unbounded.
+        upper: upper bounds of θ, infinity where unbounded.
+        prior_mean: mean of θ; the initial θ where there is no prior.
         prior_std: standard deviation of θ, infinity where there is no prior.
-        l1: weights of absolute values, as told.
-        l2: weights of squares, as told.
-        groups: names of groups, as told.
-        is_weight: which entries are numbers of networks.
-        is_per_run: which entries have another value in every run.
+        l1: weights of the absolute values, as specified.
+        l2: weights of the squares, as specified.
+        groups: group names, as specified.
+        is_weight: mask of the entries that are network weights.
+        is_per_run: mask of the entries that are estimated separately for each run.
     """
 
     def __init__(self, setup: Setup, frees: Sequence[Free]):
-        """Make numbers of a setup free.
+        """Build the space of these parameters of a setup.
 
         Raises:
-            ParameterError: with everything that is wrong.
+            ParameterError: with all problems of the list.
         """
         if not isinstance(setup, Setup):
             raise TypeError(f"ParameterSpace needs a Setup, not {type(setup).__name__}")
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(setup)):
-            raise ParameterError("a ParameterSpace is made of known numbers; make it outside of jit, grad and vmap")
+            raise ParameterError("a ParameterSpace needs concrete values; build it outside jit, grad and vmap")
         parts, problems = [], []
         for free in frees:
             if not isinstance(free, Free):
-                raise TypeError(f"ParameterSpace takes a list of Free(...), not of {type(free).__name__}")
+                raise TypeError(f"frees must be a list of Free(...), not of {type(free).__name__}")
             part = resolve(free, setup)
             if isinstance(part, ResolvedFree):
                 parts.append(part)
@@ -116,82 +116,82 @@ class ParameterSpace:
         return self.unflatten.size
 
     def with_initial_values(self, values: Mapping[str, float]) -> "ParameterSpace":
-        """The same space with another θ to start from: what an earlier fit, maybe of fewer numbers, has found.
+        """This space with another initial θ, such as the estimate of an earlier fit, maybe of fewer parameters.
 
         Args:
-            values: entries of θ by their labels; others start where they do.
+            values: entries of θ by label; entries not listed keep their initial values.
         """
-        return self.with_initial([values.get(label, own) for label, own in zip(self.labels, self.initial, strict=True)])
+        return self.with_initial([values.get(label, x) for label, x in zip(self.labels, self.initial, strict=True)])
 
     def with_initial(self, theta: ArrayLike) -> "ParameterSpace":
-        """The same space with another θ to start from."""
-        found = copy(self)
-        found.initial = np.array(theta, dtype=float)
-        return found
+        """This space with another initial θ."""
+        space = copy(self)
+        space.initial = np.array(theta, dtype=float)
+        return space
 
     def with_fixed(self, entries: Sequence[int], theta: ArrayLike) -> "ParameterSpace":
-        """The same space with some entries of θ held at a value, or at one each."""
-        found = copy(self)
+        """This space with some entries of θ fixed at a common value or at one value each."""
+        space = copy(self)
         for name in ("initial", "lower", "upper"):
-            setattr(found, name, getattr(self, name).copy())
-            getattr(found, name)[list(entries)] = theta
-        return found
+            setattr(space, name, getattr(self, name).copy())
+            getattr(space, name)[list(entries)] = theta
+        return space
 
     def put(self, setup: Setup, theta: Float[AnyArray, " n"]) -> Setup:
-        """A setup with the numbers that θ means, all others as they are.
+        """A setup with the values of θ; fixed parameters are unchanged.
 
-        With NumPy's numbers, the result has NumPy's and nothing is compiled; with JAX's, it can be traced.
+        With NumPy arrays the result is NumPy and nothing is compiled; with JAX arrays it can be traced.
 
         Args:
-            setup: of the form that the space was made for.
-            theta: one number per entry.
+            setup: of the structure for which the space was built.
+            theta: one value per entry.
         """
         return self.unflatten.put(setup, theta)
 
     def values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
-        """Every physical number that θ decides about, by name; of an inertia as a whole all that follow from it."""
+        """All physical values that θ determines, by name; for a full inertia, mass, centre of mass and inertia."""
         return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)))
 
     def run_values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
-        """Of these numbers those that every run has its own of."""
+        """The values that are estimated separately for each run."""
         return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)), per="run")
 
     def value_std(self, theta: Float[AnyArray, " n"], deviation: Float[AnyArray, " n"]) -> np.ndarray:
-        """Standard deviations of θ as those of values: half the way that values go along two of them."""
-        found, first = [], 0
+        """Standard deviations of the values: half their change over ± one standard deviation of θ."""
+        std, first = [], 0
         for part in self._frees:
-            own = slice(first, first + len(part.initial))
-            ends = (part.map.value(theta[own] + sign * deviation[own]) for sign in (1.0, -1.0))
-            found.append(0.5 * np.abs(np.subtract(*ends)))
-            first = own.stop
-        return _concatenate(found)
+            entries = slice(first, first + len(part.initial))
+            ends = (part.map.value(theta[entries] + sign * deviation[entries]) for sign in (1.0, -1.0))
+            std.append(0.5 * np.abs(np.subtract(*ends)))
+            first = entries.stop
+        return _concatenate(std)
 
     def theta_of(self, setup: Setup) -> np.ndarray:
-        """The θ that puts a setup's own numbers into it.
+        """The θ that reproduces a setup: the inverse of `put`.
 
         Raises:
-            ParameterError: there is none, because tied numbers differ, a logarithm does not exist and the like.
+            ParameterError: no θ reproduces it, for example because tied values differ or a value has no logarithm.
         """
-        theta = []
+        parts = []
         for part, values in zip(self._frees, _read(self.unflatten, self._frees, setup), strict=True):
             single = (values / np.array(part.factors))[:1] if part.factors else values
-            theta.append(part.map.theta(single))
-        found = _concatenate(theta)
-        for label, value in zip(self.labels, found, strict=True):
+            parts.append(part.map.theta(single))
+        theta = _concatenate(parts)
+        for label, value in zip(self.labels, theta, strict=True):
             if not np.isfinite(value):
-                raise ParameterError(f"{label!r} has a value in this setup that its map cannot give")
-        self._check_round_trip(setup, found)
-        return found
+                raise ParameterError(f"{label!r} has a value in this setup that is outside the range of its map")
+        self._check_round_trip(setup, theta)
+        return theta
 
     def table(self, theta: Float[AnyArray, " n"]) -> list[ParameterChange]:
-        """What θ makes of every number, one row each."""
-        rows, told = [], self._locate_by_name()
+        """Initial and current values of all parameters that θ determines, with units and bounds."""
+        rows, locations = [], self._locate_by_name()
         for name, after in self.values(theta).items():
-            if name not in told:
+            if name not in locations:
                 unit = BY_NAME[name.partition("[")[0]].unit
                 rows.append(ParameterChange(name, self._values_before[name], after, unit, -np.inf, np.inf, ""))
                 continue
-            part, k, entry, factor = told[name]
+            part, k, entry, factor = locations[name]
             lower, upper = sorted((factor * float(part.lower[entry]), factor * float(part.upper[entry])))
             at_bound = "lower" if _is_at_bound(after, lower, upper - lower) else ""
             at_bound = "upper" if _is_at_bound(after, upper, upper - lower) else at_bound
@@ -200,88 +200,90 @@ class ParameterSpace:
         return rows
 
     def _locate_by_name(self) -> dict[str, tuple[ResolvedFree, int, int, float]]:
-        """For every coordinate its part, number in it, entry of that part's arrays, and factor."""
+        """For each parameter its part, its index in the part, the entry of the part's arrays, and its factor."""
         return {
-            c.name: (part, k, 0 if part.factors else k, part.factors[k] if part.factors else 1.0)
+            p.name: (part, k, 0 if part.factors else k, part.factors[k] if part.factors else 1.0)
             for part in self._frees
-            for k, c in enumerate(part.parameters)
+            for k, p in enumerate(part.parameters)
         }
 
     def _display_values(self, values: list[np.ndarray], per: str | None = None) -> dict[str, float]:
-        """Numbers that users want to see, by name, for values of the coordinates of every part, or of some parts."""
-        found: dict[str, float] = {}
-        shown = {m.group: m.group.display_values(m.values(values)) for m in self.unflatten.groups}
-        for part, numbers in zip(self._frees, values, strict=True):
+        """Physical values to report, by name, from the parameter values of all parts, or of those with this `per`."""
+        displayed: dict[str, float] = {}
+        of_groups = {m.group: m.group.display_values(m.values(values)) for m in self.unflatten.groups}
+        for part, part_values in zip(self._frees, values, strict=True):
             if per not in (None, part.free.per):
                 continue
-            for coordinate, value in zip(part.parameters, numbers.tolist(), strict=True):
-                place = coordinate.location
-                instead = shown[place.group] if isinstance(place, GroupMember) else {}
-                found |= instead or {coordinate.name: value}
-        return found
+            for parameter, value in zip(part.parameters, part_values.tolist(), strict=True):
+                location = parameter.location
+                of_group = of_groups[location.group] if isinstance(location, GroupMember) else {}
+                displayed |= of_group or {parameter.name: value}
+        return displayed
 
     def _check_round_trip(self, setup: Setup, theta: np.ndarray) -> None:
-        """Raise if θ does not lead to the setup that it was read from."""
-        reached = self.put(setup, theta)
-        for label, number in self._shared_entries():
-            given, got = (np.ravel(leaf_at(tree, number.path)) for tree in (setup, reached))
+        """Raise if θ does not reproduce the setup that it was read from."""
+        reproduced = self.put(setup, theta)
+        for label, entry in self._shared_entries():
+            before, after = (np.ravel(leaf_at(tree, entry.path)) for tree in (setup, reproduced))
             if (
-                abs(given[number.index] - got[number.index])
-                > ROUND_TRIP_TOLERANCE * np.abs(given[np.isfinite(given)]).max()
+                abs(before[entry.index] - after[entry.index])
+                > ROUND_TRIP_TOLERANCE * np.abs(before[np.isfinite(before)]).max()
             ):
                 raise ParameterError(
-                    f"{label!r} has values in this setup that no theta gives: numbers that are tied, or that follow "
-                    "from others, do not fit each other"
+                    f"{label!r} has values in this setup that no theta reproduces: tied or dependent values are "
+                    "inconsistent"
                 )
 
     def _shared_entries(self) -> Iterator[tuple[str, LeafEntry]]:
-        """Numbers of a setup that do not just have an entry of θ for themselves, and whose they are."""
+        """Array entries without an entry of θ of their own, with the name of what determines them."""
         for member in self.unflatten.groups:
-            yield from ((member.group.name, number) for number in member.group.entries)
+            yield from ((member.group.name, entry) for entry in member.group.entries)
         for part in self._frees:
             if part.factors:
-                yield from ((part.free.label, number) for c in part.parameters for number in c.entries)
+                yield from ((part.free.label, entry) for p in part.parameters for entry in p.entries)
 
 
-def ownership_conflicts(coordinates: Sequence[ScalarParameter]) -> list[str]:
-    """Numbers that two coordinates decide about, in words."""
+def ownership_conflicts(parameters: Sequence[ScalarParameter]) -> list[str]:
+    """Messages about parameters that are free twice or determine the same array entry."""
     names: set[str] = set()
     owners: dict[LeafEntry, tuple[str | ParameterGroup, str]] = {}
     problems: dict[str, None] = {}
-    for coordinate in coordinates:
-        if coordinate.name in names:
-            problems[f"{coordinate.name!r} is free twice; name it once"] = None
+    for parameter in parameters:
+        if parameter.name in names:
+            problems[f"{parameter.name!r} is free twice; list it once"] = None
             continue
-        names.add(coordinate.name)
-        for number in coordinate.entries:
-            owner, name = owners.setdefault(number, (coordinate.owner, coordinate.name))
-            if owner != coordinate.owner:
-                problems[f"{name!r} and {coordinate.name!r} decide about the same number; free one of them"] = None
+        names.add(parameter.name)
+        for entry in parameter.entries:
+            owner, name = owners.setdefault(entry, (parameter.owner, parameter.name))
+            if owner != parameter.owner:
+                problems[f"{name!r} and {parameter.name!r} determine the same value; free one of them"] = None
     return list(problems)
 
 
 def _unflatten(parts: Sequence[ResolvedFree], setup: Setup) -> Unflatten:
-    pieces, done = [], 0
+    slices, first = [], 0
     for part in parts:
-        stop = done + len(part.initial)
-        pieces.append(ThetaSlice(done, stop, part.map, part.factors, leaf_slices(part.parameters, setup)))
-        done = stop
-    return Unflatten(done, tuple(pieces), group_inputs([part.parameters for part in parts]))
+        stop = first + len(part.initial)
+        slices.append(ThetaSlice(first, stop, part.map, part.factors, leaf_slices(part.parameters, setup)))
+        first = stop
+    return Unflatten(first, tuple(slices), group_inputs([part.parameters for part in parts]))
 
 
-def _read(placing: Unflatten, parts: Sequence[ResolvedFree], setup: Setup) -> list[np.ndarray]:
-    """Values that the coordinates of every part have in any setup."""
-    found = [current_values(setup, part.parameters) for part in parts]
-    for member in placing.groups:
+def _read(unflatten: Unflatten, parts: Sequence[ResolvedFree], setup: Setup) -> list[np.ndarray]:
+    """Parameter values of each part in a setup, not only in that of the space."""
+    all_values = [current_values(setup, part.parameters) for part in parts]
+    for member in unflatten.groups:
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
                 values = member.group.read(setup, member.is_free)
         except np.linalg.LinAlgError:
-            raise ParameterError(f"{member.group.name!r}: this setup has an inertia that no body has") from None
+            raise ParameterError(
+                f"{member.group.name!r}: the inertia in this setup is not physically consistent"
+            ) from None
         for source, value in zip(member.sources, values, strict=True):
             if source is not None:
-                found[source[0]][source[1]] = value
-    return found
+                all_values[source[0]][source[1]] = value
+    return all_values
 
 
 def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -289,7 +291,7 @@ def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _is_at_bound(value: float, bound: float, width: float) -> bool:
-    """Is a value at a bound, for all that a solver can tell?"""
+    """Whether a value is at a bound to within solver precision."""
     if not np.isfinite(bound):
         return False
     return abs(value - bound) <= BOUND_TOLERANCE * (width if np.isfinite(width) else max(abs(value), abs(bound)))

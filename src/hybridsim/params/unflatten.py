@@ -1,7 +1,7 @@
-"""Placing: how a vector θ becomes numbers of a setup. Static and hashable, a program's name can spell it.
+"""Unflatten: writes a vector θ into a setup. Static and hashable, so that it can be part of a cache key.
 
-A piece turns a slice of θ into coordinates by one map. Coordinates that are numbers of the setup are put in place as
-they are; those of families (rotations, axes, inertias) are collected first, because several pieces may have some.
+Each slice of θ is mapped to parameter values by one map. Values stored directly are written to their leaves;
+coordinates of parameter groups (rotations, axes, inertias) are collected first, as a group may span several slices.
 """
 
 from dataclasses import dataclass
@@ -20,96 +20,97 @@ from hybridsim.params.setup import Setup
 
 @dataclass(frozen=True)
 class LeafSlice:
-    """Coordinates of a piece that lie in one leaf."""
+    """Parameters of a slice of θ that are consecutive and lie in one leaf."""
 
     path: Path
     indices: tuple[int, ...]
-    """Their places, or none if they are all numbers of the leaf in order."""
+    """Flat indices into the leaf; empty if they are all its entries in order."""
     first: int
+    """Position of the first one in the slice."""
     size: int
 
 
 @dataclass(frozen=True)
 class ThetaSlice:
-    """Coordinates with one map."""
+    """Entries of θ that share one map."""
 
     first: int
     stop: int
-    """Entries of θ."""
+    """Range of entries of θ."""
     map: ParameterMap
     factors: tuple[float, ...]
-    """Of the single entry, for coordinates that are tied; otherwise empty."""
+    """Factor of each parameter if they are tied to a single entry; else empty."""
     leaf_slices: tuple[LeafSlice, ...]
 
     def values(self, theta: AnyArray) -> AnyArray:
-        """Values of the coordinates; in JAX if θ is."""
+        """Values of the parameters; a JAX array if θ is."""
         values = self.map.value(theta[self.first : self.stop])
         return np.array(self.factors) * values if self.factors else values
 
 
 @dataclass(frozen=True)
 class GroupInputs:
-    """A family, and where its coordinates come from."""
+    """A parameter group and the sources of its coordinates."""
 
     group: ParameterGroup
     sources: tuple[tuple[int, int] | None, ...]
-    """Piece and position in it; none for a coordinate that stays as it was."""
+    """Slice and position in it; None for a fixed coordinate."""
 
     @property
     def is_free(self) -> np.ndarray:
-        """Which coordinates are free."""
+        """Mask of the free coordinates."""
         return np.array([source is not None for source in self.sources])
 
     def values(self, values: list[AnyArray]) -> AnyArray:
-        """Its coordinates from those of all pieces."""
+        """Coordinates of the group from the values of all slices."""
         nominal = self.group.nominal
         return stack_scalars([nominal[k] if s is None else values[s[0]][s[1]] for k, s in enumerate(self.sources)])
 
 
 @dataclass(frozen=True)
 class Unflatten:
-    """From θ to a setup."""
+    """Map from θ to a setup."""
 
     size: int
     slices: tuple[ThetaSlice, ...]
     groups: tuple[GroupInputs, ...]
 
     def values(self, theta: AnyArray) -> list[AnyArray]:
-        """Values of the coordinates of every piece."""
-        return [piece.values(theta) for piece in self.slices]
+        """Parameter values of each slice."""
+        return [part.values(theta) for part in self.slices]
 
     def put(self, setup: Setup, theta: Float[AnyArray, " n"]) -> Setup:
-        """A setup with the numbers that θ means; in NumPy, unless JAX traces something."""
+        """A setup with the values of θ; NumPy arrays unless something is a JAX array."""
         if np.shape(theta) != (self.size,):
-            raise ValueError(f"theta has the shape {np.shape(theta)}, but {self.size} numbers are free")
+            raise ValueError(f"theta has shape {np.shape(theta)}, but there are {self.size} free parameters")
         if is_jax(theta):
             require_float64()
         else:
             theta = np.asarray(theta, dtype=float)
-        values, writing = self.values(theta), LeafWriter(setup)
-        for piece, numbers in zip(self.slices, values, strict=True):
-            for target in piece.leaf_slices:
-                writing.put(target.path, target.indices, numbers[target.first : target.first + target.size])
+        values, writer = self.values(theta), LeafWriter(setup)
+        for part, part_values in zip(self.slices, values, strict=True):
+            for target in part.leaf_slices:
+                writer.put(target.path, target.indices, part_values[target.first : target.first + target.size])
         for member in self.groups:
-            member.group.write(writing, member.values(values))
-        return writing.result()
+            member.group.write(writer, member.values(values))
+        return writer.result()
 
 
-def leaf_slices(coordinates: tuple[ScalarParameter, ...], setup: Setup) -> tuple[LeafSlice, ...]:
-    """The leaves that coordinates lie in, those of families left out."""
-    places = [(k, c.location) for k, c in enumerate(coordinates) if isinstance(c.location, LeafEntry)]
-    found = []
-    for path, group in groupby(places, key=lambda item: item[1].path):
+def leaf_slices(parameters: tuple[ScalarParameter, ...], setup: Setup) -> tuple[LeafSlice, ...]:
+    """Leaf slices of parameters that are stored directly, i.e. not in groups."""
+    entries = [(k, p.location) for k, p in enumerate(parameters) if isinstance(p.location, LeafEntry)]
+    slices = []
+    for path, group in groupby(entries, key=lambda item: item[1].path):
         members = list(group)
         for run in _consecutive_runs(members):
-            indices = tuple(place.index for _, place in run)
+            indices = tuple(entry.index for _, entry in run)
             is_whole = indices == tuple(range(int(np.size(leaf_at(setup, path)))))
-            found.append(LeafSlice(path, () if is_whole else indices, run[0][0], len(run)))
-    return tuple(found)
+            slices.append(LeafSlice(path, () if is_whole else indices, run[0][0], len(run)))
+    return tuple(slices)
 
 
 def _consecutive_runs(members: list[tuple[int, LeafEntry]]) -> list[list[tuple[int, LeafEntry]]]:
-    """Runs of coordinates without others between them."""
+    """Runs of consecutive parameters."""
     runs: list[list[tuple[int, LeafEntry]]] = []
     for member in members:
         if runs and member[0] == runs[-1][-1][0] + 1:
@@ -119,14 +120,14 @@ def _consecutive_runs(members: list[tuple[int, LeafEntry]]) -> list[list[tuple[i
     return runs
 
 
-def group_inputs(pieces: list[tuple[ScalarParameter, ...]]) -> tuple[GroupInputs, ...]:
-    """Families that the coordinates of pieces belong to."""
+def group_inputs(slices: list[tuple[ScalarParameter, ...]]) -> tuple[GroupInputs, ...]:
+    """Groups that the parameters of slices belong to."""
     sources: dict[ParameterGroup, dict[int, tuple[int, int]]] = {}
-    for p, coordinates in enumerate(pieces):
-        for k, coordinate in enumerate(coordinates):
-            if isinstance(coordinate.location, GroupMember):
-                sources.setdefault(coordinate.location.group, {})[coordinate.location.index] = (p, k)
+    for s, parameters in enumerate(slices):
+        for k, parameter in enumerate(parameters):
+            if isinstance(parameter.location, GroupMember):
+                sources.setdefault(parameter.location.group, {})[parameter.location.index] = (s, k)
     return tuple(
-        GroupInputs(family, tuple(places.get(k) for k in range(len(family.nominal))))
-        for family, places in sources.items()
+        GroupInputs(group, tuple(members.get(k) for k in range(len(group.nominal))))
+        for group, members in sources.items()
     )

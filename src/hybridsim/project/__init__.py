@@ -1,1 +1,1 @@
-"""Project files and the records of runs."""
+"""Project files and run records."""

@@ -1,4 +1,4 @@
-"""A fit in a run record: begun or gone on with, watched, kept, and written up at its end."""
+"""A fit with a run record: start or resume, checkpoints and history during the fit, result and report at the end."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from hybridsim.project.record.checkpoint_store import FolderCheckpointStore
 from hybridsim.project.record.export_fit import write_model, write_weights
 from hybridsim.project.record.history import History, Step
 from hybridsim.project.record.lock import RecordLock
-from hybridsim.project.record.manifest import changed, manifest, other_versions
+from hybridsim.project.record.manifest import input_changes, manifest, version_changes
 from hybridsim.project.record.record import Mode, Record
 from hybridsim.project.record.write import write_file, write_json
 from hybridsim.project.report.comparison import (
@@ -23,25 +23,25 @@ from hybridsim.project.report.comparison import (
     TRAINING,
     Comparison,
     comparison,
-    judging_window,
     predictions,
+    scoring_window,
     theta_before,
 )
 from hybridsim.project.report.figures import fit_pictures
-from hybridsim.project.report.held_out import HeldOutGap
+from hybridsim.project.report.held_out import HeldOutMonitor
 from hybridsim.project.report.result import result
 from hybridsim.project.report.summary_page import summary_page
 
 
 class Outcome(NamedTuple):
-    """What a run came to."""
+    """Outcome of a run."""
 
-    fitted: FitResult | None
-    """None if the run was complete already: all that is known of it is its result."""
+    fit: FitResult | None
+    """Result of the fit; None if the run had been completed before."""
     result: dict[str, Any] | None
-    """What `result.json` holds; none if somebody stopped the fit."""
-    place: tuple[int, int]
-    """Number of the stage, counted from 0, and of its step, that the fit has come to."""
+    """Content of `result.json`; None if the fit was stopped."""
+    position: tuple[int, int]
+    """Indices of the last stage, from 0, and of its last step, from 1."""
 
 
 def run_fit(
@@ -50,110 +50,113 @@ def run_fit(
     *,
     mode: Mode = "new",
     command: Sequence[str] = (),
-    watch: Callable[[Progress, float | None], None] = lambda progress, held_out: None,
+    callback: Callable[[Progress, float | None], None] = lambda progress, held_out: None,
     stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[str], None] = lambda text: None,
+    log: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Fit, and write everything into a record.
+    """Fit, and write all results into a record.
 
     Args:
-        task: what to fit.
-        record: where to write.
-        mode: `new` refuses a record that is there already, `resume` goes on with it or begins if there is none, and
-            `fresh` deletes it first. A record that is complete is not resumed: nothing in it changes.
-        command: that started the run, for the record.
-        watch: told after every step how the fit goes, and the error of the held-out runs in standard deviations of the
-            noise, where it was looked at.
-        stop: asked before every step; the fit can be resumed from there.
-        tell: told what a user should know.
+        task: the fit.
+        record: run record.
+        mode: `new` requires an empty record, `resume` continues an existing one or starts a new one, and `fresh`
+            deletes an existing one first. A complete record is not resumed and stays unchanged.
+        command: command line of the run, for the record.
+        callback: called after every step with the progress and, where it was evaluated, the error of the held-out runs
+            in standard deviations of the noise.
+        stop: polled before every step; a stopped fit can be resumed.
+        log: callback for messages to the user.
     """
     now = manifest(task, command)
     if mode == "resume" and record.is_complete:
-        _check_unchanged(record, now, tell)
-        tell(f"The run in {record.folder} is complete; --fresh starts it again.")
-        found = record.result()
-        return Outcome(None, found, (len(task.stages) - 1, found["stages"][-1]["steps"]))
+        _check_unchanged(record, now, log)
+        log(f"The run in {record.folder} is complete; --fresh starts it over.")
+        stored = record.result()
+        return Outcome(None, stored, (len(task.stages) - 1, stored["stages"][-1]["steps"]))
     record.make_folder()
     with RecordLock(record.folder):
         record.check_mode(mode)
-        record.tidy()
+        record.remove_partial_files()
         if mode == "resume" and record.exists:
-            _check_unchanged(record, now, tell)
+            _check_unchanged(record, now, log)
         else:
             record.begin(now, task.project_text)
-        history, keeper = History(record.history_file), FolderCheckpointStore(record.folder, tell=tell)
-        place = _rewind(history, keeper, tell if mode == "resume" else lambda text: None)
-        gap = HeldOutGap(task.problem, task.stages)
+        history, store = History(record.history_file), FolderCheckpointStore(record.folder, log=log)
+        position = _rewind(history, store, log if mode == "resume" else lambda text: None)
+        monitor = HeldOutMonitor(task.problem, task.stages)
 
-        def watched(progress: Progress) -> None:
-            nonlocal place
-            place = (progress.stage, progress.step)
-            held_out = gap.after(progress, is_last=progress.stage in keeper.ends)
-            history.add(
+        def on_step(progress: Progress) -> None:
+            nonlocal position
+            position = (progress.stage, progress.step)
+            held_out = monitor.after(progress, is_last=progress.stage in store.ends)
+            history.append(
                 Step(progress.stage, progress.step, progress.cost, progress.rms, held_out, round(progress.seconds, 3))
             )
-            watch(progress, held_out)
+            callback(progress, held_out)
 
-        fitted = fit(task.problem, task.stages, keeper=keeper, watch=watched, stop=stop)
-        keeper.flush()
-        if fitted.stopped:
-            return Outcome(fitted, None, place)
-        found = _write_up(task, record, fitted, keeper.ends, history.read())
-        return Outcome(fitted, found, place)
+        fit_result = fit(task.problem, task.stages, checkpoint_store=store, callback=on_step, stop=stop)
+        store.flush()
+        if fit_result.stopped:
+            return Outcome(fit_result, None, position)
+        report = _write_report(task, record, fit_result, store.ends, history.read())
+        return Outcome(fit_result, report, position)
 
 
-def _check_unchanged(record: Record, now: dict[str, Any], tell: Callable[[str], None]) -> None:
-    """Raise if going on would mix two different fits."""
+def _check_unchanged(record: Record, now: dict[str, Any], log: Callable[[str], None]) -> None:
+    """Raise if the inputs of the run have changed; log changes of software and hardware."""
     before = record.manifest()
-    if different := changed(before, now):
+    if changes := input_changes(before, now):
         raise HybridsimError(
-            f"cannot go on with the run in {record.folder}, because this has changed since it began: "
-            f"{'; '.join(different)}. Undo that, or start again with --fresh."
+            f"cannot resume the run in {record.folder}, because its inputs have changed: "
+            f"{'; '.join(changes)}. Undo the changes, or start over with --fresh."
         )
-    if different := other_versions(before, now):
-        tell(f"The run was begun with other software or hardware ({'; '.join(different)}): its last digits may differ.")
+    if changes := version_changes(before, now):
+        log(f"The run was started with other software or hardware ({'; '.join(changes)}): its last digits may differ.")
 
 
-def _rewind(history: History, keeper: FolderCheckpointStore, tell: Callable[[str], None]) -> tuple[int, int]:
-    """Take the history back to where the fit goes on: returns the stage and its step."""
-    found = keeper.newest()
-    if found is None:
-        tell("Nothing was saved yet: starting from the beginning.")
+def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str], None]) -> tuple[int, int]:
+    """Truncate the history to the newest checkpoint; returns its stage and step."""
+    checkpoint = store.newest()
+    if checkpoint is None:
+        log("There is no checkpoint yet: starting from the beginning.")
         history.path.unlink(missing_ok=True)
         return (0, 0)
-    step, cost = int(found.state.steps), float(np.min(found.state.cost))
-    tell(f"Going on with stage {found.stage + 1} after step {step}.")
-    history.cut(Step(found.stage, step, cost))
-    return (found.stage, step)
+    step, cost = int(checkpoint.state.steps), float(np.min(checkpoint.state.cost))
+    log(f"Resuming in stage {checkpoint.stage + 1} after step {step}.")
+    history.truncate(Step(checkpoint.stage, step, cost))
+    return (checkpoint.stage, step)
 
 
-def _write_up(
-    task: Task, record: Record, fitted: FitResult, ends: dict[int, StageEnd], history: Sequence[Step]
+def _write_report(
+    task: Task, record: Record, fit_result: FitResult, ends: dict[int, StageEnd], history: Sequence[Step]
 ) -> dict[str, Any]:
-    """Score the fit and write it up for people and programs; the result comes last and tells that all is there."""
-    thetas = np.stack([theta_before(task.problem), fitted.theta])
-    shown, comparisons = _scored(task, thetas)
-    model = write_model(task, fitted.theta, record)
-    write_weights(task, fitted.theta, record)
-    found = result(task, fitted, ends, comparisons, model)
+    """Score the fit and write model, weights, plots, summary page and, last, the result, which marks completeness."""
+    thetas = np.stack([theta_before(task.problem), fit_result.theta])
+    windows, comparisons = _score(task, thetas)
+    model = write_model(task, fit_result.theta, record)
+    write_weights(task, fit_result.theta, record)
+    report = result(task, fit_result, ends, comparisons, model)
     held_out = task.problem.held_out
-    runs, called = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
-    pictures = fit_pictures(shown, runs, called, history, task.units)
+    runs, label = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
+    pictures = fit_pictures(windows, runs, label, history, task.units)
     record.plots.mkdir(exist_ok=True)
     for name, content in pictures.items():
         write_file(record.plots / name, content)
-    write_file(record.summary_file, summary_page(found, record.manifest(), pictures))
-    write_json(record.result_file, found)
-    return found
+    write_file(record.summary_file, summary_page(report, record.manifest(), pictures))
+    write_json(record.result_file, report)
+    return report
 
 
-def _scored(task: Task, thetas: np.ndarray) -> tuple[WindowScores, list[Comparison]]:
-    """Windows to be drawn, and all scores: held-out runs first, since they are what counts."""
-    problem, window = task.problem, judging_window(task.stages[-1])
+def _score(task: Task, thetas: np.ndarray) -> tuple[WindowScores, list[Comparison]]:
+    """Windows to be plotted, and all scores, those of held-out runs first."""
+    problem, window = task.problem, scoring_window(task.stages[-1])
     training = score_windows(problem, thetas, problem.train, window)
     scores = [comparison(training, TRAINING, EXPLAINED), *predictions(problem, thetas, problem.train, TRAINING)]
     if not problem.held_out:
         return training, scores
-    judged = score_windows(problem, thetas, problem.held_out, window)
-    judging = [comparison(judged, HELD_OUT, EXPLAINED), *predictions(problem, thetas, problem.held_out, HELD_OUT)]
-    return judged, [*judging, *scores]
+    held_out = score_windows(problem, thetas, problem.held_out, window)
+    held_out_scores = [
+        comparison(held_out, HELD_OUT, EXPLAINED),
+        *predictions(problem, thetas, problem.held_out, HELD_OUT),
+    ]
+    return held_out, [*held_out_scores, *scores]

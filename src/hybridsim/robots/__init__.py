@@ -1,4 +1,4 @@
-"""Built-in mechanisms, by name; each is one function that returns a Model."""
+"""Built-in robot models, by name; each is a function that returns a `Model`."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ BUILT_IN: dict[str, Callable[[], Model]] = {
     "quadruped": quadruped,
     "swimmer": swimmer,
 }
-"""Mechanisms that the command line knows by name."""
+"""Models available by name on the command line."""
 
 __all__ = [
     "BUILT_IN",

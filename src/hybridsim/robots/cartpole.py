@@ -1,16 +1,16 @@
-"""Carts with one or two poles; zero is the pole standing straight up."""
+"""Carts with one or two poles; at q = 0 the poles are upright."""
 
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
 
 
 def cartpole() -> Model:
-    """A cart on a rail along x with a pole hinged on it; the cart is driven."""
+    """Cart on a rail along x with a hinged pole; the cart is actuated."""
     return _cart_with_poles("cartpole", poles=1)
 
 
 def double_cartpole() -> Model:
-    """A cart on a rail along x with two poles, one standing on the other; the cart is driven."""
+    """Cart on a rail along x with two poles in series; the cart is actuated."""
     return _cart_with_poles("double_cartpole", poles=2)
 
 

@@ -1,6 +1,6 @@
-"""Pendulums: one link, two, many, and the acrobot.
+"""Pendulums of one, two and n links, and the acrobot.
 
-Links hang along −z and turn about y; zero is hanging straight down.
+Links extend along −z and rotate about y; at q = 0 they hang straight down.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from hybridsim.model.model import Model
 
 
 def pendulum(length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
-    """A thin rod swinging about one end."""
+    """Thin rod hinged at one end."""
     return n_link_pendulum(1, lengths=[length], masses=[mass], damping=damping, name="pendulum")
 
 
 def double_pendulum(
     lengths: Sequence[float] = (1.0, 1.0), masses: Sequence[float] = (1.0, 1.0), damping: float = 0.0
 ) -> Model:
-    """Two thin rods, one hanging on the other."""
+    """Two thin rods in series."""
     return n_link_pendulum(2, lengths=lengths, masses=masses, damping=damping, name="double_pendulum")
 
 
@@ -34,16 +34,16 @@ def n_link_pendulum(
     name: str = "",
     timestep: float = 0.001,
 ) -> Model:
-    """A chain of rods `link0`, `link1` and so on, on joints `joint0`, `joint1` and so on.
+    """Chain of rods `link0`, `link1`, … on joints `joint0`, `joint1`, and so on.
 
     Args:
         links: number of links.
-        lengths: of the links [m]; one metre by default.
-        masses: of the links [kg]; one kilogram by default.
-        inertias: about the centre of mass, across the link [kg·m²]; those of thin rods by default.
-        damping: of every joint [N·m·s/rad].
-        name: of the model.
-        timestep: of the simulation [s].
+        lengths: lengths of the links [m]; 1 m by default.
+        masses: masses of the links [kg]; 1 kg by default.
+        inertias: transverse moments of inertia about the centre of mass [kg·m²]; those of thin rods by default.
+        damping: viscous damping of every joint [N·m·s/rad].
+        name: name of the model.
+        timestep: time step of the simulation [s].
     """
     L = np.asarray(np.ones(links) if lengths is None else lengths, dtype=float)
     m = np.asarray(np.ones(links) if masses is None else masses, dtype=float)
@@ -60,7 +60,7 @@ def n_link_pendulum(
             axis=(0.0, 1.0, 0.0),
             mass=m[i],
             com=(0.0, 0.0, -0.5 * L[i]),
-            # a rod of one per cent of its length in radius: the moment along it must not be zero
+            # axial moment of a rod whose radius is 1 % of its length, since it must not be zero
             inertia=(I[i], I[i], min(I[i], 0.5 * m[i] * (0.01 * L[i]) ** 2)),
             damping=damping,
         )
@@ -70,7 +70,7 @@ def n_link_pendulum(
 
 
 def acrobot() -> Model:
-    """A double pendulum driven at the elbow only."""
+    """Double pendulum actuated at the elbow only."""
     robot = ModelBuilder("acrobot")
     for body, parent, joint, z in (("upper", "world", "shoulder", 0.0), ("lower", "upper", "elbow", -1.0)):
         robot.add_body(

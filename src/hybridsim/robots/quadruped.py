@@ -1,4 +1,4 @@
-"""A quadruped with the published masses, inertias and dimensions of the Unitree A1 (its maker's robot description)."""
+"""Quadruped with the masses, inertias and dimensions of the Unitree A1, from the manufacturer's robot description."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ STANDING = (0.0, 0.8, -1.6)
 """Hip, thigh and calf angles of the home pose [rad]."""
 
 LEGS = {"FR": (1.0, -1.0), "FL": (1.0, 1.0), "RR": (-1.0, -1.0), "RL": (-1.0, 1.0)}
-"""Leg names and the signs of their x and y position."""
+"""Legs, with the signs of their x and y positions."""
 
 ROBOT, GROUND = 1, 2
-"""Groups of shapes. The robot's touch the ground; that they also touch each other would be hundreds of contacts."""
+"""Collision groups. The robot collides with the ground only; self-collisions would add hundreds of contacts."""
 
 
 def quadruped() -> Model:
-    """A trunk and four legs with three joints each: 13 bodies, 18 degrees of freedom, 12 motors.
+    """Trunk and four legs with three joints each: 13 bodies, 18 degrees of freedom, 12 actuators.
 
-    Feet are the frames `FR_foot`, `FL_foot`, `RR_foot`, `RL_foot`. Its parts touch the ground, not each other.
+    The feet are the frames `FR_foot`, `FL_foot`, `RR_foot`, `RL_foot`. There are no self-collisions.
     """
     robot = ModelBuilder("quadruped")
     robot.add_body(
@@ -47,7 +47,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         axis=(1.0, 0.0, 0.0),
         mass=0.696,
         com=(-0.003311 * front, 0.000635 * left, 3.1e-05),
-        inertia=_mirrored((0.000469246, 0.00080749, 0.000552929, -9.409e-06, -3.42e-07, -4.66e-07), front, left),
+        inertia=_mirror((0.000469246, 0.00080749, 0.000552929, -9.409e-06, -3.42e-07, -4.66e-07), front, left),
         lower=-0.802851455917,
         upper=0.802851455917,
         effort_limit=20.0,
@@ -62,7 +62,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         axis=(0.0, 1.0, 0.0),
         mass=1.013,
         com=(-0.003237, -0.022327 * left, -0.027326),
-        inertia=_mirrored((0.005529065, 0.005139339, 0.001367788, 4.825e-06, 0.000343869, 2.2448e-05), 1.0, left),
+        inertia=_mirror((0.005529065, 0.005139339, 0.001367788, 4.825e-06, 0.000343869, 2.2448e-05), 1.0, left),
         lower=-1.0471975512,
         upper=4.18879020479,
         effort_limit=55.0,
@@ -95,7 +95,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
     robot.add_geom(f"{leg}_foot", "sphere", (0.02,), friction=0.8, group=ROBOT, mask=GROUND)
 
 
-def _mirrored(entries, front: float, left: float) -> np.ndarray:
-    """Inertia of a part mirrored in x and y: products of inertia change sign with the axes they involve."""
+def _mirror(entries, front: float, left: float) -> np.ndarray:
+    """Inertia of a link mirrored in x and y: products of inertia change sign with the axes they involve."""
     signs = np.diag([front, left, 1.0])
     return signs @ inertia_matrix(entries) @ signs

@@ -1,12 +1,13 @@
-"""Energy audit: how much energy every graft brings into a motion, and how much it takes out.
+"""Energy audit: energy that every graft injects into a trajectory and removes from it.
 
-A graft on forces has a power: what it adds to the force, or puts in its place, times the velocity at which that acts.
-Over a motion, what is positive is energy injected, what is negative energy removed. Grafts on what is no force have a
-power all the same: what they change about accelerations changes the kinetic energy, at the rate q̇ᵀ M Δq̈; it is found by
-leaving them out. So are grafts on impulses, which act while velocities jump: energies after the step are compared.
+The power of a graft on a force is the force that it adds, or substitutes, times the power-conjugate velocity.
+Integrated over a trajectory, positive power is energy injected, negative power energy removed. Grafts on other
+quantities change the accelerations and thus the kinetic energy, at the rate q̇ᵀ M Δq̈, where Δq̈ is the difference to an
+evaluation without the graft. Grafts on impulses act on velocity jumps: energies after a step with and without the graft
+are compared.
 
-Powers are those of continuous time. Where a time step is too long for what a graft does, a motion gains energy that no
-power accounts for; `gained` shows that.
+Powers are those of continuous time. If the time step is too long for a graft, the trajectory gains energy that no power
+accounts for; `energy_change` shows that.
 """
 
 from typing import NamedTuple
@@ -26,87 +27,87 @@ from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.passivity import VELOCITY
+from hybridsim.taps.passivity import POWER_CONJUGATE
 
 CONJUGATE_VELOCITY = {
-    **{force: (velocity, 1.0) for force, velocity in VELOCITY.items()},
+    **{force: (velocity, 1.0) for force, velocity in POWER_CONJUGATE.items()},
     "body.bias_force": ("body.twist", -1.0),
     "contact.normal_force": ("contact.gap_velocity", 1.0),
 }
-"""Forces, the velocities that they act along, and which way."""
+"""Power-conjugate velocity of each force, and the sign of their product."""
 AFTER_ACCELERATIONS = "step."
-"""How quantities begin that no evaluation of the dynamics sees: energies after a step are compared instead."""
+"""Prefix of quantities computed after the dynamics: energies after a step are compared instead of powers."""
 
 
 class Audit(NamedTuple):
-    """Energy that grafts bring in and take out."""
+    """Power and energy of grafts over a trajectory."""
 
     power: Float[Array, "*batch T G"]
-    """Of every graft at the beginning of every step, and at the end of the last [W]."""
+    """Power of every graft at the beginning of every step and at the end of the last [W]."""
     injected: Float[Array, "*batch G"]
-    """Integral of what is positive of it [J]."""
+    """Integral of the positive part of the power [J]."""
     removed: Float[Array, "*batch G"]
-    """Integral of what is negative, with the sign turned [J]."""
+    """Integral of the negative part of the power, as a positive value [J]."""
     energy_change: Float[Array, "*batch"]
-    """Mechanical energy at the end less that at the start: all grafts, motors and losses together [J]."""
+    """Final minus initial mechanical energy, due to all grafts, motors and losses [J]."""
 
 
 def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
-    """Follow a motion, and add up what every graft does.
+    """Energy audit of every graft over a simulated trajectory.
 
     Args:
         sim: the simulator.
-        state: where to start.
-        inputs: whose leaves have a leading axis of time steps.
+        state: initial state.
+        inputs: inputs with a leading time axis.
     """
     require_float64()
-    power, gained = _followed(sim, state, inputs)
+    power, energy_change = _trajectory_powers(sim, state, inputs)
     dt = jnp.asarray(sim.dt)
 
-    # what acts after the accelerations are known acts once a step, and not at the end
+    # grafts that act after the accelerations act once per step, and not at the final state
     jumps = np.array([_acts_after(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
 
     def integral(values):
         ends = jnp.where(jumps, values[-1], 0.5 * (values[0] + values[-1]))
         return dt * (values.sum(axis=0) - ends)
 
-    return Audit(power, integral(jnp.maximum(power, 0.0)), integral(jnp.maximum(-power, 0.0)), gained)
+    return Audit(power, integral(jnp.maximum(power, 0.0)), integral(jnp.maximum(-power, 0.0)), energy_change)
 
 
 def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, " G"]:
     """Power of every graft at a state [W]."""
     taps = sim.open_taps(state, record=True)
-    seen = forward(sim, state, inputs, taps)
+    evaluation = forward(sim, state, inputs, taps)
     record = taps.record()
-    found = []
+    powers = []
     for graft, changes in zip(sim.blueprint.grafts, taps.changes(), strict=True):
         if _acts_after(sim, graft):
-            plain = _without(sim, graft)
-            found.append((_energy_after(sim, state, inputs) - _energy_after(plain, state, inputs)) / sim.dt)
+            plain = _remove_graft(sim, graft)
+            powers.append((_energy_after(sim, state, inputs) - _energy_after(plain, state, inputs)) / sim.dt)
         elif all(name in CONJUGATE_VELOCITY for name in changes):
-            found.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
+            powers.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
         else:
-            plain = _without(sim, graft)
-            change = seen.qdd - forward(plain, state, inputs, plain.open_taps(state)).qdd
-            found.append(record["joint.qd"] @ record["joint.mass_matrix"] @ change)
-    return jnp.stack(found) if found else jnp.zeros(0)
+            plain = _remove_graft(sim, graft)
+            change = evaluation.qdd - forward(plain, state, inputs, plain.open_taps(state)).qdd
+            powers.append(record["joint.qd"] @ record["joint.mass_matrix"] @ change)
+    return jnp.stack(powers) if powers else jnp.zeros(0)
 
 
 def _acts_after(sim: Simulator, graft: Graft) -> bool:
-    """Does what a graft does show in the next state only?"""
+    """Whether a graft affects only the next state, not the accelerations."""
     late = (AFTER_ACCELERATIONS, "contact.") if isinstance(sim.contact, ImpulseContact) else AFTER_ACCELERATIONS
     return any(address.startswith(late) for address in graft.outputs)
 
 
 def _power(record: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
-    along, sign = CONJUGATE_VELOCITY[name]
-    return sign * jnp.sum(change * record[along])
+    velocity, sign = CONJUGATE_VELOCITY[name]
+    return sign * jnp.sum(change * record[velocity])
 
 
-def _without(sim: Simulator, left_out: Graft) -> Simulator:
-    """The simulator without one of its grafts."""
-    others = [graft for graft in sim.blueprint.grafts if graft is not left_out]
-    return eqx.tree_at(lambda s: s.blueprint, sim, Blueprint(*others, inputs=dict(sim.blueprint.inputs)))
+def _remove_graft(sim: Simulator, removed: Graft) -> Simulator:
+    """Remove one graft from a simulator."""
+    remaining = [graft for graft in sim.blueprint.grafts if graft is not removed]
+    return eqx.tree_at(lambda s: s.blueprint, sim, Blueprint(*remaining, inputs=dict(sim.blueprint.inputs)))
 
 
 def _energy_after(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, ""]:
@@ -120,11 +121,13 @@ def _energy(sim: Simulator, state: State) -> Float[Array, ""]:
 
 
 @eqx.filter_jit
-def _followed(sim: Simulator, state: State, inputs: Inputs) -> tuple[Float[Array, "T G"], Float[Array, ""]]:
+def _trajectory_powers(sim: Simulator, state: State, inputs: Inputs) -> tuple[Float[Array, "T G"], Float[Array, ""]]:
+    """Power of every graft along a trajectory, and the change of the mechanical energy."""
+
     def step(state, now):
         return next_state(sim, state, now), graft_powers(sim, state, now)
 
     last, powers = jax.lax.scan(step, state, inputs)
     final = jax.tree.map(lambda x: x[-1], inputs)
-    gained = _energy(sim, last) - _energy(sim, state)
-    return jnp.concatenate([powers, graft_powers(sim, last, final)[None]]), gained
+    energy_change = _energy(sim, last) - _energy(sim, state)
+    return jnp.concatenate([powers, graft_powers(sim, last, final)[None]]), energy_change

@@ -1,9 +1,9 @@
-"""What a simulator computes, in words: the name under which its compiled kernels are found on disk.
+"""Cache key of a simulator's program, under which its compiled kernels are stored on disk.
 
-Two programs of one name must be the same program, also in another process and after a file was edited. So the name
-spells out the whole tree of parts with everything in it that is not a number to be handed over, and only parts whose
-code belongs to an installed library of a known version can be spelled: a network class of the user's own may be
-another one tomorrow, and whatever holds one has no name.
+Programs with equal keys must be identical, also in another process and after a source file was edited. The key
+therefore serializes the whole pytree with everything that is not a run-time value, and only objects whose code belongs
+to an installed library of a known version can be serialized: a user's own network class may have changed by the next
+run, so a tree that contains one has no key.
 """
 
 import hashlib
@@ -20,45 +20,45 @@ import jax
 import numpy as np
 
 LIBRARIES = ("builtins", "collections", "functools", "types", "hybridsim", "jax", "jaxlib", "equinox", "numpy")
-"""Packages whose code stays the same as long as their version does (hybridsim's own is told by its hash)."""
+"""Packages whose code is determined by their version (hybridsim's own code is identified by its hash)."""
 
-A_NUMBER, NOTHING = jax.tree.structure(0), jax.tree.structure(None)
-"""What JAX calls a leaf is either of them, and one is not the other: what is left out is computed from the model."""
-
-
-class _Nameless(Exception):
-    """Something of which a name would not tell what it does."""
+LEAF, NONE = jax.tree.structure(0), jax.tree.structure(None)
+"""Tree structures without children: a leaf, and an optional value that is absent (derived from the model)."""
 
 
-def cache_key(structure: Any, parts: Iterable[Any]) -> str | None:
-    """The name of a tree with these other parts; none if something in it is not of a known library.
+class _NoKey(Exception):
+    """An object whose behaviour cannot be identified by a key."""
+
+
+def cache_key(structure: Any, static_leaves: Iterable[Any]) -> str | None:
+    """Cache key of a tree with these static leaves; None if it contains an object that is not of a known library.
 
     Args:
-        structure: of the tree, as JAX gives it.
-        parts: its leaves that are not arrays: functions and numbers that decide what is computed.
+        structure: tree structure from JAX.
+        static_leaves: leaves that are not arrays: functions and numbers that control the computation.
     """
     try:
-        spelled = [_tree(structure), *(_value(part) for part in parts)]
-    except _Nameless:
+        lines = [_tree(structure), *(_value(leaf) for leaf in static_leaves)]
+    except _NoKey:
         return None
-    return "\n".join([f"equinox {version('equinox')}, numpy {np.__version__}", *spelled])
+    return "\n".join([f"equinox {version('equinox')}, numpy {np.__version__}", *lines])
 
 
 def _tree(structure: Any) -> str:
-    if structure == A_NUMBER:
+    if structure == LEAF:
         return "*"
-    if structure == NOTHING:
+    if structure == NONE:
         return "None"
-    kind, about = structure.node_data()
-    return f"{_value(kind)}[{_value(about)}]({', '.join(_tree(child) for child in structure.children())})"
+    kind, metadata = structure.node_data()
+    return f"{_value(kind)}[{_value(metadata)}]({', '.join(_tree(child) for child in structure.children())})"
 
 
 def _value(x: Any) -> str:
     if x is None or (isinstance(x, bool | int | float | complex | str | bytes) and type(x).__module__ == "builtins"):
         return repr(x)
     if isinstance(x, type) or (callable(x) and hasattr(x, "__qualname__")):
-        return _defined(x)
-    kind = _defined(type(x))
+        return _qualified_name(x)
+    kind = _qualified_name(type(x))
     if isinstance(x, Enum):
         return f"{kind}.{x.name}"
     if isinstance(x, np.ndarray | np.generic):
@@ -75,29 +75,29 @@ def _value(x: Any) -> str:
         return f"{kind}({_value(x.func)}, {_value(x.args)}, {_value(x.keywords)})"
     if is_dataclass(x):
         return f"{kind}({', '.join(f'{f.name}={_value(getattr(x, f.name))}' for f in fields(x))})"
-    return _marker(x)
+    return _module_constant(x)
 
 
-def _defined(x: Any) -> str:
-    """The full name of a class or function of a library."""
+def _qualified_name(x: Any) -> str:
+    """Fully qualified name of a class or function of a library."""
     module, name = str(getattr(x, "__module__", None)), x.__qualname__
     if module.partition(".")[0] not in LIBRARIES:
-        raise _Nameless
-    found: Any = sys.modules.get(module)
+        raise _NoKey
+    resolved: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is x:
+        resolved = getattr(resolved, part, None)
+    if resolved is x:
         return f"{module}.{name}"
     if isinstance(x, FunctionType) and x.__closure__ is None and not x.__defaults__ and not x.__kwdefaults__:
-        # a library's lambda is told by its line
+        # a library's lambda is identified by its line
         return f"{module}.{name}:{x.__code__.co_firstlineno}"
-    raise _Nameless
+    raise _NoKey
 
 
-def _marker(x: Any) -> str:
-    """The full name of an object that a library's module knows by a name of its own."""
+def _module_constant(x: Any) -> str:
+    """Fully qualified name of an object that is an attribute of the module of its type."""
     module = type(x).__module__
     for name, value in vars(sys.modules[module]).items():
         if value is x:
             return f"{module}.{name}"
-    raise _Nameless
+    raise _NoKey

@@ -1,4 +1,4 @@
-"""One evaluation of the dynamics: state and inputs to joint accelerations, every tap in sight."""
+"""One evaluation of the dynamics: from state and inputs to joint accelerations, through all taps."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from hybridsim.taps.taps import Taps
 
 
 class Evaluation(NamedTuple):
-    """What one evaluation of the dynamics found, and the values that it went by after the taps."""
+    """Result of one evaluation of the dynamics, with the state and commands as changed by the taps."""
 
     qdd: Qdd
     """Joint accelerations [rad/s² or m/s²]."""
@@ -31,11 +31,11 @@ class Evaluation(NamedTuple):
     qd: Qd
     u: Control
     contact_aux: Any
-    """What contact remembers for the next step; none if it has no memory."""
+    """Internal state of contact for the next step; None if it has none."""
 
 
 def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluation:
-    """Joint accelerations of a state under inputs."""
+    """Joint accelerations for a state and inputs, with the tapped state and commands."""
     model = sim.model
     taps("step.time", state.t)
     taps.publish_user_inputs(inputs.user)
@@ -45,12 +45,12 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     qd = taps("joint.qd", state.qd)
     inertia = taps("body.inertia", body_inertias(model))
 
-    # where the bodies are and how they move
+    # kinematics
     kin = kinematics(model, q, qd)
     X_WB = taps("body.pose", kin.X_WB)
     V_WB_B = taps("body.twist", kin.V_WB_B)
     kin = eqx.tree_at(lambda k: k.V_WB_B, kin, V_WB_B)
-    touch = contact_state(model, sim.contact.candidates, X_WB, V_WB_B, taps)
+    contact = contact_state(model, sim.contact.candidates, X_WB, V_WB_B, taps)
 
     # joint torques
     passive = taps("joint.passive", passive_torques(model, q, qd, smooth=sim.contact.handles_joint_constraints))
@@ -61,18 +61,18 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     # body forces
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
     bias = taps("body.bias_force", bias_wrenches(inertia, kin))
-    if taps.wants("joint.mass_matrix"):
+    if taps.has_reader("joint.mass_matrix"):
         taps("joint.mass_matrix", joint_space_inertia(model, kin, inertia))
-    F_ext = F_ext + sim.contact.wrenches(model, touch, X_WB, sim.dt, taps)
+    F_ext = F_ext + sim.contact.wrenches(model, contact, X_WB, sim.dt, taps)
 
-    motion = StepKinematics(q, qd, kin, inertia, touch)
-    memory = state.aux.get("contact")
-    qdd, memory = sim.contact.accelerations(model, motion, bias - F_ext, tau, memory, sim.dt, taps)
-    return Evaluation(taps("joint.qdd", qdd), q, qd, u, memory)
+    motion = StepKinematics(q, qd, kin, inertia, contact)
+    contact_aux = state.aux.get("contact")
+    qdd, contact_aux = sim.contact.accelerations(model, motion, bias - F_ext, tau, contact_aux, sim.dt, taps)
+    return Evaluation(taps("joint.qdd", qdd), q, qd, u, contact_aux)
 
 
 def external_forces(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:
-    """Wrench from outside on each body at its origin, turned from world axes into the body frame [N·m, N]."""
+    """External wrench on each body at its origin, rotated from world axes into the body frame [N·m, N]."""
     if inputs.wrench is None:
         return np.zeros((X_WB.p.shape[0], 6))
     return jax.vmap(lambda R, F: jnp.concatenate([F[:3] @ R, F[3:] @ R]))(X_WB.R, jnp.asarray(inputs.wrench))

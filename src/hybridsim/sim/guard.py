@@ -1,4 +1,4 @@
-"""A step that tells when a simulation diverges, and then stays at the last good state."""
+"""Simulation step that detects divergence and then holds the last valid state."""
 
 from typing import NamedTuple
 
@@ -16,20 +16,20 @@ from hybridsim.sim.state import Inputs, State
 
 
 class RolloutCarry(NamedTuple):
-    """A simulation under way."""
+    """Loop carry of a rollout."""
 
     state: State
-    """The last good state, at the time of the present one."""
+    """Last valid state, with the current time."""
     ok: Bool[AnyArray, ""]
-    """Has every step so far been usable?"""
+    """Whether no step has diverged so far."""
     completed_steps: Int[AnyArray, ""]
-    """Steps up to the first that was not."""
+    """Number of steps before the first that diverged."""
     failed_dof: Int[AnyArray, ""]
-    """The degree of freedom that was first to blame; 0 if there was none."""
+    """First degree of freedom that diverged; 0 if none did."""
 
 
 class RolloutOutput(NamedTuple):
-    """What a rollout keeps of every step."""
+    """Outputs of one step of a rollout."""
 
     q: Float[AnyArray, "*rows nq"]
     qd: Float[AnyArray, "*rows nv"]
@@ -37,39 +37,39 @@ class RolloutOutput(NamedTuple):
 
 
 def initial_carry(state: State) -> RolloutCarry:
-    """A simulation that has not taken a step."""
+    """Carry before the first step."""
     q, qd, t = (as_floats(x) for x in (state.q, state.qd, state.t))
     aux = jax.tree.map(as_array, state.aux)
     return RolloutCarry(State(q, qd, t, aux), np.asarray(True), np.asarray(0), np.asarray(0))
 
 
 def guarded_step(sim: Simulator, run: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, RolloutOutput]:
-    """One step; once a trajectory has diverged it stays at its last good state."""
+    """Advance by one step; a diverged trajectory holds its last valid state."""
     state, ok = run.state, run.ok
     sim.check_aux(state)
-    # a diverged trajectory goes on computing, but from a harmless state, so that its gradient stays finite
+    # after divergence the step is evaluated at the home state, so that the gradient stays finite
     safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.initial_state())
     new = next_state(sim, safe, inputs)
-    bad = _bad_dofs(sim, new)
-    still_ok = ok & ~bad.any()
-    kept = jax.tree.map(lambda x, old: jnp.where(still_ok, x, old), new, state)
-    kept = eqx.tree_at(lambda s: s.t, kept, state.t + sim.dt)
-    failed_dof = jnp.where(ok & ~still_ok, jnp.argmax(bad), run.failed_dof)
-    return RolloutCarry(kept, still_ok, run.completed_steps + jnp.where(still_ok, 1, 0), failed_dof), RolloutOutput(
-        kept.q, kept.qd, kept.t
+    diverged = _diverged_dofs(sim, new)
+    still_ok = ok & ~diverged.any()
+    valid = jax.tree.map(lambda x, old: jnp.where(still_ok, x, old), new, state)
+    valid = eqx.tree_at(lambda s: s.t, valid, state.t + sim.dt)
+    failed_dof = jnp.where(ok & ~still_ok, jnp.argmax(diverged), run.failed_dof)
+    return RolloutCarry(valid, still_ok, run.completed_steps + jnp.where(still_ok, 1, 0), failed_dof), RolloutOutput(
+        valid.q, valid.qd, valid.t
     )
 
 
-def _bad_dofs(sim: Simulator, state: State) -> Array:
-    """Which degrees of freedom have a coordinate or velocity that is not finite or far too large."""
+def _diverged_dofs(sim: Simulator, state: State) -> Array:
+    """Mask of the degrees of freedom with a coordinate or velocity not finite or beyond `DIVERGENCE_LIMIT`."""
 
-    def bad(x):
+    def is_diverged(x):
         return ~(jnp.abs(x) < DIVERGENCE_LIMIT)
 
     topology = sim.model.topology
-    bad_q, bad_qd = bad(state.q), bad(state.qd)
+    diverged_q, diverged_qd = is_diverged(state.q), is_diverged(state.qd)
     if topology.nq == topology.nv:
-        return bad_q | bad_qd
-    own = [(q, v) for q, v, m in zip(topology.q_slices, topology.v_slices, topology.mimics, strict=True) if m < 0]
-    parts = [jnp.broadcast_to(bad_q[q0:q1].any(), (v1 - v0,)) for (q0, q1), (v0, v1) in own if q1 > q0]
-    return jnp.concatenate(parts) | bad_qd
+        return diverged_q | diverged_qd
+    slices = [(q, v) for q, v, m in zip(topology.q_slices, topology.v_slices, topology.mimics, strict=True) if m < 0]
+    parts = [jnp.broadcast_to(diverged_q[q0:q1].any(), (v1 - v0,)) for (q0, q1), (v0, v1) in slices if q1 > q0]
+    return jnp.concatenate(parts) | diverged_qd

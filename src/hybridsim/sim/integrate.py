@@ -1,4 +1,4 @@
-"""Integrators: from one state to the next.
+"""Integrators: one time step of the state.
 
 | name     | velocity                                              | order | evaluations of `forward`   |
 |----------|-------------------------------------------------------|-------|----------------------------|
@@ -6,8 +6,8 @@
 | rk4      | classical Runge–Kutta, quaternions renormalised       | 4     | 4                          |
 | implicit | (1 − dt ∂qdd/∂qd) Δqd = dt qdd, then as euler         | 1     | 1, and its Jacobian in qd  |
 
-Semi-implicit Euler is the papers' choice. The implicit variant includes every velocity dependence there is: joint
-damping, Coriolis forces, servos and grafts.
+Semi-implicit Euler is the integrator of the NeuralSim and TDS papers. The implicit variant linearizes all
+velocity-dependent forces: joint damping, Coriolis forces, servos and grafts.
 """
 
 from functools import partial
@@ -32,17 +32,18 @@ from hybridsim.taps.taps import Taps
 
 
 def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
-    """The state one time step later."""
+    """State one time step later."""
     taps = sim.open_taps(state)
-    q, qd, seen = _STEPS[sim.integrator](sim, state, inputs, taps)
+    q, qd, evaluation = _STEPS[sim.integrator](sim, state, inputs, taps)
     qd = taps("step.qd_next", qd)
     q = taps("step.q_next", q, partial(retract, sim.model))
-    return State(q, qd, state.t + sim.dt, _advanced_aux(sim, state, seen, taps))
+    return State(q, qd, state.t + sim.dt, _next_aux(sim, state, evaluation, taps))
 
 
 def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
-    seen = forward(sim, state, inputs, taps)
-    return *_moved(sim, state, sim.dt * classical_acceleration(sim.model, state.qd, seen.qdd)), seen
+    evaluation = forward(sim, state, inputs, taps)
+    delta_qd = sim.dt * classical_acceleration(sim.model, state.qd, evaluation.qdd)
+    return *_semi_implicit_update(sim, state, delta_qd), evaluation
 
 
 def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
@@ -50,54 +51,55 @@ def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
         at_qd = State(state.q, qd, state.t, state.aux)
         return classical_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps(state)).qdd)
 
-    slope = jax.jacfwd(acceleration)(state.qd)
-    seen = forward(sim, state, inputs, taps)
-    step = sim.dt * classical_acceleration(sim.model, state.qd, seen.qdd)
-    return *_moved(sim, state, jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * slope, step)), seen
+    jacobian = jax.jacfwd(acceleration)(state.qd)
+    evaluation = forward(sim, state, inputs, taps)
+    explicit = sim.dt * classical_acceleration(sim.model, state.qd, evaluation.qdd)
+    delta_qd = jnp.linalg.solve(jnp.eye(sim.model.nv) - sim.dt * jacobian, explicit)
+    return *_semi_implicit_update(sim, state, delta_qd), evaluation
 
 
-def _moved(sim: Simulator, state: State, dqd: Qd):
-    """Coordinates and velocities after the velocity changed by `dqd` and the position followed it."""
-    qd = state.qd + dqd
+def _semi_implicit_update(sim: Simulator, state: State, delta_qd: Qd):
+    """Coordinates and velocities after the velocity changes by `delta_qd`; positions use the new velocity."""
+    qd = state.qd + delta_qd
     q = normalize(sim.model, retract(sim.model, state.q, sim.dt * qd))
     return q, transport_velocity(sim.model, qd, sim.dt)
 
 
 def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
-    # quaternions are integrated as four plain numbers: the rate is smooth off the unit sphere, so the order stays four
+    # quaternions are integrated componentwise: their rate is smooth off the unit sphere, so the order stays four
     model, dt = sim.model, sim.dt
 
     @jax.jit  # traced once for all stages
-    def evaluated(q, qd, t):
+    def evaluate(q, qd, t):
         return forward(sim, State(q, qd, t, state.aux), inputs, sim.open_taps(state))
 
     def rates(q, qd, t):
-        return coordinate_rate(model, q, qd), evaluated(q, qd, t).qdd
+        return coordinate_rate(model, q, qd), evaluate(q, qd, t).qdd
 
-    def along(k, h):
+    def advance(k, h):
         return state.q + h * k[0], state.qd + h * k[1], state.t + h
 
     def stage(carry, coefficients):
         k, total = carry
-        reach, weight = coefficients
-        k = rates(*along(k, reach * dt))
+        node, weight = coefficients
+        k = rates(*advance(k, node * dt))
         return (k, jax.tree.map(lambda a, b: a + weight * b, total, k)), None
 
-    # the first stage stands apart for its taps, if there are any; a loop over the others is compiled once
-    seen = forward(sim, state, inputs, taps) if taps.is_active else evaluated(state.q, state.qd, state.t)
-    k1 = coordinate_rate(model, state.q, state.qd), seen.qdd
+    # the first stage is evaluated separately because taps record it; the loop over the other stages is compiled once
+    evaluation = forward(sim, state, inputs, taps) if taps.is_active else evaluate(state.q, state.qd, state.t)
+    k1 = coordinate_rate(model, state.q, state.qd), evaluation.qdd
     (_, total), _ = jax.lax.scan(stage, (k1, k1), (np.array([0.5, 0.5, 1.0]), np.array([2.0, 2.0, 1.0])))
-    q, qd, _ = along(total, dt / 6.0)
-    return normalize(model, q), qd, seen
+    q, qd, _ = advance(total, dt / 6.0)
+    return normalize(model, q), qd, evaluation
 
 
-def _advanced_aux(sim: Simulator, state: State, seen: Evaluation, taps: Taps) -> dict:
-    """Memory one step later; it sees what the first evaluation of the step saw, grafts included."""
-    memory = state.aux["actuation"]
-    new: dict[str, Any] = {"actuation": sim.actuation.advance(sim.model, seen.q, seen.qd, seen.u, memory, sim.dt)}
+def _next_aux(sim: Simulator, state: State, evaluation: Evaluation, taps: Taps) -> dict:
+    """Internal states one step later, from the first evaluation of the step, grafts included."""
+    q, qd, u = evaluation.q, evaluation.qd, evaluation.u
+    new: dict[str, Any] = {"actuation": sim.actuation.advance(sim.model, q, qd, u, state.aux["actuation"], sim.dt)}
     if "history" in state.aux:
-        new["history"] = taps.remembered()
-    return state.aux | (new if seen.contact_aux is None else new | {"contact": seen.contact_aux})
+        new["history"] = taps.next_history()
+    return state.aux | (new if evaluation.contact_aux is None else new | {"contact": evaluation.contact_aux})
 
 
 _STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

@@ -1,6 +1,6 @@
 """Rollouts: many steps, with gradients in bounded memory, and a status instead of NaN.
 
-Native code or XLA does the work, as the simulator's `backend` says; both run the same guarded step.
+The simulator's `backend` selects native code or XLA; both run the same guarded step.
 """
 
 import equinox as eqx
@@ -19,37 +19,37 @@ from hybridsim.sim.state import Inputs, State, as_inputs
 
 
 class Trajectory(eqx.Module):
-    """States at the start and after every step, and what became of them."""
+    """Initial state, state after every step, and status of a rollout."""
 
     q: Float[AnyArray, "rows nq"]
     qd: Float[AnyArray, "rows nv"]
     t: Float[AnyArray, " rows"]
     final: State
-    """The last state, to go on from."""
+    """Final state, from which another rollout can continue."""
     status: StatusCode
-    """`Status.OK`, or `Status.DIVERGED`: then every row from `failed_step` on repeats the last good state."""
+    """`Status.OK`, or `Status.DIVERGED`: then every row from `failed_step` on repeats the last valid state."""
     failed_step: Int[AnyArray, ""]
-    """First step whose result was not usable, counted from 0; -1 if there was none."""
+    """Index of the first step that diverged; -1 if none did."""
     failed_dof: Int[AnyArray, ""]
-    """The degree of freedom that was first to blame; -1 if there was none."""
+    """First degree of freedom that diverged in that step; -1 if none did."""
 
 
 def rollout(
     sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = None, *, steps: int | None = None
 ) -> Trajectory:
-    """Simulate many steps; a pure function to differentiate, `jit` and `vmap`.
+    """Trajectory of many steps; a pure function that can be differentiated, jitted and vmapped.
 
     Args:
         sim: the simulator.
-        state: where to start.
+        state: initial state.
         inputs: commands (T, nu), or `Inputs` whose leaves have a leading axis T; zero commands by default.
-        steps: number of steps; may be left out if `inputs` tells it.
+        steps: number of steps; by default the length of `inputs`.
     """
     require_float64()
-    inputs, steps = _per_step(inputs, sim.model.nu, steps)
+    inputs, steps = _inputs_and_steps(inputs, sim.model.nu, steps)
     start = initial_carry(state)
     run, rows = _roll_out(sim, start, inputs, steps)
-    xp = np if isinstance(rows.q, np.ndarray) else jnp  # native code has run at once if nothing is traced
+    xp = np if isinstance(rows.q, np.ndarray) else jnp  # if nothing is traced, native code has run eagerly
     return Trajectory(
         q=xp.concatenate([start.state.q[None], rows.q]),
         qd=xp.concatenate([start.state.qd[None], rows.qd]),
@@ -68,32 +68,32 @@ def simulate(
     *,
     steps: int | None = None,
 ) -> Trajectory:
-    """Compile and run a rollout in double precision, whatever JAX is set to; the result holds NumPy arrays.
+    """Compile and run a rollout in double precision, regardless of JAX's settings; the result holds NumPy arrays.
 
     Args:
         sim: the simulator.
-        state: where to start; the model's home configuration at rest by default.
+        state: initial state; the home configuration at rest by default.
         inputs: as for `rollout`.
         steps: as for `rollout`.
     """
     with jax.enable_x64(True):
         state = sim.initial_state() if state is None else state
-        run = _compiled_rollout if _by_xla(sim) else rollout
+        run = _compiled_rollout if _uses_xla(sim) else rollout
         return jax.tree.map(np.asarray, run(sim, state, inputs, steps=steps))
 
 
 def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
-    """What went wrong in a rollout, in words; empty if nothing did.
+    """Error message of a diverged rollout; empty if it did not diverge.
 
     Args:
         sim: the simulator.
-        trajectory: what came of it.
-        first_step: number of the rollout's first step, if it continues another one.
+        trajectory: its result.
+        first_step: index of the rollout's first step, if it continues another one.
     """
     if int(trajectory.status) == Status.OK:
         return ""
-    place, dof = int(trajectory.failed_step), sim.model.topology.dof_names[int(trajectory.failed_dof)]
-    where = f"step {first_step + place} (t = {float(trajectory.t[place]):g} s) at joint {dof!r}"
+    failed_step, dof = int(trajectory.failed_step), sim.model.topology.dof_names[int(trajectory.failed_dof)]
+    where = f"step {first_step + failed_step} (t = {float(trajectory.t[failed_step]):g} s) at joint {dof!r}"
     return (
         f"the simulation diverged in {where}: position or velocity not finite or beyond {DIVERGENCE_LIMIT:g}. "
         "A smaller time step or the implicit integrator may help."
@@ -101,11 +101,11 @@ def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int =
 
 
 _compiled_rollout = eqx.filter_jit(rollout)
-_by_compiled_xla = eqx.filter_jit(rollout_xla.roll_out)
+_compiled_xla_rollout = eqx.filter_jit(rollout_xla.roll_out)
 
 
 def _roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
-    if _by_xla(sim):
+    if _uses_xla(sim):
         return rollout_xla.roll_out(sim, run, inputs, steps)
     try:
         return rollout_native.roll_out(sim, run, inputs, steps)
@@ -113,24 +113,24 @@ def _roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> 
         if sim.backend == "native":
             raise
         rollout_native.warn_once(str(error))
-        return _by_compiled_xla(sim, run, inputs, steps)
+        return _compiled_xla_rollout(sim, run, inputs, steps)
 
 
-def _by_xla(sim: Simulator) -> bool:
+def _uses_xla(sim: Simulator) -> bool:
     return sim.backend == "xla" or (sim.backend == "auto" and jax.default_backend() != "cpu")
 
 
-def _per_step(given: Inputs | ArrayLike | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
+def _inputs_and_steps(inputs: Inputs | ArrayLike | None, nu: int, steps: int | None) -> tuple[Inputs, int]:
     if steps is not None and (not isinstance(steps, int | np.integer) or steps < 0):
-        raise ValueError(f"the number of steps must be a whole number from 0 on, not {steps!r}")
-    if given is None:
+        raise ValueError(f"the number of steps must be a nonnegative integer, not {steps!r}")
+    if inputs is None:
         if steps is None:
-            raise ValueError("rollout needs the number of steps, or inputs that tell it")
+            raise ValueError("rollout needs the number of steps or inputs")
         return Inputs(np.zeros((steps, nu))), steps
-    inputs = as_inputs(given, nu)
+    inputs = as_inputs(inputs, nu)
     lengths = {x.shape[0] for x in jax.tree.leaves(inputs)}
     if len(lengths) != 1 or (steps is not None and lengths != {steps}):
-        raise ValueError(f"inputs have {sorted(lengths)} rows, but the rollout has {steps or 'one number of'} steps")
+        raise ValueError(f"inputs have {sorted(lengths)} rows; expected {steps or 'the same number for all'}")
     if inputs.u.shape[1:] != (nu,):
-        raise ValueError(f"commands have shape {inputs.u.shape}, but the model has {nu} actuators: give (T, {nu})")
+        raise ValueError(f"commands have shape {inputs.u.shape}, but the model has {nu} actuators: expected (T, {nu})")
     return inputs, lengths.pop()

@@ -1,7 +1,7 @@
-"""Rollouts by XLA: a scan, with checkpoints so that gradients need memory for the states only.
+"""Rollouts by XLA: a scan with checkpointing, so that gradients need memory for the states only.
 
-Reverse-mode gradients recompute each step from its stored start; beyond `CHAIN` steps even those are recomputed from
-the start of every √T-th step.
+Reverse-mode gradients recompute each step from its stored state; beyond `MAX_STORED_STEPS` steps the states themselves
+are recomputed from every √T-th state.
 """
 
 import math
@@ -15,11 +15,11 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
 MAX_STORED_STEPS = 1000
-"""Steps whose states a reverse sweep keeps without further thought."""
+"""Number of steps up to which a reverse sweep stores the state of every step."""
 
 
 def roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
-    """Where a simulation ends, and its rows."""
+    """Final carry and outputs of a rollout."""
     return _scan(jax.checkpoint(partial(guarded_step, sim)), run, inputs, steps)
 
 
@@ -38,12 +38,12 @@ def _scan(body, run, xs, steps: int):
     ys = jax.tree.map(lambda y: y.reshape(blocks * block, *y.shape[2:]), ys)
     if blocks * block == steps:
         return run, ys
-    run, rest = jax.lax.scan(body, run, jax.tree.map(lambda x: x[blocks * block :], xs))
-    return run, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
+    run, tail = jax.lax.scan(body, run, jax.tree.map(lambda x: x[blocks * block :], xs))
+    return run, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
 
 
 def _block_length(steps: int) -> int:
-    """A divisor of `steps` near its root, so that no second loop is compiled, or the root itself."""
+    """A divisor of `steps` near its square root, so that no remainder loop is compiled, or the root itself."""
     root = math.isqrt(steps)
-    near = sorted(range(max(root // 2, 1), 2 * root + 1), key=lambda n: abs(n - root))
-    return next((n for n in near if steps % n == 0), root)
+    candidates = sorted(range(max(root // 2, 1), 2 * root + 1), key=lambda n: abs(n - root))
+    return next((n for n in candidates if steps % n == 0), root)

@@ -1,4 +1,4 @@
-"""State of a simulation and what is given to a step; motion in the state's tangent space."""
+"""State and inputs of a simulation step; displacements in the tangent space of the state."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from hybridsim.model.model import Model
 
 
 class State(eqx.Module):
-    """Everything that a step starts from. A batch of states carries leading axes on every field."""
+    """Complete state of a simulation. A batch of states has leading axes on every field."""
 
     q: Float[AnyArray, "*batch nq"]
     """Joint coordinates [rad, m or quaternion]."""
@@ -21,11 +21,11 @@ class State(eqx.Module):
     t: Float[AnyArray, "*batch"]
     """Time [s]."""
     aux: dict[str, Any]
-    """Memory of actuators and other parts; it advances once per step and has no tangent space."""
+    """Internal states of actuators, contact and delays; updated once per step, without tangent space."""
 
 
 class Inputs(eqx.Module):
-    """What the world does to the mechanism during a step; for a rollout, every field has a leading axis of steps."""
+    """External inputs during a step; for a rollout, every field has a leading time axis."""
 
     u: Float[AnyArray, "*steps nu"]
     """Actuator commands, in the unit of each actuator."""
@@ -35,19 +35,19 @@ class Inputs(eqx.Module):
     """Further inputs that grafts may read as `input.<name>`."""
 
 
-def as_inputs(given: Inputs | ArrayLike | None, nu: int) -> Inputs:
-    """Inputs from inputs, from plain commands, or from nothing: zero commands."""
-    if isinstance(given, Inputs):
-        return given
-    return Inputs(jnp.zeros(nu) if given is None else jnp.asarray(given))
+def as_inputs(inputs: Inputs | ArrayLike | None, nu: int) -> Inputs:
+    """Convert commands to `Inputs`; None means zero commands."""
+    if isinstance(inputs, Inputs):
+        return inputs
+    return Inputs(jnp.zeros(nu) if inputs is None else jnp.asarray(inputs))
 
 
 def retract(model: Model, state: State, delta: Float[AnyArray, " n"]) -> State:
-    """The state moved by a small `delta`: along the degrees of freedom, then in velocity."""
+    """State displaced by the tangent vector `delta`: degrees of freedom first, then velocities."""
     q = coordinates.retract(model, state.q, delta[: model.nv])
     return State(q, state.qd + delta[model.nv :], state.t, state.aux)
 
 
 def difference(model: Model, state: State, to: State) -> Float[AnyArray, " n"]:
-    """The `delta` for which `retract(model, state, delta)` has the coordinates and velocities of `to`."""
+    """Tangent vector `delta` for which `retract(model, state, delta)` has the coordinates and velocities of `to`."""
     return jnp.concatenate([coordinates.difference(model, state.q, to.q), to.qd - state.qd])

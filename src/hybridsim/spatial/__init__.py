@@ -1,1 +1,1 @@
-"""Rotations, poses, motion and force vectors, inertias: Featherstone's algebra in structured form."""
+"""Spatial vector algebra (Featherstone) in structured form: rotations, poses, motion and force vectors, inertias."""

@@ -1,6 +1,6 @@
-"""Spatial inertias in structured form: a rigid body's (mass, first moment, 3×3) and an articulated one's (3×3 blocks).
+"""Spatial inertias in structured form: rigid-body (mass, first moment, 3×3) and articulated-body (3×3 blocks).
 
-Never a dense 6×6 product: the structure saves most of the arithmetic and lets zeros fold away.
+There are no dense 6×6 products: the structure saves most of the arithmetic and allows folding of constant zeros.
 """
 
 import equinox as eqx
@@ -14,17 +14,17 @@ from hybridsim.spatial.rotation import skew
 from hybridsim.spatial.transform import Pose
 
 SYMMETRIC_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-"""Order of the six entries of a symmetric 3×3 matrix: xx, yy, zz, xy, xz, yz."""
+"""Indices of the six independent entries of a symmetric 3×3 matrix: xx, yy, zz, xy, xz, yz."""
 
 
 def symmetric_matrix(entries: Float[AnyArray, "6"]) -> Mat3:
-    """3×3 matrix from its entries in the order xx, yy, zz, xy, xz, yz."""
+    """Symmetric 3×3 matrix from its entries xx, yy, zz, xy, xz, yz."""
     xx, yy, zz, xy, xz, yz = (entries[i] for i in range(6))
     return jnp.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz]).reshape(3, 3)
 
 
 class RigidInertia(eqx.Module):
-    """Inertia of a rigid body about its frame's origin, in its frame."""
+    """Spatial inertia of a rigid body about its frame's origin, in its frame."""
 
     mass: Float[AnyArray, "*stack"]
     """Mass [kg]."""
@@ -34,31 +34,31 @@ class RigidInertia(eqx.Module):
     """Rotational inertia about the frame's origin [kg·m²]."""
 
     def __mul__(self, V: Twist) -> Wrench:
-        """Momentum of the body moving with V, or the force that accelerates it with V."""
+        """Spatial momentum for a velocity V, or the wrench for an acceleration V."""
         angular = self.I @ V[:3] + cross(self.h, V[3:])
         linear = self.mass * V[3:] - cross(self.h, V[:3])
         return jnp.concatenate([angular, linear])
 
     def bias_wrench(self, omega: Vec3) -> Wrench:
-        """Force on the body turning at a constant rate about its frame's origin: [ω × I ω, ω × (ω × h)]."""
+        """Bias wrench at zero acceleration of the body's origin: [ω × I ω, ω × (ω × h)]."""
         return jnp.concatenate([cross(omega, self.I @ omega), cross(omega, cross(omega, self.h))])
 
     def __add__(self, other: "RigidInertia") -> "RigidInertia":
-        """Inertia of two bodies welded together, given in one frame."""
+        """Inertia of two bodies welded to each other, expressed in one frame."""
         return RigidInertia(self.mass + other.mass, self.h + other.h, self.I + other.I)
 
     def transform(self, X_AB: Pose) -> "RigidInertia":
-        """The inertia given in B, expressed in A."""
+        """Transform the inertia from B to A."""
         Rh = X_AB.R @ self.h
         h_A = Rh + self.mass * X_AB.p
-        # parallel axes for a first moment that is not at the centre of mass
+        # parallel-axis theorem from a point other than the centre of mass
         cross_terms = skew(X_AB.p) @ skew(Rh)
         I_A = X_AB.R @ self.I @ X_AB.R.T - cross_terms - cross_terms.T - self.mass * _skew_squared(X_AB.p)
         return RigidInertia(self.mass, h_A, I_A)
 
 
 def rigid_inertia(mass: Scalar, com: Vec3, inertia_com: Float[AnyArray, "6"]) -> RigidInertia:
-    """Inertia about the frame's origin from mass, centre of mass and inertia about the centre of mass."""
+    """Spatial inertia about the frame's origin from mass, centre of mass and inertia about the centre of mass."""
     return RigidInertia(mass, mass * com, symmetric_matrix(inertia_com) - mass * _skew_squared(com))
 
 
@@ -68,7 +68,7 @@ def _skew_squared(a: Vec3) -> Mat3:
 
 
 class ArticulatedInertia(eqx.Module):
-    """Symmetric 6×6 inertia [[I, H], [Hᵀ, M]] of a body with the joints below it free to move."""
+    """Articulated-body inertia [[I, H], [Hᵀ, M]], a symmetric 6×6 matrix."""
 
     I: Float[AnyArray, "*stack 3 3"]
     """Angular block [kg·m²]."""
@@ -78,17 +78,17 @@ class ArticulatedInertia(eqx.Module):
     """Linear block [kg]."""
 
     def __mul__(self, A: Twist) -> Wrench:
-        """Force that accelerates the body with A."""
+        """Wrench for an acceleration A."""
         angular = self.I @ A[:3] + self.H @ A[3:]
         linear = A[:3] @ self.H + self.M @ A[3:]
         return jnp.concatenate([angular, linear])
 
     def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
-        """Sum of two inertias in one frame."""
+        """Sum of two inertias expressed in one frame."""
         return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
 
     def subtract_outer(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
-        """This inertia minus Σ U_k V_kᵀ, a sum that is symmetric by the choice of U and V."""
+        """Subtract Σ U_k V_kᵀ, which must be symmetric as a whole."""
         I, H, M = self.I, self.H, self.M
         for u, v in zip(U, V, strict=True):
             I, H, M = (
@@ -96,44 +96,44 @@ class ArticulatedInertia(eqx.Module):
                 H - jnp.outer(u[:3], v[3:]),
                 M - jnp.outer(u[3:], v[3:]),
             )
-        return ArticulatedInertia(_mirrored(I), H, _mirrored(M))
+        return ArticulatedInertia(_mirror_upper(I), H, _mirror_upper(M))
 
     def with_axis_force(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
-        """This inertia, with the known force for a unit acceleration `s` put in where `s` is a coordinate axis.
+        """Copy with the row and column of a coordinate axis `s` set to the known wrench for a unit acceleration along it.
 
-        It changes no more than rounding, but where the force is zero, native code is spared a row and a column.
+        Values change by rounding error only, but native code skips rows and columns where the wrench is zero.
         """
         size = jnp.abs(s)
-        here, entries = (size == 1.0) & (jnp.sum(size) == 1.0), jnp.sum(s) * force
+        is_axis, entries = (size == 1.0) & (jnp.sum(size) == 1.0), jnp.sum(s) * force
         ang, lin = np.s_[:3], np.s_[3:]
 
-        def put(block: Mat3, rows: slice, columns: slice) -> Mat3:
-            block = jnp.where(here[None, columns], entries[rows, None], block)
-            return jnp.where(here[rows, None], entries[None, columns], block)
+        def overwrite(block: Mat3, rows: slice, columns: slice) -> Mat3:
+            block = jnp.where(is_axis[None, columns], entries[rows, None], block)
+            return jnp.where(is_axis[rows, None], entries[None, columns], block)
 
-        return ArticulatedInertia(put(self.I, ang, ang), put(self.H, ang, lin), put(self.M, lin, lin))
+        return ArticulatedInertia(overwrite(self.I, ang, ang), overwrite(self.H, ang, lin), overwrite(self.M, lin, lin))
 
     def transform(self, X_AB: Pose) -> "ArticulatedInertia":
-        """The inertia given in B, expressed in A."""
+        """Transform the inertia from B to A."""
         R, p = X_AB.R, skew(X_AB.p)
         I, H, M = R @ self.I @ R.T, R @ self.H @ R.T, R @ self.M @ R.T
         H_A = H + p @ M
         pHt = p @ H.T
-        return ArticulatedInertia(_mirrored(I + pHt - H_A @ p), H_A, _mirrored(M))
+        return ArticulatedInertia(_mirror_upper(I + pHt - H_A @ p), H_A, _mirror_upper(M))
 
     def solve(self, F: Wrench) -> Twist:
-        """Acceleration that the force F gives the body, by eliminating the linear block."""
+        """Acceleration due to a wrench F, by the Schur complement of the linear block."""
         M_inv_Ht_and_f = symmetric_solve_3(self.M, jnp.concatenate([self.H.T, F[3:, None]], axis=1))
         M_inv_Ht, M_inv_f = M_inv_Ht_and_f[:, :3], M_inv_Ht_and_f[:, 3]
         angular = symmetric_solve_3(self.I - self.H @ M_inv_Ht, F[:3] - self.H @ M_inv_f)
         return jnp.concatenate([angular, M_inv_f - M_inv_Ht @ angular])
 
 
-def _mirrored(A: Mat3) -> Mat3:
-    """A symmetric matrix by its upper half, so that native code never computes the lower one."""
+def _mirror_upper(A: Mat3) -> Mat3:
+    """Symmetric matrix from its upper triangle, so that native code never computes the lower one."""
     return jnp.where(np.triu(np.full((3, 3), True)), A, A.T)
 
 
 def articulated_inertia(inertia: RigidInertia) -> ArticulatedInertia:
-    """A rigid body's inertia in block form."""
+    """Articulated-body inertia of a single rigid body."""
     return ArticulatedInertia(inertia.I, skew(inertia.h), inertia.mass * np.eye(3))

@@ -1,4 +1,4 @@
-"""Rotations in three dimensions: matrices `R_AB`, quaternions (w first), rotation vectors.
+"""Rotations: matrices `R_AB`, quaternions (w first), rotation vectors.
 
 `R_AB` maps coordinates in B to coordinates in A. A rotation vector is axis times angle.
 """
@@ -6,7 +6,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.numerics import SMALL_SINE, cosc, cross, safe_norm, sinc
+from hybridsim.core.numerics import SMALL_SINE, cross, one_minus_cos_over_square, safe_norm, sinc
 from hybridsim.core.types import Mat3, Quaternion, Scalar, Vec3
 
 
@@ -17,20 +17,20 @@ def skew(a: Vec3) -> Mat3:
 
 
 def matrix_from_axis_angle(axis: Vec3, angle: Scalar) -> Mat3:
-    """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues)."""
+    """Rotation matrix for an angle [rad] about a unit vector (Rodrigues)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
     return c * np.eye(3) + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
-def matrix_exp(rotation_vector: Vec3) -> Mat3:
+def matrix_from_rotation_vector(rotation_vector: Vec3) -> Mat3:
     """Rotation matrix of a rotation vector [rad]; smooth at zero."""
     K = skew(rotation_vector)
     angle_squared = jnp.sum(rotation_vector * rotation_vector)
-    return np.eye(3) + sinc(angle_squared) * K + cosc(angle_squared) * (K @ K)
+    return np.eye(3) + sinc(angle_squared) * K + one_minus_cos_over_square(angle_squared) * (K @ K)
 
 
-def matrix_log(R: Mat3) -> Vec3:
-    """Rotation vector [rad] of a rotation matrix, of length at most π."""
+def rotation_vector_from_matrix(R: Mat3) -> Vec3:
+    """Rotation vector [rad] of a rotation matrix, with norm at most π."""
     return quaternion_log(quaternion_from_matrix(R))
 
 
@@ -43,7 +43,7 @@ def matrix_from_quaternion(quat: Quaternion) -> Mat3:
 
 def quaternion_from_matrix(R: Mat3) -> Quaternion:
     """Unit quaternion of a rotation matrix, by the best-conditioned of four formulas (Shepperd)."""
-    # each row is the quaternion times four times one of its own entries; the longest row loses no digits
+    # each row is the quaternion times four times one of its own entries; the row with the largest norm is accurate
     xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
     x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     xy, xz, yz = R[1, 0] + R[0, 1], R[0, 2] + R[2, 0], R[2, 1] + R[1, 2]
@@ -61,7 +61,7 @@ def quaternion_from_matrix(R: Mat3) -> Quaternion:
 
 
 def quaternion_multiply(a: Quaternion, b: Quaternion) -> Quaternion:
-    """Hamilton product: rotating by `b`, then by `a`."""
+    """Hamilton product: rotation by `b`, then by `a`."""
     w = a[:1] * b[:1] - jnp.sum(a[1:] * b[1:], keepdims=True)
     v = a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])
     return jnp.concatenate([w, v])
@@ -77,17 +77,17 @@ def quaternion_exp(rotation_vector: Vec3) -> Quaternion:
     quarter_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
     s = sinc(quarter_squared)
     # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0 where cos(sqrt(a²)) has no derivative
-    w = 1.0 - quarter_squared * cosc(quarter_squared)
+    w = 1.0 - quarter_squared * one_minus_cos_over_square(quarter_squared)
     return jnp.concatenate([w[None], 0.5 * s * rotation_vector])
 
 
 def quaternion_log(quat: Quaternion) -> Vec3:
-    """Rotation vector [rad] of a unit quaternion, of length at most π."""
+    """Rotation vector [rad] of a unit quaternion, with norm at most π."""
     quat = jnp.where(quat[0] < 0.0, -quat, quat)
     w, v = quat[0], quat[1:]
     sin_half = safe_norm(v)
     small = sin_half < SMALL_SINE
-    # where the series is not used its w may be zero, and would still spoil the gradient
+    # where the series is not selected, w may be zero, and its unselected gradient would still be NaN
     w_safe = jnp.where(small, w, 1.0)
     ratio = sin_half / w_safe
     series = (2.0 / w_safe) * (1.0 - ratio**2 * (1.0 / 3.0 - ratio**2 * (1.0 / 5.0 - ratio**2 / 7.0)))
@@ -96,7 +96,7 @@ def quaternion_log(quat: Quaternion) -> Vec3:
 
 
 def quaternion_normalize(quat: Quaternion) -> Quaternion:
-    """`quat` scaled to unit length."""
+    """Scale a quaternion to unit length."""
     return quat / jnp.sqrt(jnp.sum(quat * quat))
 
 

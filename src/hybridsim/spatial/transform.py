@@ -1,7 +1,7 @@
-"""Pose `X_AB` of a frame B in a frame A, and what it does to points, motions and forces.
+"""Pose `X_AB` of a frame B in a frame A, and its action on points, motion vectors and force vectors.
 
-Adjacent letters cancel: `X_AC = X_AB @ X_BC`. Every method without a prefix maps from B to A; its twin with the
-prefix `inv_` maps from A to B without forming the inverse pose.
+Adjacent letters cancel: `X_AC = X_AB @ X_BC`. Every method without a prefix maps from B to A; its counterpart
+with the prefix `inv_` maps from A to B without forming the inverse pose.
 """
 
 import equinox as eqx
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Twist, Vec3, Wrench
-from hybridsim.spatial.rotation import matrix_exp, matrix_log
+from hybridsim.spatial.rotation import matrix_from_rotation_vector, rotation_vector_from_matrix
 
 
 class Pose(eqx.Module):
@@ -38,27 +38,27 @@ class Pose(eqx.Module):
         return self.R.T @ (p_A - self.p)
 
     def motion(self, V_B: Twist) -> Twist:
-        """Motion vector expressed in A."""
+        """Transform a motion vector from B to A."""
         angular = self.R @ V_B[:3]
         linear = self.R @ V_B[3:] + cross(self.p, angular)
         return jnp.concatenate([angular, linear])
 
     def inv_motion(self, V_A: Twist) -> Twist:
-        """Motion vector expressed in B."""
+        """Transform a motion vector from A to B."""
         angular = V_A[:3] @ self.R
         linear = (V_A[3:] - cross(self.p, V_A[:3])) @ self.R
         return jnp.concatenate([angular, linear])
 
     def force(self, F_B: Wrench) -> Wrench:
-        """Force vector expressed in A."""
+        """Transform a force vector from B to A."""
         force = self.R @ F_B[3:]
         torque = self.R @ F_B[:3] + cross(self.p, force)
         return jnp.concatenate([torque, force])
 
     def retract(self, delta: Float[AnyArray, "6"]) -> "Pose":
-        """Pose moved by a small `delta`: translation [m] in A, then rotation vector [rad] in B."""
-        return Pose(self.R @ matrix_exp(delta[3:]), self.p + delta[:3])
+        """Move the pose by a tangent-space displacement: translation [m] in A, then rotation vector [rad] in B."""
+        return Pose(self.R @ matrix_from_rotation_vector(delta[3:]), self.p + delta[:3])
 
     def coordinates(self) -> Float[AnyArray, "6"]:
         """Position [m], then rotation vector [rad] of R_AB."""
-        return jnp.concatenate([self.p, matrix_log(self.R)])
+        return jnp.concatenate([self.p, rotation_vector_from_matrix(self.R)])

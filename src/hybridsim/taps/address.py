@@ -1,8 +1,8 @@
 """Addresses of scalars: `joint.tau[elbow]`, `body.twist[pole].omega.z`, `body.pose[link_*].p`, `step.time`.
 
-An address is a quantity of the catalogue, a selection of its rows by the model's own names (with wildcards, several
-separated by commas, all if left out), and a selection of components by name or by the name of a group of them. What a
-network reads may be some steps ago: `joint.qd[elbow]@2`.
+An address is a quantity of the catalogue, a selection of its rows by the names of the model (comma-separated, with
+wildcards; all rows by default), and a selection of components by name or group name. Inputs of networks may be lagged
+by a number of time steps: `joint.qd[elbow]@2`.
 """
 
 import re
@@ -16,42 +16,42 @@ from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
 _PATTERN = re.compile(
     r"^(?P<name>[a-z_]+\.[A-Za-z_]\w*)(\[(?P<rows>[^\[\]]*)\])?(\.(?P<components>[\w.]+))?"
-    r"(\s*@\s*(?P<past>\d+))?$"
+    r"(\s*@\s*(?P<lag>\d+))?$"
 )
 
-MOST_STEPS = 1000
-"""That a network may look back."""
+MAX_LAG = 1000
+"""Largest lag of an input [time steps]."""
 NO_CONTACTS = (
-    "the simulator watches no contacts; choose a contact model, impulse or compliant, and shapes that can touch"
+    "the simulator has no contact candidates; choose a contact model, impulse or compliant, and shapes that can collide"
 )
-"""What is wrong with addresses of contacts where there are none."""
+"""Error message for addresses of contacts in a simulator without contact candidates."""
 AxisNames = Mapping[Axis, tuple[str, ...]]
-"""The model's names along each axis; handed to the taps, which do not know the model."""
+"""Names of the model along each axis; passed to the taps, which do not depend on the model."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Scalars of one quantity, as indices."""
+    """Scalars of one quantity selected by an address, as indices."""
 
     address: str
     quantity: Quantity
     rows: tuple[int, ...]
     row_names: tuple[str, ...]
     total_rows: int
-    """Rows that the quantity has in all."""
+    """Number of rows of the quantity."""
     components: tuple[int, ...]
-    """Indices of components; empty for quantities with a single number per row."""
-    past: int = 0
-    """How many steps ago; now by default."""
+    """Indices of components; empty for quantities with one scalar per row."""
+    lag: int = 0
+    """Lag [time steps]; 0 for the current value."""
 
     @property
     def per_row(self) -> int:
-        """Scalars in each selected row."""
+        """Number of scalars in each selected row."""
         return len(self.components) or 1
 
     @property
     def size(self) -> int:
-        """Scalars in all."""
+        """Total number of scalars."""
         return len(self.rows) * self.per_row
 
 
@@ -59,39 +59,39 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     """Resolve an address for a model with these names; raises `TapError` with the nearest valid names.
 
     Args:
-        address: what the user wrote.
-        names: the model's names along each axis.
+        address: address given by the user.
+        names: names of the model along each axis.
         inputs: user inputs and their sizes.
-        write: whether the address is an output; a change of `q` is addressed by degree of freedom.
+        write: whether the address is an output; changes of `q` are addressed by degree of freedom.
     """
     match = _PATTERN.match(address.strip())
     if match is None:
         raise TapError(f"cannot read the address {address!r}; write group.quantity[names].component")
-    quantity = _quantity(match["name"], address, inputs).of(names)
-    past = int(match["past"] or 0)
-    if past > MOST_STEPS:
-        raise TapError(f"{address!r}: no more than the last {MOST_STEPS} steps are remembered")
-    if write and past:
-        raise TapError(f"{address!r}: the past cannot be changed")
+    quantity = _quantity(match["name"], address, inputs).with_names(names)
+    lag = int(match["lag"] or 0)
+    if lag > MAX_LAG:
+        raise TapError(f"{address!r}: the lag must be at most {MAX_LAG} steps")
+    if write and lag:
+        raise TapError(f"{address!r}: an output cannot have a lag")
     if write and quantity.form is Form.INPUT:
-        raise TapError(f"{address!r} can be read but not changed")
+        raise TapError(f"{address!r} is read-only")
     axis = quantity.write_axis if write else quantity.axis
     row_names = names[axis] if axis is not Axis.NONE else ("",)
     if axis is Axis.CONTACT and not row_names:
         raise TapError(f"{address!r}: {NO_CONTACTS}")
     if not row_names:
-        raise TapError(f"{address!r}: the model has no {axis.value} of which there could be {quantity.name}")
+        raise TapError(f"{address!r}: the model has no {axis.value}, so that {quantity.name} is empty")
     rows = _rows(match["rows"], row_names, address)
     components = _components(match["components"], quantity.components, address)
-    return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, past)
+    return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, lag)
 
 
 def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
-    group, _, rest = name.partition(".")
+    group, _, input_name = name.partition(".")
     if group == USER_INPUT:
-        if rest not in inputs:
-            raise TapError(f"{address!r}: no user input named {rest!r}; {name_hint(rest, inputs)}")
-        components = tuple(str(i) for i in range(inputs[rest])) if inputs[rest] > 1 else ()
+        if input_name not in inputs:
+            raise TapError(f"{address!r}: no user input named {input_name!r}; {name_hint(input_name, inputs)}")
+        components = tuple(str(i) for i in range(inputs[input_name])) if inputs[input_name] > 1 else ()
         return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.INPUT)
     if name not in BY_NAME:
         raise TapError(f"{address!r}: there is no quantity {name!r}; {name_hint(name, BY_NAME)}")
@@ -101,23 +101,23 @@ def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
 def _rows(patterns: str | None, names: Sequence[str], address: str) -> tuple[int, ...]:
     if patterns is None or patterns.strip() in ("", "*"):
         return tuple(range(len(names)))
-    chosen: list[int] = []
+    selected: list[int] = []
     for pattern in (part.strip() for part in patterns.split(",")):
-        found = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
-        # a joint with several degrees of freedom is addressed by its own name, too
-        found = found or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
-        if not found:
+        matches = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+        # a joint name selects all of its degrees of freedom
+        matches = matches or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
+        if not matches:
             joints = list(dict.fromkeys(name.partition(".")[0] for name in names))
             raise TapError(f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}")
-        chosen += [i for i in found if i not in chosen]
-    return tuple(chosen)
+        selected += [i for i in matches if i not in selected]
+    return tuple(selected)
 
 
-def _components(wanted: str | None, names: Sequence[str], address: str) -> tuple[int, ...]:
-    if wanted is None:
+def _components(component: str | None, names: Sequence[str], address: str) -> tuple[int, ...]:
+    if component is None:
         return tuple(range(len(names)))
-    found = tuple(i for i, name in enumerate(names) if name == wanted or name.startswith(f"{wanted}."))
-    if not found:
+    matches = tuple(i for i, name in enumerate(names) if name == component or name.startswith(f"{component}."))
+    if not matches:
         groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
-        raise TapError(f"{address!r}: there is no component {wanted!r}; {name_hint(wanted, [*names, *groups])}")
-    return found
+        raise TapError(f"{address!r}: there is no component {component!r}; {name_hint(component, [*names, *groups])}")
+    return matches

@@ -1,4 +1,4 @@
-"""Blueprint: which networks are grafted onto which quantities of the engine, and what they read.
+"""Blueprint: networks grafted onto quantities of the engine, with their inputs.
 
     Blueprint(
         Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1), per="element"),          one friction law for all joints
@@ -6,8 +6,8 @@
         Graft("joint.tau[elbow]", ["joint.q", "step.time"], net, mode="replace"),
     )
 
-A blueprint is an ordinary pytree: its networks' weights can be fitted, batched and saved like any other parameter, and
-changing them never recompiles. `bind` checks it against a model and turns names into indices.
+A blueprint is an ordinary pytree: the weights of its networks can be fitted, batched and saved like other parameters,
+and changing them never recompiles. `bind` checks it against a model and resolves names to indices.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,21 +20,21 @@ from hybridsim.core.errors import TapError
 from hybridsim.core.messages import name_list as listed_names
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Axis, Form
-from hybridsim.taps.passivity import wired
+from hybridsim.taps.passivity import graft_wiring
 
 MODES = ("add", "replace", "scale")
 SCOPES = ("whole", "element")
 
 
 class Graft(eqx.Module):
-    """One network between named quantities."""
+    """Network between named quantities."""
 
     outputs: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
     net: Callable
     """Maps the concatenated inputs, a vector, to the concatenated outputs."""
     mode: str = eqx.field(static=True)
-    """`add` the network's output to the quantity, `replace` it, or `scale` it by one plus the output."""
+    """`add` the network's output to the quantity, `replace` the quantity, or `scale` it by one plus the output."""
     per: str = eqx.field(static=True)
     """`whole`: one call with all inputs; `element`: one call per row (joint, body, contact), with shared weights."""
 
@@ -48,35 +48,37 @@ class Graft(eqx.Module):
         per: str = "whole",
     ):
         if mode not in MODES:
-            raise TapError(f"unknown mode {mode!r} of a graft; choose {', '.join(MODES)}")
+            raise TapError(f"unknown mode {mode!r} of a graft; choose one of {', '.join(MODES)}")
         if per not in SCOPES:
-            raise TapError(f"a graft is per 'whole' or per 'element', not {per!r}")
+            raise TapError(f"a graft must be per 'whole' or per 'element', not {per!r}")
         self.outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         self.net, self.mode, self.per = net, mode, per
 
 
 class Blueprint(eqx.Module):
-    """All grafts of a simulator, in the order in which those on the same quantity apply."""
+    """All grafts of a simulator; grafts on the same quantity are applied in this order."""
 
     grafts: tuple[Graft, ...]
     inputs: tuple[tuple[str, int], ...] = eqx.field(static=True)
-    """Names and sizes of the user inputs that the grafts may read as `input.<name>`."""
+    """Names and sizes of the user inputs that grafts may read as `input.<name>`."""
 
     def __init__(self, *grafts: Graft, inputs: Mapping[str, int] | None = None):
-        if wrong := [graft for graft in grafts if not isinstance(graft, Graft)]:
-            raise TapError(f"Blueprint takes grafts one by one, Blueprint(Graft(...), Graft(...)), not {wrong[0]!r}")
+        if invalid := [graft for graft in grafts if not isinstance(graft, Graft)]:
+            raise TapError(
+                f"Blueprint takes grafts as separate arguments, Blueprint(Graft(...), Graft(...)), not {invalid[0]!r}"
+            )
         self.grafts = grafts
         self.inputs = tuple((inputs or {}).items())
 
     def bind(self, names: AxisNames) -> "BoundBlueprint":
         """The blueprint with its addresses resolved to indices for a model with these names."""
         inputs = dict(self.inputs)
-        return BoundBlueprint(tuple(_bound(graft, names, inputs) for graft in self.grafts))
+        return BoundBlueprint(tuple(_bind_graft(graft, names, inputs) for graft in self.grafts))
 
 
 class BoundGraft(eqx.Module):
-    """A graft whose addresses are resolved."""
+    """A graft with its addresses resolved to indices."""
 
     net: Callable
     outputs: tuple[Selection, ...] = eqx.field(static=True)
@@ -85,21 +87,21 @@ class BoundGraft(eqx.Module):
     per: str = eqx.field(static=True)
 
     def is_per_row(self, selection: Selection) -> bool:
-        """Whether each call of a per-element network gets only its own row of this input."""
+        """Whether each call of a per-element network reads only the row of its element from this input."""
         return self.per == "element" and selection.row_names == self.outputs[0].row_names
 
 
 class BoundBlueprint(eqx.Module):
-    """Grafts ready for the engine."""
+    """A blueprint with its addresses resolved to indices."""
 
     grafts: tuple[BoundGraft, ...]
 
 
-def _bound(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> BoundGraft:
+def _bind_graft(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> BoundGraft:
     outputs = tuple(select(address, names, user_inputs, write=True) for address in graft.outputs)
     inputs = tuple(select(address, names, user_inputs, write=False) for address in graft.inputs)
     if not outputs or not inputs:
-        raise TapError("a graft needs at least one output and one input")
+        raise TapError("a graft needs at least one output and at least one input")
     _check_order(outputs, inputs)
     _check_mode(graft.mode, outputs)
     bound = BoundGraft(graft.net, outputs, inputs, graft.mode, graft.per)
@@ -108,17 +110,18 @@ def _bound(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) -> Bo
     _check_sizes(bound)
     net: Any = graft.net
     if hasattr(net, "check_wiring"):
-        net.check_wiring(wired(net, outputs, inputs, graft.mode, [bound.is_per_row(read) for read in inputs]))
+        per_row = [bound.is_per_row(read) for read in inputs]
+        net.check_wiring(graft_wiring(net, outputs, inputs, graft.mode, per_row))
     return bound
 
 
 def _check_order(outputs: tuple[Selection, ...], inputs: tuple[Selection, ...]) -> None:
     for out in outputs:
-        for given in inputs:
-            if not given.past and ORDER.get(given.quantity.name, -1) > ORDER[out.quantity.name]:
+        for read in inputs:
+            if not read.lag and ORDER.get(read.quantity.name, -1) > ORDER[out.quantity.name]:
                 raise TapError(
-                    f"input {given.address!r} is not yet computed where output {out.address!r} is; within a step "
-                    f"{given.quantity.name} comes after {out.quantity.name}"
+                    f"input {read.address!r} is computed after output {out.address!r}: within a step, "
+                    f"{read.quantity.name} follows {out.quantity.name}"
                 )
 
 
@@ -126,29 +129,29 @@ def _check_mode(mode: str, outputs: tuple[Selection, ...]) -> None:
     for out in outputs:
         if mode != "add" and out.quantity.form is Form.CONFIGURATION:
             raise TapError(
-                f"output {out.address!r} can only be added to, not {mode}d: a sum moves along the degrees of freedom, "
-                "anything else could leave the space of rotations"
+                f"output {out.address!r} supports only mode 'add', not {mode!r}: addition retracts along the degrees "
+                "of freedom, anything else could leave the configuration manifold"
             )
 
 
 def _check_rows(graft: BoundGraft) -> None:
-    own = graft.outputs[0].row_names
-    if any(out.row_names != own for out in graft.outputs):
+    row_names = graft.outputs[0].row_names
+    if any(out.row_names != row_names for out in graft.outputs):
         listed = ", ".join(repr(out.address) for out in graft.outputs)
         raise TapError(f"outputs {listed} of one per-element network must have the same rows")
-    axis = _of_joints(graft.outputs[0].quantity.write_axis)
+    axis = _joint_axis(graft.outputs[0].quantity.write_axis)
     for read in graft.inputs:
-        is_alike = _of_joints(read.quantity.axis) is axis and set(read.row_names) & set(own)
-        if len(read.rows) > 1 and read.row_names != own and is_alike:
+        overlaps = _joint_axis(read.quantity.axis) is axis and set(read.row_names) & set(row_names)
+        if len(read.rows) > 1 and read.row_names != row_names and overlaps:
             raise TapError(
                 f"input {read.address!r} of a per-element network has other rows than its outputs, which are "
-                f"{listed_names(own)}; name these, in this order, to give every call its own, or rows one by one in "
-                "inputs of their own to give them to all"
+                f"{listed_names(row_names)}; select these, in this order, so that every call reads its own row, or "
+                "list single rows as separate inputs that all calls read"
             )
 
 
-def _of_joints(axis: Axis) -> Axis:
-    """Coordinates and degrees of freedom are of the same joints."""
+def _joint_axis(axis: Axis) -> Axis:
+    """Common axis of coordinates and degrees of freedom, which belong to the same joints."""
     return Axis.DOF if axis is Axis.COORDINATE else axis
 
 
@@ -160,6 +163,6 @@ def _check_sizes(graft: BoundGraft) -> None:
         shape = jax.eval_shape(graft.net, jax.ShapeDtypeStruct((n_in,), float)).shape
     except Exception as error:
         raise TapError(f"{where} cannot take its {n_in} inputs: {error}") from error
-    # a network with one output may return a plain number
+    # a network with one output may return a scalar
     if (shape or (1,)) != (sum(per_call),):
-        raise TapError(f"{where} must return {sum(per_call)} numbers for {n_in} inputs, but returns shape {shape}")
+        raise TapError(f"{where} must return {sum(per_call)} outputs for {n_in} inputs, but returns shape {shape}")

@@ -1,7 +1,7 @@
 """The catalogue of quantities that a network can read or change, in the order in which a step computes them.
 
-A line here and a line `x = taps("group.quantity", x)` in the owner file are one and the same thing; a test checks that
-neither exists without the other. A graft may read everything above its output, and its output's own earlier value.
+Every entry corresponds to one line `x = taps("group.quantity", x)` in its owner file; a test checks that neither exists
+without the other. A graft may read all quantities above its output, and the value of its output before the graft.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Axis(StrEnum):
-    """What the rows of a quantity stand for."""
+    """Elements of the model that the rows of a quantity belong to."""
 
     NONE = "-"
     COORDINATE = "coordinate"
@@ -21,18 +21,18 @@ class Axis(StrEnum):
 
 
 class Form(StrEnum):
-    """How a quantity is stored in the engine, and what adding to it means."""
+    """Representation of a quantity in the engine, which determines how a graft adds to it."""
 
     VECTOR = "vector"
-    """An array; adding adds."""
+    """Array; added componentwise."""
     CONFIGURATION = "configuration"
-    """Coordinates `q`; adding moves along the degrees of freedom, so quaternions stay unit."""
+    """Coordinates `q`; addition is a retraction along the degrees of freedom, so that quaternions stay unit."""
     POSE = "pose"
-    """Read as position and rotation vector; adding moves the position and turns the body about its own axes."""
+    """Read as position and rotation vector; addition translates the body and rotates it about its own axes."""
     INERTIA = "inertia"
-    """Read as mass, first moment and inertia about the body's origin; adding adds."""
+    """Read as mass, first moment and inertia about the body's origin; added componentwise."""
     INPUT = "input"
-    """Can be read but not changed."""
+    """Read-only."""
 
 
 _XYZ = ("x", "y", "z")
@@ -50,23 +50,23 @@ class Quantity:
     name: str
     axis: Axis
     unit: str
-    text: str
+    description: str
     """One sentence for the table of `hybridsim taps`."""
     owner: str
-    """File whose line publishes the quantity."""
+    """File that publishes the quantity."""
     components: tuple[str, ...] = ()
-    """Names of the numbers in one row; none for a single number."""
+    """Names of the components of one row; empty for a scalar."""
     form: Form = Form.VECTOR
     columns: Axis = Axis.NONE
-    """What the numbers in one row stand for, where the model has their names."""
+    """Axis of the components, if the model names them."""
 
-    def of(self, names: Mapping[Axis, tuple[str, ...]]) -> "Quantity":
-        """The quantity of a model with these names along its axes."""
+    def with_names(self, names: Mapping[Axis, tuple[str, ...]]) -> "Quantity":
+        """The quantity with components named after a model."""
         return self if self.columns is Axis.NONE else replace(self, components=names[self.columns])
 
     @property
     def write_axis(self) -> Axis:
-        """What the rows of a change to the quantity stand for: a change of `q` has one per degree of freedom."""
+        """Axis of a change to the quantity: a change of `q` has one row per degree of freedom."""
         return Axis.DOF if self.form is Form.CONFIGURATION else self.axis
 
 
@@ -94,7 +94,7 @@ CATALOG: tuple[Quantity, ...] = (
         "body.pose",
         Axis.BODY,
         "m, rad",
-        "Position and rotation vector of the body in the world, as contact and external wrenches see it.",
+        "Position and rotation vector of the body in the world, as used by contact and external wrenches.",
         "sim/forward.py",
         _vectors("p", "r"),
         Form.POSE,
@@ -103,16 +103,16 @@ CATALOG: tuple[Quantity, ...] = (
         "body.twist",
         Axis.BODY,
         "rad/s, m/s",
-        "Velocity of the body in the world, in its own frame; no motion depends on its linear part but through forces.",
+        "Velocity of the body in the world, in the body frame; its linear part affects the motion only through forces.",
         "sim/forward.py",
         _vectors("omega", "v"),
     ),
-    Quantity("contact.gap", Axis.CONTACT, "m", "Distance, negative for a penetration.", "contact/contact_state.py"),
+    Quantity("contact.gap", Axis.CONTACT, "m", "Signed distance, negative in penetration.", "contact/contact_state.py"),
     Quantity(
         "contact.point",
         Axis.CONTACT,
         "m",
-        "Point in the world where the bodies touch, or are nearest.",
+        "Contact point, or point of closest approach, in the world.",
         "contact/contact_state.py",
         _XYZ,
     ),
@@ -120,30 +120,34 @@ CATALOG: tuple[Quantity, ...] = (
         "contact.normal",
         Axis.CONTACT,
         "-",
-        "Unit vector in the world from the second body to the first.",
+        "Contact normal: unit vector in the world from the second body to the first.",
         "contact/contact_state.py",
         _XYZ,
     ),
     Quantity(
-        "contact.gap_velocity", Axis.CONTACT, "m/s", "Velocity at which the bodies part.", "contact/contact_state.py"
+        "contact.gap_velocity",
+        Axis.CONTACT,
+        "m/s",
+        "Rate of change of the gap, positive in separation.",
+        "contact/contact_state.py",
     ),
     Quantity(
         "contact.slip_velocity",
         Axis.CONTACT,
         "m/s",
-        "Velocity of the first body along the second, along both tangents.",
+        "Tangential velocity of the first body relative to the second, along both tangents.",
         "contact/contact_state.py",
         _TANGENTS,
     ),
     Quantity("joint.passive", Axis.DOF, "N·m, N", "Torque of springs, friction and limit stops.", "sim/forward.py"),
-    Quantity("actuator.command", Axis.ACTUATOR, "as the actuator", "Commands as they arrive.", "sim/forward.py"),
+    Quantity("actuator.command", Axis.ACTUATOR, "as the actuator", "Commands to the actuators.", "sim/forward.py"),
     Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),
     Quantity("joint.tau", Axis.DOF, "N·m, N", "Total joint torque.", "sim/forward.py"),
     Quantity(
         "body.external_force",
         Axis.BODY,
         "N·m, N",
-        "Wrench from outside on the body at its origin, in its own frame.",
+        "External wrench on the body at its origin, in the body frame.",
         "sim/forward.py",
         _vectors("torque", "force"),
     ),
@@ -151,7 +155,7 @@ CATALOG: tuple[Quantity, ...] = (
         "body.bias_force",
         Axis.BODY,
         "N·m, N",
-        "Force that keeps the body turning about its origin: ω × I ω, ω × (ω × h).",
+        "Bias wrench at zero acceleration of the body's origin: ω × I ω, ω × (ω × h).",
         "sim/forward.py",
         _vectors("torque", "force"),
     ),
@@ -159,19 +163,19 @@ CATALOG: tuple[Quantity, ...] = (
         "joint.mass_matrix",
         Axis.DOF,
         "kg·m², kg·m, kg",
-        "Joint-space inertia: torque of each joint by the acceleration of each.",
+        "Joint-space inertia matrix: torque of each joint per acceleration of each joint.",
         "sim/forward.py",
         form=Form.INPUT,
         columns=Axis.DOF,
     ),
     Quantity(
-        "contact.normal_force", Axis.CONTACT, "N", "Force that pushes the bodies apart.", "contact/tapped_forces.py"
+        "contact.normal_force", Axis.CONTACT, "N", "Normal force, positive in repulsion.", "contact/tapped_forces.py"
     ),
     Quantity(
         "contact.friction_force",
         Axis.CONTACT,
         "N",
-        "Friction on the first body, along both tangents.",
+        "Friction force on the first body, along both tangents.",
         "contact/tapped_forces.py",
         _TANGENTS,
     ),
@@ -179,7 +183,7 @@ CATALOG: tuple[Quantity, ...] = (
         "contact.impulse",
         Axis.CONTACT,
         "N·s",
-        "What acts on the first body in a step, along the normal and both tangents.",
+        "Impulse on the first body during a step, along the normal and both tangents.",
         "contact/tapped_forces.py",
         ("n", *_TANGENTS),
     ),
@@ -196,7 +200,7 @@ CATALOG: tuple[Quantity, ...] = (
 )
 
 USER_INPUT = "input"
-"""Group of the inputs that a user adds: `input.wind` is the entry `wind` of the step's user inputs."""
+"""Group of the user inputs: `input.wind` is the entry `wind` of the step's user inputs."""
 
 BY_NAME = {quantity.name: quantity for quantity in CATALOG}
-ORDER = {quantity.name: place for place, quantity in enumerate(CATALOG)}
+ORDER = {quantity.name: index for index, quantity in enumerate(CATALOG)}

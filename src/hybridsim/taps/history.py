@@ -1,8 +1,8 @@
-"""What networks remember: values of quantities at the beginnings of earlier steps.
+"""History of lagged inputs: values of quantities in previous steps.
 
-A graft that reads `joint.qd[elbow]@2` sees the velocity of two steps ago. The past is part of the simulation's state:
-a rollout stays a pure function of where it starts. Before so many steps were made, the past is as the present, or zero
-for what is not yet known where a network is.
+A graft that reads `joint.qd[elbow]@2` sees the velocity two steps ago. The history is part of the simulation's state,
+so that a rollout stays a pure function of its initial state. If the lag reaches back before the first step, a lagged
+value equals the current value, or zero if the quantity is computed after the graft.
 """
 
 from collections.abc import Mapping
@@ -17,43 +17,43 @@ from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundBlueprint
 
 STEPS = "steps"
-"""Entry of a history that counts the steps so far; no quantity is called so."""
+"""Key of the step count in a history; no quantity has this name."""
 
 History = dict[str, Float[AnyArray, "..."]]
-"""Past values by the names of quantities, (steps, rows, numbers per row), the last step's first; and the count."""
+"""Previous values by quantity, (lags, rows, components), latest first; and the step count."""
 
 
-def blank(blueprint: BoundBlueprint) -> History:
-    """The history before the first step; empty if nobody reads any."""
+def initial_history(blueprint: BoundBlueprint) -> History:
+    """History before the first step; empty if no graft reads lagged values."""
     sizes: dict[str, tuple[int, int, int]] = {}
     for graft in blueprint.grafts:
         for read in graft.inputs:
-            if read.past:
+            if read.lag:
                 name = read.quantity.name
-                depth = max(read.past, sizes.get(name, (0,))[0])
+                depth = max(read.lag, sizes.get(name, (0,))[0])
                 sizes[name] = (depth, read.total_rows, max(len(read.quantity.components), 1))
     return {name: np.zeros(size) for name, size in sizes.items()} | ({STEPS: np.zeros(())} if sizes else {})
 
 
-def advanced(history: Mapping[str, Any], values: Mapping[str, Any]) -> History:
-    """The history one step later.
+def advance_history(history: Mapping[str, Any], values: Mapping[str, Any]) -> History:
+    """History one step later.
 
     Args:
-        history: so far.
-        values: of the step that is over, as grafts read them.
+        history: current history.
+        values: quantities of the completed step, as read by grafts.
     """
-    found = {}
-    for name, past in history.items():
+    new = {}
+    for name, previous in history.items():
         if name == STEPS:
-            found[name] = past + 1.0
+            new[name] = previous + 1.0
         else:
-            now = jnp.reshape(values[name], past.shape[1:])
-            found[name] = jnp.concatenate([now[None], past[:-1]])
-    return found
+            current = jnp.reshape(values[name], previous.shape[1:])
+            new[name] = jnp.concatenate([current[None], previous[:-1]])
+    return new
 
 
-def recalled(history: Mapping[str, Any], read: Selection, now: Any) -> Float[Array, "rows width"]:
-    """What was some steps ago; what is now, or nothing, if there was no such step."""
-    past = jnp.asarray(history[read.quantity.name][read.past - 1])
-    present = jnp.zeros(past.shape) if now is None else jnp.reshape(now, past.shape)
-    return jnp.where(history[STEPS] >= read.past, past, present)
+def lagged_value(history: Mapping[str, Any], read: Selection, current: Any) -> Float[Array, "rows width"]:
+    """Lagged value of a quantity; before enough steps, the current value, or zero if it is None."""
+    lagged = jnp.asarray(history[read.quantity.name][read.lag - 1])
+    fallback = jnp.zeros(lagged.shape) if current is None else jnp.reshape(current, lagged.shape)
+    return jnp.where(history[STEPS] >= read.lag, lagged, fallback)

@@ -1,7 +1,7 @@
-"""What networks that promise something must be wired to: a promise about power holds for matching velocities only.
+"""Wiring checks of structured networks: passivity holds only for power-conjugate velocities.
 
-A network with a method `check_wiring(wired)` is asked when a blueprint meets a model; the wiring is told number by
-number, in the network's own order.
+A network with a method `check_wiring(wiring)` is checked when a blueprint is bound to a model; the wiring lists its
+inputs and outputs scalar by scalar, in the order of the network.
 """
 
 from collections.abc import Sequence
@@ -11,77 +11,87 @@ from typing import NamedTuple
 from hybridsim.core.errors import TapError
 from hybridsim.taps.address import Selection
 
-VELOCITY = {
+POWER_CONJUGATE = {
     "joint.passive": "joint.qd",
     "joint.actuation": "joint.qd",
     "joint.tau": "joint.qd",
     "body.external_force": "body.twist",
     "contact.friction_force": "contact.slip_velocity",
 }
-"""Forces, and the velocities along which they do work, number by number."""
+"""Forces and their power-conjugate velocities, component by component."""
 
 
-class Scalar(NamedTuple):
-    """One number."""
+class TapScalar(NamedTuple):
+    """One scalar input or output of a network."""
 
     quantity: str
     row: str
-    """Name of the joint, body or contact; empty for a network that has one of each row."""
+    """Name of the joint, body or contact; empty for the row of the element of a per-element network."""
     component: int
-    past: int
+    lag: int
 
     @property
-    def place(self) -> tuple[str, int]:
-        """What a force and its velocity have in common."""
+    def row_component(self) -> tuple[str, int]:
+        """Row and component, which are equal for a force and its power-conjugate velocity."""
         return self.row, self.component
 
 
 @dataclass(frozen=True)
-class Wired:
-    """What a network reads and changes."""
+class GraftWiring:
+    """Inputs and outputs of a network, scalar by scalar."""
 
     kind: str
-    """Name of its class."""
-    outputs: tuple[Scalar, ...]
-    inputs: tuple[Scalar, ...]
+    """Class name of the network."""
+    outputs: tuple[TapScalar, ...]
+    inputs: tuple[TapScalar, ...]
     mode: str
 
-    def needs_mode(self, mode: str) -> None:
-        """Raise unless the output is used in this way."""
+    def require_mode(self, mode: str) -> None:
+        """Raise unless the graft has this mode."""
         if self.mode != mode:
-            raise TapError(f"{self.kind} keeps its promise with mode {mode!r} only, not {self.mode!r}")
+            raise TapError(f"{self.kind} is valid only with mode {mode!r}, not {self.mode!r}")
 
-    def needs_velocities(self, inputs: Sequence[Scalar]) -> None:
-        """Raise unless these inputs are the velocities along which the outputs do work, in their order."""
-        wanted = [(VELOCITY.get(out.quantity), *out.place, 0) for out in self.outputs]
-        if [tuple(read) for read in inputs] != wanted:
-            names = ", ".join(dict.fromkeys(VELOCITY.values()))
+    def require_velocities(self, inputs: Sequence[TapScalar]) -> None:
+        """Raise unless these inputs are the power-conjugate velocities of the outputs, in the same order."""
+        expected = [(POWER_CONJUGATE.get(out.quantity), *out.row_component, 0) for out in self.outputs]
+        if [tuple(read) for read in inputs] != expected:
+            names = ", ".join(dict.fromkeys(POWER_CONJUGATE.values()))
             raise TapError(
-                f"{self.kind} must read the velocities along which its outputs do work ({names}), of the same joints "
-                "or bodies in the same order, where it expects them; otherwise it could add energy"
+                f"{self.kind} must read the power-conjugate velocities of its outputs ({names}), of the same joints "
+                "or bodies in the same order and at the expected positions of its inputs; with others it is not passive"
             )
 
-    def needs_quantities(self, inputs: Sequence[Scalar], quantity: str) -> None:
-        """Raise unless these inputs are a quantity of what the outputs are of, in their order."""
-        if [(read.quantity, read.row, read.past) for read in inputs] != [(quantity, o.row, 0) for o in self.outputs]:
+    def require_quantities(self, inputs: Sequence[TapScalar], quantity: str) -> None:
+        """Raise unless these inputs are a quantity of the joints of the outputs, in the same order."""
+        if [(read.quantity, read.row, read.lag) for read in inputs] != [(quantity, o.row, 0) for o in self.outputs]:
             raise TapError(
-                f"{self.kind} must read {quantity} of the joints that it changes, in the same order, where it expects "
-                "that; for hinges and slides only, whose coordinates are called like their velocities"
+                f"{self.kind} must read {quantity} of the joints of its outputs, in the same order and at the expected "
+                "positions of its inputs; only revolute and prismatic joints are supported"
             )
 
 
-def wired(net: object, outputs: Sequence[Selection], inputs: Sequence[Selection], mode: str, per_row: Sequence[bool]):
-    """The wiring of a network; `per_row` says of which inputs it gets one row at a time, as of outputs if of any."""
-    each = any(per_row)
-    changed = [scalar for out in outputs for scalar in _scalars(out, each)]
-    read = [scalar for one, alone in zip(inputs, per_row, strict=True) for scalar in _scalars(one, alone)]
-    return Wired(type(net).__name__, tuple(changed), tuple(read), mode)
+def graft_wiring(
+    net: object, outputs: Sequence[Selection], inputs: Sequence[Selection], mode: str, per_row: Sequence[bool]
+):
+    """Wiring of a network.
+
+    Args:
+        net: the network.
+        outputs: its outputs.
+        inputs: its inputs.
+        mode: mode of the graft.
+        per_row: for each input, whether a call reads only the row of its element; if any does, so do the outputs.
+    """
+    is_per_element = any(per_row)
+    written = [scalar for out in outputs for scalar in _scalars(out, is_per_element)]
+    read = [scalar for one, by_row in zip(inputs, per_row, strict=True) for scalar in _scalars(one, by_row)]
+    return GraftWiring(type(net).__name__, tuple(written), tuple(read), mode)
 
 
-def _scalars(selection: Selection, per_row: bool) -> list[Scalar]:
+def _scalars(selection: Selection, per_row: bool) -> list[TapScalar]:
     rows = [""] if per_row else selection.row_names
     return [
-        Scalar(selection.quantity.name, row, component, selection.past)
+        TapScalar(selection.quantity.name, row, component, selection.lag)
         for row in rows
         for component in selection.components or (0,)
     ]

@@ -1,7 +1,7 @@
 """Taps: the object through which a step publishes its named quantities and lets grafts change them.
 
-`tau = taps("joint.tau", tau)` is all that the engine contains of it. Without grafts and recording that line returns its
-argument and adds nothing to the traced program. A Taps object lives for one evaluation of the dynamics.
+The engine contains only lines such as `tau = taps("joint.tau", tau)`. Without grafts and recording, such a line returns
+its argument and adds nothing to the traced program. A Taps object lives for one evaluation of the dynamics.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,19 +17,19 @@ from hybridsim.core.errors import TapError
 from hybridsim.core.rows import take
 from hybridsim.core.types import AnyArray
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER, RigidInertia, symmetric_matrix
-from hybridsim.spatial.rotation import matrix_exp
+from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
 from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Form
-from hybridsim.taps.history import STEPS, History, advanced, recalled
+from hybridsim.taps.history import STEPS, History, advance_history, lagged_value
 
 Retract = Callable[[AnyArray, AnyArray], AnyArray]
 _INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
 
 
 class Taps:
-    """Publishes quantities, applies grafts, and records if asked to."""
+    """Publishes quantities, applies grafts, and optionally records."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Taps:
 
     @property
     def is_active(self) -> bool:
-        """Is there anything to change or to record?"""
+        """Whether there are grafts or quantities are recorded."""
         return bool(self._grafts) or self._record
 
     def __call__(
@@ -58,90 +58,90 @@ class Taps:
 
         Args:
             name: name in the catalogue.
-            value: the value as the engine has it.
-            retract: for configurations, how to move one along the degrees of freedom.
-            rows: of which grafts have an effect; of all by default.
+            value: value in the engine's representation.
+            retract: for configurations, the retraction along the degrees of freedom.
+            rows: mask of the rows on which grafts act; all by default.
         """
         if not self.is_active:
             return value
         self._check_scope(name)
         self._values[name] = value
-        for place, graft in enumerate(self._grafts):
-            for which, out in enumerate(graft.outputs):
+        for index, graft in enumerate(self._grafts):
+            for k, out in enumerate(graft.outputs):
                 if out.quantity.name == name:
                     before = value
-                    value = _changed(value, out, graft.mode, self._result(place, graft)[which], retract)
+                    value = _apply_change(value, out, graft.mode, self._result(index, graft)[k], retract)
                     if rows is not None:
                         value = jnp.where(rows.reshape(-1, *[1] * (value.ndim - 1)), value, before)
                     self._values[name] = value
                     if self._record:
-                        self._changes[place][name] = self._changes[place].get(name, 0.0) + _contribution(
+                        self._changes[index][name] = self._changes[index].get(name, 0.0) + _contribution(
                             name, value, before, out, graft.mode, rows
                         )
         return value
 
-    def wants(self, name: str) -> bool:
-        """Is a quantity read, now or later, that the engine has no need of itself?"""
+    def has_reader(self, name: str) -> bool:
+        """Whether a quantity is recorded or read by a graft, for quantities that the engine itself does not need."""
         return self._record or any(read.quantity.name == name for graft in self._grafts for read in graft.inputs)
 
     def publish_user_inputs(self, inputs: Mapping[str, AnyArray]) -> None:
-        """Publish the inputs that a user adds, addressed as `input.<name>`."""
+        """Publish the user inputs, addressed as `input.<name>`."""
         if self.is_active:
             self._values |= {f"{USER_INPUT}.{name}": value for name, value in inputs.items()}
 
     def record(self) -> dict[str, Float[Array, "..."]]:
-        """Every quantity published so far, as the array that a graft would read."""
+        """All quantities published so far, as arrays that a graft would read."""
         return {name: _readable(name, value) for name, value in self._values.items()}
 
     def changes(self) -> list[dict[str, Float[Array, "..."]]]:
-        """What every graft has added to quantities so far, or put in their place, by their names, where recorded."""
+        """Values added or substituted by every graft so far, by quantity; only if recorded."""
         return self._changes
 
-    def remembered(self) -> History:
-        """What grafts can look back at in the next step; nothing if none does."""
+    def next_history(self) -> History:
+        """History for the next step; empty if no graft reads lagged values."""
         if missing := [name for name in self._history if name != STEPS and name not in self._values]:
-            raise TapError(f"the step was given nothing for {missing[0]!r}, whose past is read")
+            raise TapError(f"the step has no value of {missing[0]!r}, whose lagged values are read")
         values = {name: _readable(name, self._values[name]) for name in self._history if name != STEPS}
-        return advanced(self._history, values)
+        return advance_history(self._history, values)
 
     def _check_scope(self, name: str) -> None:
         if jax.extend.core.get_opaque_trace_state() != self._trace:
             raise TapError(
-                f"tap {name!r} stands inside a vmap, scan, cond or grad that was opened after the taps; "
-                "move it to the level at which `forward` opens them"
+                f"tap {name!r} is used inside a vmap, scan, cond or grad that was entered after the taps were created; "
+                "move it to the trace level of `forward`"
             )
 
-    def _result(self, place: int, graft: BoundGraft) -> list[Array]:
-        """Outputs of a graft's network, one array (rows, numbers per row) per output; computed once."""
-        if place not in self._results:
-            self._results[place] = _evaluated(graft, [self._read(selection, graft) for selection in graft.inputs])
-        return self._results[place]
+    def _result(self, index: int, graft: BoundGraft) -> list[Array]:
+        """Outputs of a graft's network, one array (rows, components) per output; computed once."""
+        if index not in self._results:
+            self._results[index] = _evaluate(graft, [self._read(selection, graft) for selection in graft.inputs])
+        return self._results[index]
 
     def _read(self, selection: Selection, graft: BoundGraft) -> Array:
         name = selection.quantity.name
-        if selection.past and name in self._history:
-            now = _readable(name, self._values[name]) if name in self._values else None
-            return _selected(recalled(self._history, selection, now), selection)
+        if selection.lag and name in self._history:
+            current = _readable(name, self._values[name]) if name in self._values else None
+            return _selected(lagged_value(self._history, selection, current), selection)
         if name not in self._values:
             outputs = ", ".join(repr(out.address) for out in graft.outputs)
             if name.startswith(f"{USER_INPUT}."):
-                raise TapError(f"the step was given no user input for {selection.address!r}, which {outputs} needs")
-            raise TapError(f"input {selection.address!r} is not yet computed where output {outputs} is")
+                raise TapError(f"the step has no user input for {selection.address!r}, which {outputs} needs")
+            raise TapError(f"input {selection.address!r} is computed after output {outputs}")
         array = _readable(name, self._values[name])
         width = max(len(selection.quantity.components), 1)
         if array.size != selection.total_rows * width:
-            raise TapError(f"{name!r} has {array.size} numbers, but the blueprint was made for {width}")
-        # (rows, numbers per row), whatever the quantity's own shape
+            raise TapError(f"{name!r} has {array.size} elements, but the blueprint expects {width}")
+        # (rows, components), whatever the shape of the quantity
         return _selected(array.reshape(-1, width), selection)
 
 
 def _selected(array: Array, selection: Selection) -> Array:
-    """The chosen rows and components of an array (rows, numbers per row)."""
+    """Selected rows and components of an array (rows, components)."""
     array = array[np.asarray(selection.rows)]
     return array[:, np.asarray(selection.components)] if selection.components else array
 
 
-def _evaluated(graft: BoundGraft, inputs: list[Array]) -> list[Array]:
+def _evaluate(graft: BoundGraft, inputs: list[Array]) -> list[Array]:
     rows = len(graft.outputs[0].rows)
     if graft.per == "element":
         columns = [
@@ -157,7 +157,7 @@ def _evaluated(graft: BoundGraft, inputs: list[Array]) -> list[Array]:
 
 
 def _readable(name: str, value: Any) -> Array:
-    """The array that a graft reads."""
+    """Array representation of a quantity for grafts."""
     form = BY_NAME[name].form if name in BY_NAME else Form.INPUT
     if form is Form.POSE:
         return jax.vmap(lambda X: X.coordinates())(value)
@@ -167,27 +167,27 @@ def _readable(name: str, value: Any) -> Array:
     return jnp.asarray(value)
 
 
-def _changed(value: Any, out: Selection, mode: str, change: Array, retract: Retract | None) -> Any:
-    """`value` after the selected scalars were added to, replaced or scaled."""
-    form, spread = out.quantity.form, _spread(change, out)
+def _apply_change(value: Any, out: Selection, mode: str, change: Array, retract: Retract | None) -> Any:
+    """Add to, replace or scale the selected scalars of a quantity."""
+    form, change = out.quantity.form, _scatter(change, out)
     if form is Form.CONFIGURATION:
         assert retract is not None, f"tap {out.quantity.name} needs a retraction"
-        return retract(value, spread.reshape(-1))
+        return retract(value, change.reshape(-1))
     if form is Form.POSE and mode == "add":
-        return jax.vmap(lambda X, delta: X.retract(delta))(value, spread)
+        return jax.vmap(lambda X, delta: X.retract(delta))(value, change)
     old = _readable(out.quantity.name, value)
-    selected = np.zeros(spread.shape, dtype=bool)
+    selected = np.zeros(change.shape, dtype=bool)
     selected[np.ix_(out.rows, out.components or (0,))] = True
-    spread, selected = spread.reshape(old.shape), selected.reshape(old.shape)
+    change, selected = change.reshape(old.shape), selected.reshape(old.shape)
     if mode == "add":
-        new = old + spread
+        new = old + change
     elif mode == "scale":
-        new = old * (1.0 + spread)
+        new = old * (1.0 + change)
     else:
-        new = jnp.where(selected, spread, old)
+        new = jnp.where(selected, change, old)
     if form is Form.POSE:
-        turned = selected[:, 3:].any(axis=1).reshape(-1, 1, 1)
-        return Pose(jnp.where(turned, jax.vmap(matrix_exp)(new[:, 3:]), value.R), new[:, :3])
+        is_rotated = selected[:, 3:].any(axis=1).reshape(-1, 1, 1)
+        return Pose(jnp.where(is_rotated, jax.vmap(matrix_from_rotation_vector)(new[:, 3:]), value.R), new[:, :3])
     if form is Form.INERTIA:
         return RigidInertia(new[:, 0], new[:, 1:4], jax.vmap(symmetric_matrix)(new[:, 4:]))
     return new
@@ -196,18 +196,18 @@ def _changed(value: Any, out: Selection, mode: str, change: Array, retract: Retr
 def _contribution(
     name: str, value: Any, before: Any, out: Selection, mode: str, rows: Bool[AnyArray, " rows"] | None
 ) -> Array:
-    """What a graft has added to a quantity, or put in its place."""
+    """Value that a graft has added to a quantity or substituted for it."""
     new = _readable(name, value)
     if mode != "replace":
         return new - _readable(name, before)
-    own = np.zeros((out.total_rows, max(len(out.quantity.components), 1)), dtype=bool)
-    own[np.ix_(out.rows, out.components or (0,))] = True
-    own = own.reshape(new.shape)
-    return jnp.where(own if rows is None else own & rows.reshape(-1, *[1] * (new.ndim - 1)), new, 0.0)
+    selected = np.zeros((out.total_rows, max(len(out.quantity.components), 1)), dtype=bool)
+    selected[np.ix_(out.rows, out.components or (0,))] = True
+    selected = selected.reshape(new.shape)
+    return jnp.where(selected if rows is None else selected & rows.reshape(-1, *[1] * (new.ndim - 1)), new, 0.0)
 
 
-def _spread(change: Array, out: Selection) -> Array:
-    """The change in an array with all rows and components, zero where nothing is selected."""
+def _scatter(change: Array, out: Selection) -> Array:
+    """Scatter a change into an array with all rows and components, zero where not selected."""
     width = max(len(out.quantity.components), 1)
     source = np.full((out.total_rows, width), change.size)
     source[np.ix_(out.rows, out.components or (0,))] = np.arange(change.size).reshape(change.shape)

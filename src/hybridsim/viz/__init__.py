@@ -1,1 +1,1 @@
-"""Pictures of models and trajectories."""
+"""Plots of trajectories and fits, and diagrams of blueprints and networks."""

@@ -1,4 +1,4 @@
-"""Pictures of motions."""
+"""Plots of trajectories."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 
-MOST_CURVES = 12
-"""Curves in one panel; more are spread over further panels."""
+MAX_CURVES = 12
+"""Maximum number of curves in one panel; further curves are drawn in additional panels."""
 
-SMALLEST_SPAN = 1e-6
-"""Height of a panel [rad, m] whose curves do not move: rounding is not drawn as if it were motion."""
+MIN_HALF_HEIGHT = 1e-6
+"""Minimum half height of a panel [rad, m], so that rounding errors do not look like motion."""
 
 
 class _Panel(NamedTuple):
@@ -28,7 +28,7 @@ class _Panel(NamedTuple):
 
 
 def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path: str | Path) -> Path:
-    """Draw positions and velocities of all joints over time into a file; its ending decides the format.
+    """Plot positions and velocities of all joints over time to a file; its extension determines the format.
 
     Args:
         model: the mechanism.
@@ -37,7 +37,7 @@ def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path
         qd: velocities, one row per time [rad/s, m/s].
         path: file to write.
     """
-    require_picture_format(path)
+    require_image_format(path)
     panels = _panels(model.topology, np.asarray(q), np.asarray(qd))
     figure = Figure(figsize=(8.0, 2.4 * len(panels) + 0.6), layout="constrained")
     axes = np.atleast_1d(figure.subplots(len(panels), 1, sharex=True))
@@ -50,23 +50,23 @@ def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path
     return path
 
 
-def require_picture_format(path: str | Path) -> None:
-    """Raise if the ending of a file names no format for pictures, or its folder is not there."""
+def require_image_format(path: str | Path) -> None:
+    """Raise if the extension of a file is not a supported image format, or its folder does not exist."""
     formats = FigureCanvasBase.get_supported_filetypes()
     if Path(path).suffix.lstrip(".").lower() not in formats:
-        raise HybridsimError(f"cannot draw {path}: let it end in one of .{', .'.join(sorted(formats))}")
+        raise HybridsimError(f"cannot draw {path}: the supported formats are .{', .'.join(sorted(formats))}")
     if not Path(path).absolute().parent.is_dir():
         raise HybridsimError(f"cannot draw {path}: there is no folder {Path(path).absolute().parent}")
 
 
 def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
-    """Positions, then velocities: all joints with one coordinate together, the others one by one."""
+    """Panels of positions, then velocities; joints with one coordinate share panels, each other joint has its own."""
     positions, velocities = [], []
     single_q, single_v, kinds = [], [], set()
-    own = zip(
+    joints = zip(
         topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True
     )
-    for joint, kind, (q0, q1), (v0, v1), master in own:
+    for joint, kind, (q0, q1), (v0, v1), master in joints:
         if master >= 0 or q1 == q0:
             continue
         if q1 - q0 == 1:
@@ -85,8 +85,8 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
         (f"position [{', '.join(units)}]", positions, q, single_q),
         (f"velocity [{', '.join(f'{unit}/s' for unit in units)}]", velocities, qd, single_v),
     ):
-        for start in range(0, len(columns), MOST_CURVES):
-            chunk = slice(start, start + MOST_CURVES)
+        for start in range(0, len(columns), MAX_CURVES):
+            chunk = slice(start, start + MAX_CURVES)
             panels.append(_Panel(label, [names[v] for v in single_v[chunk]], values[:, columns[chunk]]))
     return positions + velocities
 
@@ -99,6 +99,6 @@ def _draw(ax: Axes, t: np.ndarray, panel: _Panel) -> None:
     ax.grid(alpha=0.3)
     ax.margins(x=0.0)
     low, high = float(panel.values.min()), float(panel.values.max())
-    if high - low < SMALLEST_SPAN:
-        ax.set_ylim(low - SMALLEST_SPAN, high + SMALLEST_SPAN)
+    if high - low < MIN_HALF_HEIGHT:
+        ax.set_ylim(low - MIN_HALF_HEIGHT, high + MIN_HALF_HEIGHT)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small", frameon=False)

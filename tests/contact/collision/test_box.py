@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.box import across_face, box_distance, capsule_box, nearest_to_box, sphere_box
+from hybridsim.contact.collision.box import box_distance, capsule_box, clip_to_face, nearest_to_box, sphere_box
 from hybridsim.model.geometry import Shape
-from support.contact_pairs import contacts, lowest, one, present, random_scene, shape
+from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, random_scene, shape
 from support.mujoco_pairs import references
 
 PLACEMENTS = 300
@@ -18,7 +18,7 @@ def test_spheres_as_in_mujoco():
     kinds = (Shape.SPHERE, Shape.BOX)
     scene = random_scene(kinds, 31)
     ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
-    gap, touches = lowest(ours)[:PLACEMENTS], theirs.touches
+    gap, touches = min_gaps(ours)[:PLACEMENTS], theirs.in_contact
     assert 50 < touches.sum() < PLACEMENTS - 50 and (touches == (gap < 0.0)).all()
     assert np.abs(gap - theirs.distance)[~touches].max() < 1e-12
     assert np.abs(gap - theirs.depth)[touches].max() < 1e-12
@@ -28,7 +28,7 @@ def test_spheres_as_in_mujoco():
 
 
 def _axis_separations(scene):
-    """How far a capsule's axis is apart from a box along the best separating axis, negative for an overlap."""
+    """Gap of a capsule's axis and a box along the best separating axis, negative for an overlap."""
     R_box, half = scene.R[1], scene.size[1]
     middle = np.einsum("nji,nj->ni", R_box, scene.p[0] - scene.p[1])
     along = np.einsum("nji,nj->ni", R_box, scene.R[0][:, :, 2]) * scene.size[0][:, 1:2]
@@ -39,23 +39,23 @@ def _axis_separations(scene):
 
 
 def test_capsules_as_in_mujoco():
-    """As long as the axis is outside the box; MuJoCo pushes an axis inside out another way."""
+    """For axes outside the box; MuJoCo resolves deeper penetrations differently."""
     kinds = (Shape.CAPSULE, Shape.BOX)
     scene = random_scene(kinds, 32)
     theirs = references(kinds, scene, PLACEMENTS)
-    gap, outside = lowest(contacts(kinds, scene))[:PLACEMENTS], _axis_separations(scene)[:PLACEMENTS] > 0.0
+    gap, outside = min_gaps(contacts(kinds, scene))[:PLACEMENTS], _axis_separations(scene)[:PLACEMENTS] > 0.0
     assert outside.sum() > 150 and (outside & (gap < 0.0)).sum() > 50
     assert np.abs(gap - theirs.distance)[outside].max() < 1e-8
-    assert (theirs.touches == (gap < 0.0)).all()
+    assert (theirs.in_contact == (gap < 0.0)).all()
 
 
-def test_axes_inside_a_box_are_pushed_out_at_least_by_a_radius_and_never_too_far():
+def test_depth_of_axes_inside_a_box_is_bounded():
     kinds = (Shape.CAPSULE, Shape.BOX)
     scene = random_scene(kinds, 34)
-    apart, radius = _axis_separations(scene), scene.size[0][:, 0]
-    gap, inside = lowest(contacts(kinds, scene)), apart < 0.0
+    separation, radius = _axis_separations(scene), scene.size[0][:, 0]
+    gap, inside = min_gaps(contacts(kinds, scene)), separation < 0.0
     assert inside.sum() > 200
-    assert (gap <= -radius + 1e-12)[inside].all() and (gap >= apart - radius - 1e-12)[inside].all()
+    assert (gap <= -radius + 1e-12)[inside].all() and (gap >= separation - radius - 1e-12)[inside].all()
 
 
 def test_nearest_point_of_a_segment_against_samples():
@@ -68,9 +68,9 @@ def test_nearest_point_of_a_segment_against_samples():
         p = middle[:, None] + t[..., None] * along[:, None]
         return np.linalg.norm(p - np.clip(p, -half, half), axis=-1)
 
-    found, sampled = distance(np.asarray(nearest)[:, None])[:, 0], distance(t[None]).min(axis=1)
+    result, sampled = distance(np.asarray(nearest)[:, None])[:, 0], distance(t[None]).min(axis=1)
     assert (np.abs(nearest) <= 1.0 + 1e-12).all()
-    assert (found <= sampled + 1e-12).all() and (found >= sampled - 1e-3).all()
+    assert (result <= sampled + 1e-12).all() and (result >= sampled - 1e-3).all()
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_nearest_point_of_a_segment_against_samples():
     ],
 )
 def test_distance_of_points(p, distance, normal):
-    found, direction, surface = jax.jit(box_distance)(np.array(p), SIZE)
-    assert float(found) == pytest.approx(distance) and np.allclose(direction, normal)
-    assert np.allclose(np.array(p) - found * direction, surface)
+    result, direction, surface = jax.jit(box_distance)(np.array(p), SIZE)
+    assert float(result) == pytest.approx(distance) and np.allclose(direction, normal)
+    assert np.allclose(np.array(p) - result * direction, surface)
 
 
-def test_sphere_in_the_middle_leaves_through_the_nearest_face():
-    found = one(sphere_box, shape("sphere", [0.1]), BOX)
-    assert found.gap == pytest.approx([-0.3]) and np.allclose(np.abs(found.normal), [[0.0, 0.0, 1.0]])
+def test_sphere_in_the_middle_is_pushed_through_the_nearest_face():
+    result = contacts_of_pair(sphere_box, shape("sphere", [0.1]), BOX)
+    assert result.gap == pytest.approx([-0.3]) and np.allclose(np.abs(result.normal), [[0.0, 0.0, 1.0]])
 
 
 def _lying(half_length, *, at=(0.0, 0.0), tilt=0.0, height=0.29):
@@ -105,46 +105,48 @@ def _lying(half_length, *, at=(0.0, 0.0), tilt=0.0, height=0.29):
     ("half_length", "at", "ends"), [(0.2, 0.0, (-0.2, 0.2)), (0.9, 0.0, (-0.5, 0.5)), (0.4, 0.3, (-0.1, 0.5))]
 )
 def test_capsule_on_a_face_rests_on_two_points(tilt, half_length, at, ends):
-    """As far apart as capsule and face allow, however the capsule is tilted a little."""
-    found = one(capsule_box, _lying(half_length, at=(at, 0.1), tilt=tilt), BOX)
-    assert present(found).all()
-    assert np.allclose(np.sort(found.on_second[:, 0]), ends, atol=2e-4)
-    assert np.allclose(found.gap, -0.01, atol=2e-3) and np.allclose(found.normal, [0.0, 0.0, 1.0], atol=2e-3)
+    """As far apart as capsule and face allow, also under a small tilt."""
+    result = contacts_of_pair(capsule_box, _lying(half_length, at=(at, 0.1), tilt=tilt), BOX)
+    assert is_present(result).all()
+    assert np.allclose(np.sort(result.on_second[:, 0]), ends, atol=2e-4)
+    assert np.allclose(result.gap, -0.01, atol=2e-3) and np.allclose(result.normal, [0.0, 0.0, 1.0], atol=2e-3)
 
 
 def test_capsule_along_an_edge_rests_on_two_points():
     diagonal = np.array([0.0, np.sqrt(0.5), np.sqrt(0.5)])
     at = np.array([0.0, 0.3, 0.2]) + 0.09 * diagonal
-    found = one(capsule_box, shape("capsule", [0.1, 0.7], at=at, rotvec=[0.0, np.pi / 2, 0.0]), BOX)
-    assert present(found).all() and np.allclose(found.gap, -0.01)
-    assert np.allclose(np.sort(found.on_second[:, 0]), [-0.5, 0.5])
-    assert np.allclose(found.normal, diagonal)
+    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.7], at=at, rotvec=[0.0, np.pi / 2, 0.0]), BOX)
+    assert is_present(result).all() and np.allclose(result.gap, -0.01)
+    assert np.allclose(np.sort(result.on_second[:, 0]), [-0.5, 0.5])
+    assert np.allclose(result.normal, diagonal)
 
 
-def test_capsule_across_an_edge_touches_once():
+def test_capsule_across_an_edge_has_one_contact():
     at = np.array([0.5, 0.0, 0.2]) + 0.09 * np.array([np.sqrt(0.5), 0.0, np.sqrt(0.5)])
-    found = one(capsule_box, shape("capsule", [0.1, 0.4], at=at, rotvec=[0.0, 0.75 * np.pi, 0.0]), BOX)
-    there = present(found)
-    assert there.sum() == 1 and found.gap[there] == pytest.approx([-0.01])
+    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.4], at=at, rotvec=[0.0, 0.75 * np.pi, 0.0]), BOX)
+    exists = is_present(result)
+    assert exists.sum() == 1 and result.gap[exists] == pytest.approx([-0.01])
 
 
-def test_capsule_on_its_end_touches_once():
-    found = one(capsule_box, shape("capsule", [0.1, 0.4], at=[0.0, 0.0, 0.69]), BOX)
-    assert found.gap[0] == pytest.approx(-0.01) and not present(found)[1]
+def test_capsule_on_its_end_has_one_contact():
+    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.4], at=[0.0, 0.0, 0.69]), BOX)
+    assert result.gap[0] == pytest.approx(-0.01) and not is_present(result)[1]
 
 
 def test_capsule_without_length_is_a_sphere():
-    capsule = one(capsule_box, shape("capsule", [0.1, 0.0], at=[0.55, 0.1, 0.3], rotvec=[0.3, 0.2, 0.1]), BOX)
-    sphere = one(sphere_box, shape("sphere", [0.1], at=[0.55, 0.1, 0.3]), BOX)
-    assert capsule.gap[0] == pytest.approx(sphere.gap[0]) and not present(capsule)[1]
+    capsule = contacts_of_pair(
+        capsule_box, shape("capsule", [0.1, 0.0], at=[0.55, 0.1, 0.3], rotvec=[0.3, 0.2, 0.1]), BOX
+    )
+    sphere = contacts_of_pair(sphere_box, shape("sphere", [0.1], at=[0.55, 0.1, 0.3]), BOX)
+    assert capsule.gap[0] == pytest.approx(sphere.gap[0]) and not is_present(capsule)[1]
     assert np.allclose(capsule.normal[0], sphere.normal[0])
 
 
-def test_lines_across_a_rectangle():
+def test_clipping_of_segments_to_a_rectangle():
     start = np.array([[-2.0, 0.0], [0.0, 0.0], [-2.0, 2.0], [0.0, 1.0], [0.0, 1.1]])
     end = np.array([[2.0, 0.0], [0.5, 0.5], [2.0, 2.1], [2.0, 1.0], [2.0, 1.1]])
-    times, on_the_way = jax.jit(across_face)(start, end - start, np.array([1.0, 1.0]))
-    assert np.asarray(on_the_way).T.tolist() == [
+    times, is_crossing = jax.jit(clip_to_face)(start, end - start, np.array([1.0, 1.0]))
+    assert np.asarray(is_crossing).T.tolist() == [
         [True, True],
         [False, False],
         [False, False],

@@ -1,4 +1,4 @@
-"""Frames, unit vectors and picked rows."""
+"""Contact frames, contact points and row selection."""
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ from support.contact_pairs import shape
     [[0, 0, 1], [0, 0, -1], [1, 0, 0], [0, -1, 0], [0.6, 0.0, 0.8], [0.6, 0.0, -0.8], [0.6, 0.8, -0.0]],
     ids=str,
 )
-def test_tangents_make_a_right_handed_frame(normal):
+def test_tangents_form_a_right_handed_frame(normal):
     normal = np.array(normal, dtype=float)
     frame = np.stack([normal, *jax.jit(tangents)(normal)])
     assert np.allclose(frame @ frame.T, np.eye(3)) and np.linalg.det(frame) == pytest.approx(1.0)
@@ -50,19 +50,19 @@ def test_points_follow_from_either_side():
 
 
 def test_balls():
-    found = ball_contacts(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
-    assert np.allclose(found.gap, [0.3]) and np.allclose(found.normal, [[0.0, 0.0, 1.0]])
-    assert np.allclose(found.on_first, [[0.0, 0.0, 0.7]]) and np.allclose(found.on_second, [[0.0, 0.0, 0.4]])
+    result = ball_contacts(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
+    assert np.allclose(result.gap, [0.3]) and np.allclose(result.normal, [[0.0, 0.0, 1.0]])
+    assert np.allclose(result.on_first, [[0.0, 0.0, 0.7]]) and np.allclose(result.on_second, [[0.0, 0.0, 0.4]])
 
 
-def test_turned_rows_put_an_axis_first():
+def test_cycled_axes_put_an_axis_first():
     rows = np.array([10.0, 20.0, 30.0])
     assert [cycle_axes(rows, np.array(k)).tolist() for k in range(3)] == [[10, 20, 30], [20, 30, 10], [30, 10, 20]]
     for k in range(3):
         assert cycle_axes(cycle_axes(rows, np.array(k)), np.array((3 - k) % 3)).tolist() == rows.tolist()
 
 
-def test_picked_row():
+def test_pick():
     assert pick(np.arange(12.0).reshape(4, 3), np.array(2)).tolist() == [6.0, 7.0, 8.0]
 
 
@@ -70,6 +70,6 @@ def test_points_to_the_world_and_back():
     placed = shape("box", [1.0], at=[1.0, 2.0, 3.0], rotvec=[0.3, -0.2, 0.9])
     points = np.random.default_rng(0).normal(size=(5, 3))
     world = placed.to_world(points)
-    turned_points = Rotation.from_rotvec([0.3, -0.2, 0.9]).apply(points)
-    assert np.allclose(world, turned_points + np.array([[1.0, 2.0, 3.0]]))
+    rotated = Rotation.from_rotvec([0.3, -0.2, 0.9]).apply(points)
+    assert np.allclose(world, rotated + np.array([[1.0, 2.0, 3.0]]))
     assert np.allclose(placed.to_shape(world), points)

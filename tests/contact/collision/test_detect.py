@@ -1,4 +1,4 @@
-"""Detection of a whole list: every row is what the routine says about its two shapes."""
+"""Detection of all candidates: every row agrees with the routine for its two shapes."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ SOLID = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
 
 
 def _crowd() -> ModelBuilder:
-    """Free bodies of many shapes, some with points of their own, on a floor and hills that move or do not."""
+    """Free bodies of many shapes, some with point data, on fixed and moving ground."""
     crowd = ModelBuilder("crowd")
     rng = np.random.default_rng(7)
     shapes = [
@@ -56,12 +56,12 @@ def crowd():
     return model, find_candidates(model, only=pairs, exclude=["deck|floor", "deck|hills", "deck|dunes"])
 
 
-def test_every_row_is_what_the_routine_says(crowd):
-    model, listed = crowd
+def test_every_row_agrees_with_its_routine(crowd):
+    model, candidates = crowd
     X_WB = _poses(model.nb)
-    found = jax.jit(lambda X: detect(model.geometry, X, listed))(X_WB)
-    geometry, start = model.geometry, 0
-    assert found.gap.shape == (listed.nc,)
+    result = jax.jit(lambda X: detect(model.geometry, X, candidates))(X_WB)
+    geometry, offset = model.geometry, 0
+    assert result.gap.shape == (candidates.nc,)
 
     def placed(k: int) -> PlacedShape:
         info = geometry.infos[k]
@@ -69,22 +69,22 @@ def test_every_row_is_what_the_routine_says(crowd):
         X_WG = X_BG if info.body == WORLD else jax.tree.map(lambda x: x[info.body], X_WB) @ X_BG
         return PlacedShape(X_WG, geometry.size[k], geometry.data[info.data] if info.data >= 0 else None, info.faces)
 
-    for pair in listed.pairs:
+    for pair in candidates.pairs:
         kinds = geometry.infos[pair.first].shape, geometry.infos[pair.second].shape
         expected = jax.jit(ROUTINES[kinds].contacts)(placed(pair.first), placed(pair.second))
         assert len(expected.gap) == pair.max_points
         for name in ("gap", "normal", "on_first", "on_second"):
-            rows = getattr(found, name)[start : start + pair.max_points]
+            rows = getattr(result, name)[offset : offset + pair.max_points]
             assert np.allclose(rows, getattr(expected, name), atol=1e-12), f"{pair.name}: {name}"
-        start += pair.max_points
-    assert start == listed.nc
+        offset += pair.max_points
+    assert offset == candidates.nc
 
 
-def test_shapes_with_as_much_data_are_batched_together(crowd):
-    _, listed = crowd
+def test_shapes_with_equal_data_sizes_are_batched(crowd):
+    _, candidates = crowd
     members = {}
-    for kinds, rows in listed.shape_groups:
-        members.setdefault(kinds, []).append([listed.pairs[k].name for k in rows])
+    for kinds, rows in candidates.shape_groups:
+        members.setdefault(kinds, []).append([candidates.pairs[k].name for k in rows])
     assert members["points", "plane"] == [
         ["points3|deck", "points3|floor", "points5|deck", "points5|floor"],
         ["points4|deck", "points4|floor"],
@@ -97,30 +97,30 @@ def test_shapes_with_as_much_data_are_batched_together(crowd):
     assert len(members["sphere", "heightfield"]) == 2
 
 
-def test_terrain_that_many_stand_on_is_not_copied(crowd):
-    model, listed = crowd
-    program = str(jax.make_jaxpr(lambda X: detect(model.geometry, X, listed))(_poses(model.nb)))
+def test_shared_terrain_is_not_copied(crowd):
+    model, candidates = crowd
+    program = str(jax.make_jaxpr(lambda X: detect(model.geometry, X, candidates))(_poses(model.nb)))
     assert "f64[2,4,5]" not in program and "f64[4,5]" in program
 
 
 @pytest.mark.slow
-def test_derivatives_reach_sizes_placements_and_data(crowd):
+def test_derivatives_with_respect_to_sizes_placements_and_data(crowd):
     model, _ = crowd
-    listed = find_candidates(model, only=["points*|deck", "mesh*|floor", "sphere*|hills"])
+    candidates = find_candidates(model, only=["points*|deck", "mesh*|floor", "sphere*|hills"])
 
     def total(geometry):
-        points = detect(geometry, _poses(model.nb), listed)
+        points = detect(geometry, _poses(model.nb), candidates)
         return jnp.where(points.gap < FAR, points.gap, 0.0).sum() + points.on_first.sum()
 
     gradient = jax.jit(jax.grad(total))(jax.tree.map(np.asarray, model.geometry))
-    seen = {info.shape: k for k, info in enumerate(model.geometry.infos)}
+    last = {info.shape: k for k, info in enumerate(model.geometry.infos)}
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(gradient))
-    assert abs(gradient.size[seen["sphere"], 0]) > 0.1 and np.abs(gradient.placement.p[seen["plane"]]).max() > 0.1
-    numbers = [info.data for info in model.geometry.infos if info.name != "dunes" and info.data >= 0]
-    assert all(np.abs(gradient.data[k]).max() > 1e-3 for k in numbers)
+    assert abs(gradient.size[last["sphere"], 0]) > 0.1 and np.abs(gradient.placement.p[last["plane"]]).max() > 0.1
+    indices = [info.data for info in model.geometry.infos if info.name != "dunes" and info.data >= 0]
+    assert all(np.abs(gradient.data[k]).max() > 1e-3 for k in indices)
 
 
-def test_nothing_to_touch():
-    model = ModelBuilder("alone").add_body("body", kind="free", **SOLID).build()
-    found = detect(model.geometry, _poses(1), find_candidates(model))
-    assert found.gap.shape == (0,) and found.normal.shape == (0, 3)
+def test_no_candidates():
+    model = ModelBuilder("single").add_body("body", kind="free", **SOLID).build()
+    result = detect(model.geometry, _poses(1), find_candidates(model))
+    assert result.gap.shape == (0,) and result.normal.shape == (0, 3)

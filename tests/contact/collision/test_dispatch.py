@@ -1,4 +1,4 @@
-"""Every routine: unit normals, points that fit the gap, motion along with the shapes, derivatives, and no NaN."""
+"""Every routine: unit normals, consistent points and gaps, frame invariance, symmetry, derivatives, and no NaN."""
 
 import jax
 import numpy as np
@@ -13,10 +13,10 @@ from support.contact_pairs import (
     Scene,
     degenerate_scene,
     evaluate,
-    no_change,
-    present,
-    random_change,
+    is_present,
+    random_deltas,
     random_scene,
+    zero_deltas,
 )
 
 QUICK = [
@@ -34,9 +34,9 @@ KINDS = [pytest.param(k, id="_".join(k), marks=[] if k in QUICK else [pytest.mar
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_routine(kinds):
-    """All checks of a pair of shapes in one test, since compiling takes longer than all of them."""
-    _check_fit(kinds, _contacts(kinds, random_scene(kinds, 1)), 1e-12)
-    _check_motion(kinds)
+    """All checks of a pair of shapes in one test, since compilation takes longer than the checks."""
+    _check_consistency(kinds, _contacts(kinds, random_scene(kinds, 1)), 1e-12)
+    _check_frame_invariance(kinds)
     if kinds[0] is kinds[1]:
         _check_exchange(kinds)
     _check_derivatives(kinds)
@@ -47,21 +47,21 @@ def _contacts(kinds, scene: Scene) -> ContactPoints:
     return jax.tree.map(np.asarray, evaluate(kinds, scene)[0])
 
 
-def _check_fit(kinds, points: ContactPoints, tolerance: float):
-    """Normals are unit vectors, and the points fit the gap."""
-    there = present(points)
-    # only boxes and hulls that pass each other have none
-    assert there.any(axis=1).mean() > (0.3 if kinds[1] is Shape.BOX else 1.0 - 1e-9), "placements without any contact"
+def _check_consistency(kinds, points: ContactPoints, tolerance: float):
+    """Normals are unit vectors, and points are consistent with the gap."""
+    exists = is_present(points)
+    # only laterally separated boxes and hulls have none
+    assert exists.any(axis=1).mean() > (0.3 if kinds[1] is Shape.BOX else 1.0 - 1e-9), "placements without any contact"
     assert np.abs(np.linalg.norm(points.normal, axis=-1) - 1.0).max() < tolerance
-    apart = points.on_first - points.on_second - points.gap[..., None] * points.normal
-    assert np.abs(apart[there]).max() < tolerance
+    error = points.on_first - points.on_second - points.gap[..., None] * points.normal
+    assert np.abs(error[exists]).max() < tolerance
 
 
-def _check_motion(kinds):
+def _check_frame_invariance(kinds):
     """Contacts move with the shapes."""
     scene = random_scene(kinds, 2)
     R, p = Rotation.from_rotvec([0.3, -1.2, 0.7]).as_matrix(), np.array([0.4, -2.0, 1.0])
-    before, after = _contacts(kinds, scene), _contacts(kinds, scene.moved(R, p))
+    before, after = _contacts(kinds, scene), _contacts(kinds, scene.transform(R, p))
     assert np.abs(before.gap - after.gap).max() < 1e-12
     assert np.abs(before.normal @ R.T - after.normal).max() < 1e-11
     for name in ("on_first", "on_second"):
@@ -69,52 +69,52 @@ def _check_motion(kinds):
 
 
 def _check_exchange(kinds):
-    """Exchanged shapes have the opposite contacts, in whatever order.
+    """Swapped shapes have opposite contacts, in any order.
 
-    Not so boxes of which a face of either separates them almost equally well: there the first box's counts.
+    Except boxes with nearly equal gaps along a face of either: exists the first box is preferred.
     """
     scene = random_scene(kinds, 3)
-    one, other = _contacts(kinds, scene), _contacts(kinds, scene.swapped())
+    one, other = _contacts(kinds, scene), _contacts(kinds, scene.swap())
     order = np.lexsort(np.moveaxis(np.round(one.on_first, 7), -1, 0), axis=-1)
     other_order = np.lexsort(np.moveaxis(np.round(other.on_second, 7), -1, 0), axis=-1)
     take = np.arange(BATCH)[:, None]
-    there = present(one)[take, order]
-    alike = (there == present(other)[take, other_order]).all(axis=1)
-    alike &= (np.abs(one.gap[take, order] - other.gap[take, other_order]) < 1e-7).all(axis=1, where=there)
+    exists = is_present(one)[take, order]
+    alike = (exists == is_present(other)[take, other_order]).all(axis=1)
+    alike &= (np.abs(one.gap[take, order] - other.gap[take, other_order]) < 1e-7).all(axis=1, where=exists)
     assert alike.mean() > (0.97 if kinds == (Shape.BOX, Shape.BOX) else 1.0 - 1e-9)
-    there &= alike[:, None]
+    exists &= alike[:, None]
     for mine, theirs, sign in (("gap", "gap", 1.0), ("normal", "normal", -1.0), ("on_first", "on_second", 1.0)):
         difference = getattr(one, mine)[take, order] - sign * getattr(other, theirs)[take, other_order]
-        assert np.abs(difference[there]).max() < 1e-7
+        assert np.abs(difference[exists]).max() < 1e-7
 
 
 def _check_derivatives(kinds):
     """Forward mode against central differences, reverse mode against forward mode.
 
-    Contacts jump or bend where another feature of a shape takes over. A placement may differ from the central
-    difference only if such a place is near, where the differences to either side differ as well.
+    Contacts have jumps and kinks where the features in contact change. A placement may differ from the central
+    difference only near such a point, where the one-sided differences differ as well.
     """
     scene, step = random_scene(kinds, 4), 1e-6
-    direction = random_change(kinds, 5)
+    direction = random_deltas(kinds, 5)
     value, pushed, pulled, weights = evaluate(kinds, scene, direction=direction)
-    there = present(value)
-    at = {k: _numbers(evaluate(kinds, scene, _times(direction, k * step))[0]) for k in (-2, -1, 0, 1, 2)}
+    exists = is_present(value)
+    at = {k: _values(evaluate(kinds, scene, _times(direction, k * step))[0]) for k in (-2, -1, 0, 1, 2)}
     central = (8.0 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12.0 * step)
     forward, backward = (at[2] - at[0]) / (2.0 * step), (at[0] - at[-2]) / (2.0 * step)
-    scale = 1.0 + np.abs(_numbers(pushed) * there[..., None]).max(axis=(1, 2))
-    # rounding of the difference is 1e-16/step, of numbers that lie up to some metres away
-    wrong = (np.abs(_numbers(pushed) - central) * there[..., None]).max(axis=(1, 2)) > 1e-7 * scale**2
-    bends = (np.abs(forward - backward) * there[..., None]).max(axis=(1, 2)) > 1e-4 * scale**2
-    assert not (wrong & ~bends).any(), f"{(wrong & ~bends).sum()} derivatives are wrong"
-    assert bends.mean() < 0.01
+    scale = 1.0 + np.abs(_values(pushed) * exists[..., None]).max(axis=(1, 2))
+    # rounding of the difference is 1e-16/step, for coordinates of up to some metres
+    wrong = (np.abs(_values(pushed) - central) * exists[..., None]).max(axis=(1, 2)) > 1e-7 * scale**2
+    has_kink = (np.abs(forward - backward) * exists[..., None]).max(axis=(1, 2)) > 1e-4 * scale**2
+    assert not (wrong & ~has_kink).any(), f"{(wrong & ~has_kink).sum()} derivatives are wrong"
+    assert has_kink.mean() < 0.01
 
     by_forward, by_reverse = _dot(pushed, weights), _dot(pulled, direction)
     size = _dot(jax.tree.map(np.abs, pushed), jax.tree.map(np.abs, weights))
     assert (np.abs(by_forward - by_reverse) / (1.0 + size)).max() < 1e-10
 
 
-def _numbers(points: ContactPoints) -> np.ndarray:
-    """Gaps, normals and points of every placement side by side."""
+def _values(points: ContactPoints) -> np.ndarray:
+    """Gaps, normals and points of every placement, concatenated."""
     parts = [np.asarray(points.gap)[..., None], points.normal, points.on_first, points.on_second]
     return np.concatenate([np.asarray(part) for part in parts], axis=-1)
 
@@ -130,11 +130,11 @@ def _dot(one, other) -> np.ndarray:
 
 
 def _check_degenerate_placements(kinds):
-    """Contacts and derivatives are finite whatever coincides with whatever."""
+    """Contacts and derivatives are finite for coincident features."""
     for seed in (6, 7):
         scene = degenerate_scene(kinds, seed)
-        value, pushed, pulled, _ = evaluate(kinds, scene, no_change(kinds), random_change(kinds, seed))
+        value, pushed, pulled, _ = evaluate(kinds, scene, zero_deltas(kinds), random_deltas(kinds, seed))
         for what, tree in (("contacts", value), ("forward", pushed), ("reverse", pulled)):
             bad = sum((~np.isfinite(np.asarray(x))).reshape(BATCH, -1).any(axis=1) for x in jax.tree.leaves(tree))
-            assert not bad.any(), f"{what}: {(bad > 0).sum()} placements, the first one is number {bad.argmax()}"
-        _check_fit(kinds, jax.tree.map(np.asarray, value), 1e-9)
+            assert not bad.any(), f"{what}: {(bad > 0).sum()} placements, the first at index {bad.argmax()}"
+        _check_consistency(kinds, jax.tree.map(np.asarray, value), 1e-9)

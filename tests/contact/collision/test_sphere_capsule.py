@@ -1,4 +1,4 @@
-"""Spheres and capsules against MuJoCo, and what parallel and crossing capsules do."""
+"""Spheres and capsules against MuJoCo, and parallel and crossing capsules."""
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ from hybridsim.contact.collision.sphere_capsule import (
     sphere_sphere,
 )
 from hybridsim.model.geometry import Shape
-from support.contact_pairs import contacts, lowest, one, random_scene, shape
+from support.contact_pairs import contacts, contacts_of_pair, min_gaps, random_scene, shape
 from support.mujoco_pairs import references
 
 PAIRS = [(Shape.SPHERE, Shape.SPHERE), (Shape.SPHERE, Shape.CAPSULE), (Shape.CAPSULE, Shape.CAPSULE)]
@@ -22,61 +22,63 @@ PLACEMENTS = 300
 def test_mujoco_agrees(kinds):
     scene = random_scene(kinds, 11)
     ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
-    gap = lowest(ours)[:PLACEMENTS]
-    apart, touches = gap > 0.0, theirs.touches
-    assert 50 < apart.sum() < PLACEMENTS - 50 and (touches == ~apart).all()
-    assert np.abs(gap - theirs.distance)[apart].max() < 1e-12
+    gap = min_gaps(ours)[:PLACEMENTS]
+    is_open, touches = gap > 0.0, theirs.in_contact
+    assert 50 < is_open.sum() < PLACEMENTS - 50 and (touches == ~is_open).all()
+    assert np.abs(gap - theirs.distance)[is_open].max() < 1e-12
     assert np.abs(gap - theirs.depth)[touches].max() < 1e-12
-    # where two capsules cross at a small angle, the mean with the parallel case shifts the points a little
+    # where two capsules cross at a small angle, blending with the parallel case shifts the points slightly
     middle = 0.5 * (ours.on_first + ours.on_second)[:PLACEMENTS, 0]
     assert np.abs(ours.normal[:PLACEMENTS, 0] - theirs.normal)[touches].max() < 1e-8
     assert np.abs(middle - theirs.position)[touches].max() < 1e-8
 
 
-def test_concentric_balls_are_pushed_apart():
-    found = one(sphere_sphere, shape("sphere", [0.2]), shape("sphere", [0.1], rotvec=[np.pi / 2, 0, 0]))
-    assert found.gap == pytest.approx([-0.3])
-    assert np.allclose(found.normal, [[0.0, -1.0, 0.0]])  # the second one's z
+def test_concentric_balls_have_a_normal():
+    result = contacts_of_pair(sphere_sphere, shape("sphere", [0.2]), shape("sphere", [0.1], rotvec=[np.pi / 2, 0, 0]))
+    assert result.gap == pytest.approx([-0.3])
+    assert np.allclose(result.normal, [[0.0, -1.0, 0.0]])  # the second one's z
 
 
 @pytest.mark.parametrize("along", [0.0, 0.3, -0.3])
-def test_ball_on_the_axis_of_a_capsule_is_pushed_aside(along):
-    found = one(sphere_capsule, shape("sphere", [0.2], at=[0, 0, along]), shape("capsule", [0.1, 0.4]))
-    assert found.gap == pytest.approx([-0.3])
-    assert np.allclose(found.normal, [[1.0, 0.0, 0.0]])
+def test_ball_on_the_axis_of_a_capsule_has_a_normal(along):
+    result = contacts_of_pair(sphere_capsule, shape("sphere", [0.2], at=[0, 0, along]), shape("capsule", [0.1, 0.4]))
+    assert result.gap == pytest.approx([-0.3])
+    assert np.allclose(result.normal, [[1.0, 0.0, 0.0]])
 
 
-def test_axes_that_cross_part_along_their_common_normal():
+def test_intersecting_axes_separate_along_their_common_normal():
     lying = shape("capsule", [0.1, 0.5], rotvec=[0.0, np.pi / 2, 0.0])
-    found = one(capsule_capsule, lying, shape("capsule", [0.1, 0.5], rotvec=[0.0, 0.3, 0.0]))
-    assert found.gap == pytest.approx([-0.2])
-    assert np.abs(found.normal) == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
+    result = contacts_of_pair(capsule_capsule, lying, shape("capsule", [0.1, 0.5], rotvec=[0.0, 0.3, 0.0]))
+    assert result.gap == pytest.approx([-0.2])
+    assert np.abs(result.normal) == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.25, -0.5])
 @pytest.mark.parametrize("flip", [0.0, np.pi])
-def test_parallel_capsules_touch_amid_their_common_stretch(shift, flip):
+def test_contact_of_parallel_capsules_is_in_the_middle_of_their_common_section(shift, flip):
     a = shape("capsule", [0.1, 0.5], at=[0.15, 0.0, shift], rotvec=[flip, 0.0, 0.0])
     b = shape("capsule", [0.1, 0.3])
-    found = one(capsule_capsule, a, b)
+    result = contacts_of_pair(capsule_capsule, a, b)
     low, high = max(shift - 0.5, -0.3), min(shift + 0.5, 0.3)
-    assert found.gap == pytest.approx([-0.05])
-    assert np.allclose(found.on_second, [[0.1, 0.0, 0.5 * (low + high)]], atol=1e-5)
+    assert result.gap == pytest.approx([-0.05])
+    assert np.allclose(result.on_second, [[0.1, 0.0, 0.5 * (low + high)]], atol=1e-5)
 
 
-def test_parallel_capsules_one_behind_the_other_touch_with_their_ends():
-    found = one(capsule_capsule, shape("capsule", [0.1, 0.2], at=[0.0, 0.0, 0.65]), shape("capsule", [0.1, 0.3]))
-    assert found.gap == pytest.approx([-0.05])
-    assert np.allclose(found.on_second, [[0.0, 0.0, 0.4]])
+def test_collinear_capsules_have_contact_at_their_ends():
+    result = contacts_of_pair(
+        capsule_capsule, shape("capsule", [0.1, 0.2], at=[0.0, 0.0, 0.65]), shape("capsule", [0.1, 0.3])
+    )
+    assert result.gap == pytest.approx([-0.05])
+    assert np.allclose(result.on_second, [[0.0, 0.0, 0.4]])
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.1])
 def test_nearly_parallel_segments(angle):
-    """Against all pairs of many points; the error is at most what the mean with the parallel case costs."""
+    """Against brute force over samples; the error is at most that of blending with the parallel case."""
     p, u, q, v = (np.array(x, dtype=float) for x in ([0.02, 0.1, 0.05], [0, 0, 1], [0, 0, 0], [0, 0, 1]))
     v = np.array([0.3 * np.sin(angle), np.sin(angle) * np.sqrt(0.91), np.cos(angle)])
     near = jax.jit(nearest_on_segments)(p, u, np.array(0.4), q, v, np.array(0.3))
     s, t = np.linspace(-0.4, 0.4, 801), np.linspace(-0.3, 0.3, 601)
-    apart = (p + s[:, None] * u)[:, None] - (q + t[:, None] * v)[None]
-    expected = np.sqrt((apart**2).sum(axis=-1)).min()
+    offsets = (p + s[:, None] * u)[:, None] - (q + t[:, None] * v)[None]
+    expected = np.sqrt((offsets**2).sum(axis=-1)).min()
     assert np.linalg.norm(near[0] - near[1]) == pytest.approx(expected, abs=1e-5)

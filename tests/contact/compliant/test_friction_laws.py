@@ -1,4 +1,4 @@
-"""Numbers of friction laws and of compliant contact: what may be given, what is refused, and traced ones."""
+"""Parameters of friction laws and compliant contact: by name, invalid and traced ones."""
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,13 @@ from hybridsim.contact.compliant.friction_laws import LAWS, Andersson, Brown, Co
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
-from support.contact_scenes import GRAVITY, on_plane
+from support.contact_scenes import GRAVITY, body_on_plane
 
 STEPS, DT = 20, 1e-3
 
 
 def bound(**settings) -> CompliantContact:
-    contact = Simulator(on_plane("sphere", (0.1,)), contact=CompliantContact(**settings)).contact
+    contact = Simulator(body_on_plane("sphere", (0.1,)), contact=CompliantContact(**settings)).contact
     assert isinstance(contact, CompliantContact)
     return contact
 
@@ -24,41 +24,41 @@ def bound(**settings) -> CompliantContact:
 @pytest.mark.parametrize(
     ("law", "message"),
     [
-        (Coulomb(-0.1), "transition of the friction law must be finite and not negative"),
+        (Coulomb(-0.1), "transition of the friction law must be finite and nonnegative"),
         (Coulomb(0.0), "transition of the friction law must be positive"),
         (Coulomb(np.nan), "transition of the friction law must be finite"),
         (Coulomb(np.full(3, 0.1)), r"transition of the friction law has shape \(3,\), but there are 1 pairs"),
         (Coulomb({"ice": 0.1}), "no pair of shapes matches 'ice' of transition of the friction law"),
         (Andersson(stribeck=0.0), "stribeck of the friction law must be positive"),
-        (Andersson(exponent=-1.0), "exponent of the friction law must be finite and not negative"),
+        (Andersson(exponent=-1.0), "exponent of the friction law must be finite and nonnegative"),
         (Hollars(static=np.inf), "static of the friction law must be finite"),
         (Brown(static=np.ones(2)), r"static of the friction law has shape \(2,\)"),
     ],
     ids=str,
 )
-def test_numbers_of_laws_that_make_no_sense_are_named(law, message):
+def test_invalid_parameters_of_laws_are_refused(law, message):
     with pytest.raises(ValueError, match=message):
         bound(law=law)
 
 
-@pytest.mark.parametrize("what", ["friction", "stiffness", "damping", "exponent"])
+@pytest.mark.parametrize("field", ["friction", "stiffness", "damping", "exponent"])
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (-1.0, "must be finite and not negative"),
+        (-1.0, "must be finite and nonnegative"),
         (np.inf, "must be finite"),
         (np.ones(2), r"has shape \(2,\)"),
         ({"ice": 1.0}, "no pair of shapes matches 'ice' of"),
     ],
     ids=["negative", "infinite", "wrong length", "unknown name"],
 )
-def test_numbers_of_compliant_contact_that_make_no_sense_are_named(what, value, message):
+def test_invalid_parameters_of_compliant_contact_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message) as caught:
-        bound(**{what: value})
-    assert what in str(caught.value)
+        bound(**{field: value})
+    assert field in str(caught.value)
 
 
-def test_a_law_is_a_law():
+def test_unknown_laws_and_classes_are_refused():
     with pytest.raises(ValueError, match="unknown friction law 'dry'"):
         CompliantContact(law="dry")
     with pytest.raises(TypeError):
@@ -66,10 +66,10 @@ def test_a_law_is_a_law():
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_numbers_of_laws_may_be_given_by_name(name):
+def test_parameters_of_laws_by_name(name):
     law = bound(law=LAWS[name](transition={"*": 0.3, "floor": 0.2})).law
     np.testing.assert_array_equal(law.transition, [0.2])  # pyright: ignore
-    assert all(np.shape(number) == (1,) for number in jax.tree.leaves(law))
+    assert all(np.shape(value) == (1,) for value in jax.tree.leaves(law))
 
 
 CONTACTS = {
@@ -83,9 +83,9 @@ CONTACTS = {
 
 
 @pytest.mark.parametrize("case", CONTACTS)
-def test_friction_may_be_a_traced_value(case):
-    """A ball that slides and begins to roll: derivatives by the friction that its simulator is made with."""
-    model = on_plane("sphere", (0.1,))
+def test_friction_can_be_traced(case):
+    """A ball that slides and begins to roll: derivative with respect to the friction of its simulator."""
+    model = body_on_plane("sphere", (0.1,))
 
     def speed(mu):
         sim = Simulator(model, contact=CONTACTS[case](mu), dt=DT)

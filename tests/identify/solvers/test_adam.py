@@ -1,4 +1,4 @@
-"""Adam: draws of windows, learning rates, and the best point so far."""
+"""Adam: minibatches, learning rates, and the best point so far."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.solver import Termination
 from hybridsim.params.free import Free
-from support.fit_problems import NARROW, double_pendulum_problem, exactly_started, solved
+from support.fit_problems import TIGHT_BOUNDS, double_pendulum_problem, objective_at_true_states, run_solver
 
 
 @pytest.fixture(scope="module")
@@ -20,84 +20,84 @@ def links():
 def test_every_window_is_drawn_once_per_epoch():
     solver = Adam(batch=3, seed=7)
     for epoch in range(3):
-        drawn = [solver.windows_of(4 * epoch + k, 11) for k in range(4)]
-        assert [len(one) for one in drawn] == [3, 3, 3, 2]
-        np.testing.assert_array_equal(np.sort(np.concatenate(drawn)), np.arange(11))
-    first = [solver.windows_of(k, 11).tolist() for k in (0, 4, 8)]
+        minibatches = [solver.minibatch(4 * epoch + k, 11) for k in range(4)]
+        assert [len(minibatch) for minibatch in minibatches] == [3, 3, 3, 2]
+        np.testing.assert_array_equal(np.sort(np.concatenate(minibatches)), np.arange(11))
+    first = [solver.minibatch(k, 11).tolist() for k in (0, 4, 8)]
     assert first[0] != first[1] != first[2]
-    assert first != [Adam(batch=3, seed=8).windows_of(k, 11).tolist() for k in (0, 4, 8)]
+    assert first != [Adam(batch=3, seed=8).minibatch(k, 11).tolist() for k in (0, 4, 8)]
 
 
 def test_a_batch_of_all_windows_is_all_of_them():
-    assert Adam().windows_of(0, 11) is None and Adam(batch=11).windows_of(5, 11) is None
+    assert Adam().minibatch(0, 11) is None and Adam(batch=11).minibatch(5, 11) is None
 
 
 def test_the_first_step_is_as_long_as_the_learning_rate(links):
-    objective = exactly_started(links, Stage(window=0.3, starts="measured"))
+    objective = objective_at_true_states(links, Stage(window=0.3, initial_states="measured"))
     solver = Adam(learning_rate=0.01, check_every=1)
     start = solver.init(objective, objective.point([0.5, 0.5, 1.0]))
     state = solver.step(objective, start)
-    np.testing.assert_allclose(np.abs(state.own.theta - start.point.theta), 0.01, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(state.internal.theta - start.point.theta), 0.01, rtol=1e-6)
     clipped = Adam(learning_rate=0.01, check_every=1, max_gradient_norm=1e-3)
     # a shortened gradient has the same direction, and Adam's first step does not depend on its length
     again = clipped.step(objective, start)
-    np.testing.assert_allclose(again.own.theta, state.own.theta, rtol=1e-4)
+    np.testing.assert_allclose(again.internal.theta, state.internal.theta, rtol=1e-4)
 
 
 def test_a_cosine_schedule_ends_with_small_steps(links):
-    objective = exactly_started(links, Stage(window=0.3, starts="measured"))
+    objective = objective_at_true_states(links, Stage(window=0.3, initial_states="measured"))
     last = {}
     for schedule in ("constant", "cosine"):
         solver = Adam(max_steps=30, schedule=schedule, check_every=100)
         state = solver.init(objective, objective.point(links.space.initial))
         while not solver.is_done(state):
-            before, state = state.own.theta, solver.step(objective, state)
-        last[schedule] = np.abs(state.own.theta - before).max()
+            before, state = state.internal.theta, solver.step(objective, state)
+        last[schedule] = np.abs(state.internal.theta - before).max()
     assert last["cosine"] < 0.05 * last["constant"]
 
 
-def test_the_answer_is_the_best_point_that_was_seen(links):
-    objective = exactly_started(links, Stage(window=0.3, starts="measured"))
-    # a learning rate that jumps about
+def test_the_result_is_the_best_evaluated_point(links):
+    objective = objective_at_true_states(links, Stage(window=0.3, initial_states="measured"))
+    # a learning rate so large that costs rise and fall
     solver = Adam(max_steps=40, learning_rate=0.5, schedule="constant", check_every=4)
-    state, seen = solver.init(objective, objective.point(links.space.initial)), []
+    state, costs = solver.init(objective, objective.point(links.space.initial)), []
     while not solver.is_done(state):
         state = solver.step(objective, state)
-        seen.append(state.cost[0])
-    assert np.all(np.diff(seen) <= 0.0)
-    assert objective.cost(state.point)[0] == state.cost[0] < objective.cost(Point(*state.own[:3]))[0]
+        costs.append(state.cost[0])
+    assert np.all(np.diff(costs) <= 0.0)
+    assert objective.cost(state.point)[0] == state.cost[0] < objective.cost(Point(*state.internal[:3]))[0]
 
 
-def test_it_stops_when_nothing_is_gained_any_more(links):
-    objective = exactly_started(links, Stage(window=0.3, starts="measured"))
+def test_it_stops_after_evaluations_without_decrease(links):
+    objective = objective_at_true_states(links, Stage(window=0.3, initial_states="measured"))
     solver = Adam(max_steps=500, learning_rate=0.5, schedule="constant", check_every=2, patience=3)
-    state = solved(solver, objective, objective.point(links.space.initial))
-    assert state.verdict[0] == Termination.SMALL_GAIN and int(state.steps) < 500
+    state = run_solver(solver, objective, objective.point(links.space.initial))
+    assert state.termination[0] == Termination.SMALL_GAIN and int(state.steps) < 500
 
 
 def test_bounds_hold_at_every_step():
-    bounded = double_pendulum_problem(NARROW, noise=1e-3)
+    bounded = double_pendulum_problem(TIGHT_BOUNDS, noise=1e-3)
     objective, _ = bounded.objective(Stage(window=0.3))
     solver, space = Adam(max_steps=10, learning_rate=1.0), bounded.space
     state = solver.init(objective, objective.point(space.initial))
     while not solver.is_done(state):
         state = solver.step(objective, state)
-        assert (state.own.theta >= space.lower).all() and (state.own.theta <= space.upper).all()
+        assert (state.internal.theta >= space.lower).all() and (state.internal.theta <= space.upper).all()
 
 
-def test_minibatches_need_windows_of_their_own(links):
-    tied, _ = links.objective(Stage(window=0.2, ties=(1e-2, 1e-1)))
-    with pytest.raises(HybridsimError, match="tied to each other; leave out batch"):
-        Adam(batch=2).init(tied, tied.point(links.space.initial))
-    late = double_pendulum_problem([Free("sensor.delay[*]", bounds=(0, 0.05))])
-    objective, _ = late.objective(Stage(window=0.2))
-    with pytest.raises(HybridsimError, match="free delays of sensors; leave out batch"):
-        Adam(batch=2).init(objective, objective.point(late.space.initial))
+def test_minibatches_need_independent_windows(links):
+    continuous, _ = links.objective(Stage(window=0.2, continuity=(1e-2, 1e-1)))
+    with pytest.raises(HybridsimError, match="continuity between windows; leave out batch"):
+        Adam(batch=2).init(continuous, continuous.point(links.space.initial))
+    delayed = double_pendulum_problem([Free("sensor.delay[*]", bounds=(0, 0.05))])
+    objective, _ = delayed.objective(Stage(window=0.2))
+    with pytest.raises(HybridsimError, match="free sensor delays; leave out batch"):
+        Adam(batch=2).init(objective, objective.point(delayed.space.initial))
 
 
 @pytest.mark.parametrize(
     "settings", [{"schedule": "linear"}, {"batch": 0}, {"check_every": 0}, {"learning_rate": 0.0}], ids=str
 )
-def test_settings_that_make_no_sense_are_errors(settings):
+def test_invalid_settings_are_errors(settings):
     with pytest.raises(HybridsimError, match=r"schedule|batch|check_every"):
         Adam(**settings)

@@ -1,4 +1,4 @@
-"""MJCF export: exactly the change comes back, and everything else in the file stays byte for byte."""
+"""MJCF export: exactly the change is read back, and everything else in the file is preserved byte for byte."""
 
 import re
 import warnings
@@ -10,7 +10,7 @@ import pytest
 from hybridsim.core.errors import ModelWarning
 from hybridsim.io.mjcf.edit_mjcf import export_mjcf
 from support.arm_files import line_of
-from support.exported_models import assert_same, body_index, changed, load, only_difference, through_mjcf
+from support.exported_models import assert_same, body_index, changed_line, load, mjcf_round_trip, with_entry
 from support.real_models import bullet_file, suite_file
 from support.slow import slow
 
@@ -25,9 +25,9 @@ def test_an_unchanged_model_gives_the_same_bytes(arm_mjcf):
 
 def test_mass_in_an_existing_inertial(arm_mjcf):
     model = load(arm_mjcf)
-    new = changed(model, lambda m: m.body.mass, body_index(model, "base"), 1 / 3)
-    changes, *lines = through_mjcf(arm_mjcf, new)
-    before, after = only_difference(*lines)
+    new = with_entry(model, lambda m: m.body.mass, body_index(model, "base"), 1 / 3)
+    changes, *lines = mjcf_round_trip(arm_mjcf, new)
+    before, after = changed_line(*lines)
     assert after == before.replace("2.50", repr(1 / 3))
     assert [(c.element, c.line, c.parameter, c.before, c.after) for c in changes] == [
         ("body 'base'", line_of('<body name="base"'), "mass [kg]", 2.5, 1 / 3)
@@ -36,9 +36,9 @@ def test_mass_in_an_existing_inertial(arm_mjcf):
 
 def test_centre_of_mass_and_diagonal_inertia(arm_mjcf):
     model = load(arm_mjcf)
-    new = changed(model, lambda m: m.body.com, body_index(model, "base"), [0.1, 0.2, 1 / 3])
-    new = changed(new, lambda m: m.body.inertia, body_index(model, "base"), [1 / 7, 0.2, 0.3, 0, 0, 0])
-    before, after = only_difference(*through_mjcf(arm_mjcf, new)[1:])
+    new = with_entry(model, lambda m: m.body.com, body_index(model, "base"), [0.1, 0.2, 1 / 3])
+    new = with_entry(new, lambda m: m.body.inertia, body_index(model, "base"), [1 / 7, 0.2, 0.3, 0, 0, 0])
+    before, after = changed_line(*mjcf_round_trip(arm_mjcf, new)[1:])
     text = f'pos="0.1 0.2 {1 / 3!r}" diaginertia="{1 / 7!r} 0.2 0.3"'
     assert after == before.replace('pos="0 0 .1" diaginertia="0.10 0.2 0.25"', text)
 
@@ -46,25 +46,25 @@ def test_centre_of_mass_and_diagonal_inertia(arm_mjcf):
 def test_full_inertia_replaces_diagonal_and_orientation(arm_mjcf):
     model = load(arm_mjcf)
     entries = [0.1, 0.2, 0.25, 0.01, -0.02, 0.03]
-    new = changed(model, lambda m: m.body.inertia, body_index(model, "base"), entries)
-    _, after = only_difference(*through_mjcf(arm_mjcf, new)[1:])
+    new = with_entry(model, lambda m: m.body.inertia, body_index(model, "base"), entries)
+    _, after = changed_line(*mjcf_round_trip(arm_mjcf, new)[1:])
     assert "diaginertia" not in after and 'fullinertia="0.1 0.2 0.25 0.01 -0.02 0.03"' in after
 
 
 def test_inertia_from_geometry_becomes_an_inertial(arm_mjcf):
     model = load(arm_mjcf)
-    new = changed(model, lambda m: m.body.mass, body_index(model, "upper"), 1.1)
-    _, old_lines, new_lines = through_mjcf(arm_mjcf, new)
+    new = with_entry(model, lambda m: m.body.mass, body_index(model, "upper"), 1.1)
+    _, old_lines, new_lines = mjcf_round_trip(arm_mjcf, new)
     added = [line for line in new_lines if line not in old_lines]
     assert len(added) == 1 and added[0].startswith(b'        <inertial pos="') and b'mass="1.1"' in added[0]
     assert [line for line in new_lines if line in old_lines] == old_lines
 
 
-def test_a_body_takes_the_whole_change_of_what_was_merged_into_it(arm_mjcf):
+def test_a_body_absorbs_the_whole_change_of_its_merged_bodies(arm_mjcf):
     model = load(arm_mjcf)
-    new = changed(model, lambda m: m.body.mass, body_index(model, "wrist"), 2.0)
-    changes, *lines = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
-    _, after = only_difference(*lines)
+    new = with_entry(model, lambda m: m.body.mass, body_index(model, "wrist"), 2.0)
+    changes, *lines = mjcf_round_trip(arm_mjcf, new, 1e-14, INERTIAL)
+    _, after = changed_line(*lines)
     assert 'mass="1.7"' in after and "quat" not in after
     assert [(c.element, c.parameter) for c in changes] == [
         ("body 'wrist'", f"{row}]") for row in ("mass [kg", "com [m", "inertia [kg·m²")
@@ -72,22 +72,22 @@ def test_a_body_takes_the_whole_change_of_what_was_merged_into_it(arm_mjcf):
     assert (changes[0].before, changes[0].after) == (1.0, 1.7)
 
 
-def test_a_fixed_body_takes_a_change_that_its_carrier_cannot(arm_mjcf):
+def test_a_fixed_body_absorbs_a_change_that_its_parent_cannot(arm_mjcf):
     text = arm_mjcf.read_text().replace('mass="1" quat', 'mass=".01" quat').replace('mass=".3"', 'mass="3"')
     arm_mjcf.write_bytes(text.replace("\n", "\r\n").encode())
     model = load(arm_mjcf)
     wrist = body_index(model, "wrist")
-    new = changed(model, lambda m: m.body.mass, wrist, 0.9 * model.body.mass[wrist])
-    changes, *_ = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
+    new = with_entry(model, lambda m: m.body.mass, wrist, 0.9 * model.body.mass[wrist])
+    changes, *_ = mjcf_round_trip(arm_mjcf, new, 1e-14, INERTIAL)
     assert {c.element for c in changes} == {"body 'tool'"}
 
 
-def test_bodies_share_a_change_that_none_of_them_can_take(arm_mjcf):
+def test_a_change_that_no_single_body_can_absorb_is_distributed(arm_mjcf):
     model = load(arm_mjcf)
     wrist = body_index(model, "wrist")
-    new = changed(model, lambda m: m.body.mass, wrist, 0.1)
-    new = changed(new, lambda m: m.body.inertia, wrist, model.body.inertia[wrist] / 13.0)
-    changes, *_ = through_mjcf(arm_mjcf, new, 1e-14, INERTIAL)
+    new = with_entry(model, lambda m: m.body.mass, wrist, 0.1)
+    new = with_entry(new, lambda m: m.body.inertia, wrist, model.body.inertia[wrist] / 13.0)
+    changes, *_ = mjcf_round_trip(arm_mjcf, new, 1e-14, INERTIAL)
     masses = {c.element: (c.before, c.after) for c in changes if c.parameter == "mass [kg]"}
     assert masses == {"body 'wrist'": (1.0, pytest.approx(1 / 13)), "body 'tool'": (0.3, pytest.approx(0.3 / 13))}
 
@@ -95,21 +95,21 @@ def test_bodies_share_a_change_that_none_of_them_can_take(arm_mjcf):
 def test_friction_keeps_the_other_coefficients(arm_mjcf):
     model = load(arm_mjcf)
     names = [info.name for info in model.geometry.infos]
-    new = changed(model, lambda m: m.geometry.friction, names.index("shell"), 0.55)
-    _, after = only_difference(*through_mjcf(arm_mjcf, new)[1:])
+    new = with_entry(model, lambda m: m.geometry.friction, names.index("shell"), 0.55)
+    _, after = changed_line(*mjcf_round_trip(arm_mjcf, new)[1:])
     assert 'friction="0.55"' in after
 
 
 def test_options_and_home(arm_mjcf):
     model = load(arm_mjcf)
-    new = changed(model, lambda m: m.gravity, 2, -1.62)
-    new = changed(new, lambda m: m.home, 0, 0.3)
-    changes, _, new_lines = through_mjcf(arm_mjcf, new)
+    new = with_entry(model, lambda m: m.gravity, 2, -1.62)
+    new = with_entry(new, lambda m: m.home, 0, 0.3)
+    changes, _, new_lines = mjcf_round_trip(arm_mjcf, new)
     assert [c.parameter for c in changes] == ["gravity [m/s²]", "home [rad, m]"]
     text = b"\n".join(new_lines).decode()
     assert '<option timestep="0.002" gravity="0.0 0.0 -1.62" />' in text and '<key name="home"' in text
     # a second export finds the keyframe
-    again = changed(load(arm_mjcf.with_name("out.xml")), lambda m: m.home, 0, 0.4)
+    again = with_entry(load(arm_mjcf.with_name("out.xml")), lambda m: m.home, 0, 0.4)
     changes = export_mjcf(arm_mjcf.with_name("out.xml"), again, arm_mjcf.with_name("out.xml"))
     assert [c.element for c in changes] == ["key 'home'"]
     assert_same(load(arm_mjcf.with_name("out.xml")), again)
@@ -128,8 +128,8 @@ def test_time_step_and_a_missing_option(tmp_path):
 
 def test_without_merging(arm_mjcf):
     model = load(arm_mjcf, merge=False)
-    new = changed(model, lambda m: m.joint.placement.p, body_index(model, "tool"), [0.0, 0.1, 0.2])
-    new = changed(new, lambda m: m.body.mass, body_index(model, "wrist"), 1.25)
+    new = with_entry(model, lambda m: m.joint.placement.p, body_index(model, "tool"), [0.0, 0.1, 0.2])
+    new = with_entry(new, lambda m: m.body.mass, body_index(model, "wrist"), 1.25)
     out = arm_mjcf.with_name("out.xml")
     export_mjcf(arm_mjcf, new, out)
     assert_same(load(out, merge=False), new)
@@ -143,7 +143,7 @@ def test_without_merging(arm_mjcf):
         ('inertiafromgeom="true" settotalmass="7"', 'inertiafromgeom="auto" settotalmass="7.5"'),
     ],
 )
-def test_compiler_settings_that_would_override_the_change_give_way(tmp_path, settings, expected):
+def test_compiler_settings_that_would_override_the_change_are_disabled(tmp_path, settings, expected):
     ignored = '<inertial pos="1 2 3" mass="9" diaginertia="8 8 8"/>' if "geom" in settings else ""
     path = tmp_path / "a.xml"
     path.write_text(
@@ -154,7 +154,7 @@ def test_compiler_settings_that_would_override_the_change_give_way(tmp_path, set
 </worldbody></mujoco>"""
     )
     model = load(path)
-    new = changed(model, lambda m: m.body.mass, 0, model.body.mass[0] + 0.5)
+    new = with_entry(model, lambda m: m.body.mass, 0, model.body.mass[0] + 0.5)
     changes = export_mjcf(path, new, tmp_path / "out.xml")
     text = (tmp_path / "out.xml").read_text()
     if "settotalmass" in expected:
@@ -164,12 +164,12 @@ def test_compiler_settings_that_would_override_the_change_give_way(tmp_path, set
     assert "compiler" in {c.element for c in changes}
 
 
-def test_compiler_settings_in_another_file_are_overruled(tmp_path):
+def test_compiler_settings_in_another_file_are_overridden(tmp_path):
     (tmp_path / "settings.xml").write_text('<mujoco><compiler inertiafromgeom="true"/></mujoco>')
     path = tmp_path / "a.xml"
     body = '<body name="a"><joint/><geom size=".1"/></body>'
     path.write_text(f'<mujoco model="m"><include file="settings.xml"/><worldbody>{body}</worldbody></mujoco>')
-    new = changed(load(path), lambda m: m.body.mass, 0, 2.0)
+    new = with_entry(load(path), lambda m: m.body.mass, 0, 2.0)
     export_mjcf(path, new, tmp_path / "out.xml")
     assert '<compiler inertiafromgeom="auto"/>' in (tmp_path / "out.xml").read_text()
     assert_same(load(tmp_path / "out.xml"), new)
@@ -188,7 +188,7 @@ def test_models_with_inertias_from_shapes_or_a_total_mass(file, tmp_path):
     model = load(path)
     new = model
     for i in (i for i in (1, model.nb // 2, model.nb - 1) if model.body.mass[i] > 0.0):
-        new = changed(new, lambda m: m.body.mass, i, model.body.mass[i] * 0.3)
+        new = with_entry(new, lambda m: m.body.mass, i, model.body.mass[i] * 0.3)
     out = tmp_path / path.name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
@@ -207,9 +207,9 @@ def test_real_models(name, tmp_path):
     out = tmp_path / f"{name}.xml"
     last = model.nb - 1
     driven = next(i for i in reversed(range(model.nv)) if "ball_root" not in model.topology.dof_names[i])
-    new = changed(model, lambda m: m.body.mass, last, model.body.mass[last] * 1.05)
-    new = changed(new, lambda m: m.joint.damping, driven, 1 / 7)
-    with pytest.warns(ModelWarning, match="copy them along"):
+    new = with_entry(model, lambda m: m.body.mass, last, model.body.mass[last] * 1.05)
+    new = with_entry(new, lambda m: m.joint.damping, driven, 1 / 7)
+    with pytest.warns(ModelWarning, match="copy these files as well"):
         changes = export_mjcf(path, new, out)
     assert len({change.element for change in changes}) == 2
     (tmp_path / "common").symlink_to(path.with_name("common"))

@@ -1,7 +1,7 @@
-"""MJCF actuators: MuJoCo's forces, or left out by name."""
+"""MJCF actuators: the same forces as in MuJoCo, or omitted with a warning."""
 
 from support.mjcf_files import load, world, write
-from support.mujoco_reading import assert_same_actuation, both_readings
+from support.mujoco_reading import assert_same_actuation, read_both
 
 ACTUATED = """<body name="a"><joint name="h" actuatorfrcrange="-50 50"/><geom size=".1"/>
   <body name="b" pos="1 0 0"><joint name="s" type="slide" axis="1 0 0"/><geom size=".1"/></body>
@@ -25,12 +25,12 @@ def test_actuator_force_laws(tmp_path):
             </actuator>""",
         ),
     )
-    reading = both_readings(path)
+    reading = read_both(path)
     assert reading.merged.actuator.names == ("m", "p", "d", "actuator3", "g", "free")
     assert_same_actuation(reading)
 
 
-def test_actuators_that_are_not_modelled_are_left_out_by_name_and_line(tmp_path):
+def test_unsupported_actuators_are_omitted_with_name_and_line(tmp_path):
     path = write(
         tmp_path,
         world(

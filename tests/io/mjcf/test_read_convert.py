@@ -1,4 +1,4 @@
-"""The rest of an MJCF model: masses, shapes, contacts, options, names, and what is not modelled."""
+"""MJCF import of masses, shapes, contacts, options and names, and warnings about unsupported features."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from hybridsim.model.geometry import Shape
 from support.mjcf_files import UNSUPPORTED, load, world, write
 
 
-def test_inertials_keep_the_digits_of_the_file(tmp_path):
+def test_inertia_values_of_the_file_are_preserved_exactly(tmp_path):
     full = "0.1 0.2 0.25 0.01 -0.02 0.03"
     path = write(
         tmp_path,
@@ -31,7 +31,7 @@ def test_inertials_keep_the_digits_of_the_file(tmp_path):
     np.testing.assert_allclose(model.body.inertia[2, :3], [0.13, 0.1, 0.05])
 
 
-def test_meshes_are_placed_as_in_their_own_file(tmp_path):
+def test_mesh_placement_refers_to_the_frame_of_the_mesh_file(tmp_path):
     trimesh = pytest.importorskip("trimesh")
     mesh = trimesh.creation.box((1, 2, 3))
     mesh.apply_translation((0.5, 0.3, 0.2))
@@ -82,10 +82,10 @@ def test_contact_pairs_exclusions_sites_and_keyframe(tmp_path):
     assert model.topology.frame_names == ("fix", "tip", "fix_site", "tool")
     np.testing.assert_array_equal(model.frame_placement.p, [[0, 1, 0], [0, 0, 1], [0, 0, 0], [1, 1, 0]])
     assert [i.shape for i in model.geometry.infos][:2] == [Shape.PLANE, Shape.SPHERE]
-    assert [(p.code, p.message) for p in problems] == [("unsupported.key", "1 keyframe is not used: 'other'")]
+    assert [(p.code, p.message) for p in problems] == [("unsupported.key", "1 keyframe is ignored: 'other'")]
 
 
-def test_flags_act_on_the_values(tmp_path):
+def test_disabled_flags_are_applied_to_the_values(tmp_path):
     joint = '<joint name="j" damping="1" stiffness="2" frictionloss="3" range="-1 1"/>'
     content = f'<body>{joint}<geom size=".1"/></body>'
     off = ["gravity", "limit", "damper", "spring", "frictionloss", "contact", "clampctrl"]
@@ -111,7 +111,7 @@ def test_flags_act_on_the_values(tmp_path):
     assert load(write(tmp_path, switched_off))[0].nu == 0
 
 
-def test_nameless_elements_get_stable_unique_names(tmp_path):
+def test_unnamed_elements_get_stable_unique_names(tmp_path):
     path = write(
         tmp_path,
         world(
@@ -128,14 +128,14 @@ def test_nameless_elements_get_stable_unique_names(tmp_path):
     assert model.actuator.names == ("actuator0",)
 
 
-def test_mocap_bodies_stand_still_with_a_warning(tmp_path):
+def test_mocap_bodies_are_fixed_with_a_warning(tmp_path):
     path = write(tmp_path, world('<body name="hand" mocap="true"/><body><joint/><geom size=".1"/></body>'))
     model, problems = load(path)
     assert model.topology.frame_names == ("hand",)
     assert [(p.code, p.line) for p in problems] == [("unsupported.mocap", 4)]
 
 
-def test_what_is_not_modelled_is_listed_by_name_and_line(tmp_path):
+def test_unsupported_features_are_listed_by_name_and_line(tmp_path):
     path = write(tmp_path, UNSUPPORTED)
     _, problems = load(path)
     assert all(p.severity is Severity.WARNING and p.file == str(path) and p.fix for p in problems)
@@ -160,18 +160,18 @@ def test_what_is_not_modelled_is_listed_by_name_and_line(tmp_path):
     for fragment in ("<connect> 'loop'", "solver='CG', iterations='5'", "also on lines 8", "2 sensors"):
         assert fragment in text
     composite = next(p for p in problems if p.code == "unsupported.composite")
-    assert "only in part" in composite.message and "without it" not in composite.fix
+    assert "only partially supported" in composite.message and "without it" not in composite.fix
 
 
-def test_a_site_beside_a_fixed_body_of_its_name_gets_a_name_of_its_own(tmp_path):
+def test_a_site_with_the_name_of_a_fixed_body_is_renamed(tmp_path):
     path = write(
         tmp_path, world('<body name="f"/><site name="f"/><site name="f_site"/><body><joint/><geom size=".1"/></body>')
     )
     assert load(path)[0].topology.frame_names == ("f", "f_site_", "f_site")
 
 
-def test_muscles_are_left_out_without_simulating_them(tmp_path):
-    """MuJoCo would look for the range of lengths of this muscle, and fail."""
+def test_muscles_are_omitted_without_simulating_them(tmp_path):
+    """MuJoCo would compute the length range of this muscle and fail."""
     body = '<body><joint name="j"/><geom size=".1" pos="1 0 0"/></body>'
     path = write(tmp_path, world(body, after='<actuator>\n<muscle name="m" joint="j"/></actuator>'))
     _, problems = load(path)

@@ -1,4 +1,4 @@
-"""The files that an MJCF model names: spliced in with their lines, and never outside its folder."""
+"""Files referenced by an MJCF model: expanded with their line numbers, and never outside its folder."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import pytest
 
 from hybridsim.io.mjcf import read_document
 from hybridsim.io.mjcf.read_mjcf import read_mjcf
-from support.mjcf_files import load, refused, world, write
+from support.mjcf_files import load, read_errors, world, write
 
 
-def test_includes_are_spliced_in_and_keep_their_lines(tmp_path):
+def test_includes_are_expanded_with_their_line_numbers(tmp_path):
     write(
         tmp_path,
         '<include>\n<body name="b"><joint name="k" margin="1"/>\n<geom size=".1"/></body>\n</include>',
@@ -29,7 +29,7 @@ def test_includes_are_spliced_in_and_keep_their_lines(tmp_path):
     assert [(Path(p.file).name, p.line) for p in problems] == [("arm.xml", 2)]
 
 
-def test_attached_models_keep_their_lines(tmp_path):
+def test_attached_models_have_their_own_line_numbers(tmp_path):
     write(
         tmp_path,
         '<mujoco>\n<worldbody>\n<body name="hand">\n<joint name="grip" margin="1"/>\n<geom size=".1"/></body>'
@@ -50,7 +50,7 @@ def test_attached_models_keep_their_lines(tmp_path):
     assert [(p.code, Path(p.file).name, p.line) for p in problems] == [("unsupported.joint.contact", "hand.xml", 4)]
 
 
-def test_a_keyframe_of_an_attached_model_is_told_to_be_unused(tmp_path):
+def test_a_keyframe_of_an_attached_model_is_reported_as_ignored(tmp_path):
     body = '<body name="b"><joint name="j"/><geom size=".1"/></body>'
     write(tmp_path, world(body, after='<keyframe><key name="home" qpos="1"/></keyframe>'), "part.xml")
     for prefix in ("x_", ""):
@@ -61,10 +61,10 @@ def test_a_keyframe_of_an_attached_model_is_told_to_be_unused(tmp_path):
         assert model.home.tolist() == [0.0] and unused == [("part.xml", 6)]
 
 
-def test_attached_files_that_are_no_models(tmp_path):
+def test_attached_files_that_are_not_models(tmp_path):
     write(tmp_path, "<robot/>", "robot.urdf")
     path = write(tmp_path, world("", '<asset><model name="p" file="robot.urdf"/></asset>'))
-    assert [(p.code, Path(p.file).name) for p in refused(path)] == [("xml.format", "robot.urdf")]
+    assert [(p.code, Path(p.file).name) for p in read_errors(path)] == [("xml.format", "robot.urdf")]
 
 
 def test_attached_models_count_with_all_their_elements(tmp_path):
@@ -75,13 +75,13 @@ def test_attached_models_count_with_all_their_elements(tmp_path):
     )
     attach = '<replicate count="900"><attach model="p" body="b" prefix="x"/></replicate>'
     path = write(tmp_path, world(attach, '<asset><model name="p" file="part.xml"/></asset>'))
-    assert [(p.code, p.line) for p in refused(path)] == [("mjcf.too_large", 4)]
+    assert [(p.code, p.line) for p in read_errors(path)] == [("mjcf.too_large", 4)]
     write(tmp_path, '<mujoco><asset>\n<model name="m" file="model.xml"/></asset></mujoco>')
-    assert [(p.code, p.line) for p in refused(path)] == [("mjcf.attach", 2)]
+    assert [(p.code, p.line) for p in read_errors(path)] == [("mjcf.attach", 2)]
 
 
 @pytest.mark.parametrize("kind", ["up", "absolute", "link", "include", "meshdir"])
-def test_no_path_leads_out_of_the_models_folder(tmp_path, kind):
+def test_paths_outside_the_model_folder_are_rejected(tmp_path, kind):
     secret = write(tmp_path, "<mujoco/>", "elsewhere/secret.xml")
     inside = tmp_path / "robot"
     inside.mkdir()
@@ -94,7 +94,7 @@ def test_no_path_leads_out_of_the_models_folder(tmp_path, kind):
         "meshdir": '<compiler meshdir="../elsewhere"/><asset><mesh name="m" file="secret.xml"/></asset>',
     }[kind]
     path = write(inside, f"<mujoco>\n{asset}\n</mujoco>")
-    problems = refused(path)
+    problems = read_errors(path)
     assert [(p.code, p.line) for p in problems] == [("mesh.outside", 2)]
 
 
@@ -106,14 +106,14 @@ def test_allowed_folders_and_missing_files(tmp_path):
     spec, _ = read_mjcf(path, allowed=[tmp_path / "elsewhere"])
     assert spec.timestep == 0.5
     write(tmp_path / "robot", '<mujoco>\n<include file="no.xml"/>\n<include file="nope.xml"/></mujoco>')
-    assert [(p.code, p.line) for p in refused(path)] == [("mesh.missing", 2), ("mesh.missing", 3)]
+    assert [(p.code, p.line) for p in read_errors(path)] == [("mesh.missing", 2), ("mesh.missing", 3)]
     write(tmp_path / "robot", '<mujoco><include file="a.xml"/>\n<include file="a.xml"/></mujoco>')
     write(tmp_path / "robot", "<mujoco/>", "a.xml")
-    assert [(p.code, p.line) for p in refused(path)] == [("mjcf.include", 2)]
+    assert [(p.code, p.line) for p in read_errors(path)] == [("mjcf.include", 2)]
 
 
 def test_mujoco_never_sees_a_path(tmp_path):
-    """Whatever the file names, MuJoCo's text has only names that exist in memory."""
+    """The text passed to MuJoCo refers to in-memory files only."""
     write(tmp_path, "solid x\nendsolid x", "part.stl")
     text = '<mujoco><compiler meshdir="."/><asset><mesh name="m" file="part.stl"/></asset></mujoco>'
     document = read_document.open_document(write(tmp_path, text))

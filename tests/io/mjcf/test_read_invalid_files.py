@@ -1,11 +1,11 @@
-"""Bad and hostile MJCF files: refused with line, element and fix, and never a crash."""
+"""Invalid and malicious MJCF files are rejected with line, element and fix, and never cause a crash."""
 
 import numpy as np
 import pytest
 
 from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.mjcf.read_mjcf import read_mjcf
-from support.mjcf_files import UNSUPPORTED, refused, world, write
+from support.mjcf_files import UNSUPPORTED, read_errors, world, write
 
 
 def inertial(attributes: str) -> str:
@@ -40,12 +40,12 @@ BAD = {
 def test_bad_files_name_line_element_and_fix(tmp_path, case):
     content, code, line, fragment = BAD[case]
     path = write(tmp_path, world(content))
-    problems = refused(path)
+    problems = read_errors(path)
     assert [(p.code, p.file, p.line) for p in problems] == [(code, str(path), line)]
     assert fragment in problems[0].message and problems[0].fix
 
 
-def test_ranges_in_the_wrong_order_are_an_error(tmp_path):
+def test_swapped_ranges_are_errors(tmp_path):
     body = '<body>\n<joint name="j" range="2 1"/><geom size=".1"/></body>'
     motor = '<actuator>\n<motor joint="j" ctrlrange="1 -1"/></actuator>'
     _, problems = read_mjcf(write(tmp_path, world(body, after=motor)))
@@ -65,7 +65,7 @@ def test_all_problems_in_one_pass(tmp_path):
 <inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>"""
         ),
     )
-    found = [(p.code, p.line) for p in refused(path)]
+    found = [(p.code, p.line) for p in read_errors(path)]
     assert found == [("axis.zero", 4), ("inertia.triangle", 5), ("limit.order", 6), ("mass.negative", 7)]
 
 
@@ -78,39 +78,39 @@ def test_all_problems_in_one_pass(tmp_path):
         ('<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>', "mjcf.plugin"),
     ],
 )
-def test_hostile_files_are_refused(tmp_path, text, code):
-    assert code in {p.code for p in refused(write(tmp_path, text))}
+def test_malicious_files_are_rejected(tmp_path, text, code):
+    assert code in {p.code for p in read_errors(write(tmp_path, text))}
 
 
-def test_a_plugin_is_told_once(tmp_path):
+def test_a_plugin_is_reported_once(tmp_path):
     path = write(tmp_path, '<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>')
-    assert [(p.code, "<extension>" in p.message) for p in refused(path)] == [("mjcf.plugin", True)]
+    assert [(p.code, "<extension>" in p.message) for p in read_errors(path)] == [("mjcf.plugin", True)]
 
 
-def test_nameless_joints_and_bodies_are_called_by_their_place(tmp_path):
+def test_unnamed_joints_and_bodies_are_identified_by_their_elements(tmp_path):
     text = world('<body name="a"><joint axis="0 0 0"/><geom size=".1"/></body>')
-    assert refused(write(tmp_path, text))[0].message.startswith("axis of <joint> of body 'a' is (0, 0, 0)")
+    assert read_errors(write(tmp_path, text))[0].message.startswith("axis of <joint> of body 'a' is (0, 0, 0)")
     text = world('<body><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>')
-    assert refused(write(tmp_path, text))[0].message.startswith("mass of the nameless body of <inertial> is -1 kg")
+    assert read_errors(write(tmp_path, text))[0].message.startswith("mass of the unnamed body of <inertial> is -1 kg")
 
 
-def test_values_that_mujoco_mends_are_no_problems(tmp_path):
-    """A misspelt attribute must not bring up an inertia that `balanceinertia` takes care of."""
+def test_values_that_mujoco_corrects_are_not_reported(tmp_path):
+    """With a misspelt attribute, an inertia that `balanceinertia` corrects is not reported."""
     body = '<body name="a" nme="b"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'
     path = write(tmp_path, world(body, '<compiler balanceinertia="true"/>'))
-    assert [p.code for p in refused(path)] == ["mjcf.attribute"]
+    assert [p.code for p in read_errors(path)] == ["mjcf.attribute"]
 
 
-def test_refusals_of_mujoco_are_one_line_with_a_fix(tmp_path):
+def test_compiler_errors_are_one_line_with_a_fix(tmp_path):
     path = write(
         tmp_path, world('<body><joint range="-1 1"/><geom size=".1"/></body>', '<compiler autolimits="false"/>')
     )
-    (problem,) = refused(path)
+    (problem,) = read_errors(path)
     assert (problem.code, problem.line) == ("mjcf.refused", 4)
-    assert "\n" not in problem.message and problem.fix.startswith("write limited=")
+    assert "\n" not in problem.message and problem.fix.startswith("add limited=")
 
 
-def test_warnings_of_mujoco_have_a_fix(tmp_path):
+def test_compiler_warnings_have_a_fix(tmp_path):
     path = write(tmp_path, world('<body><joint/><geom size=".1"/></body>', '<compiler settotalmass="3"/>'))
     _, (problem,) = read_mjcf(path)
     assert (problem.code, problem.line) == ("mjcf.warning", 2)
@@ -119,10 +119,10 @@ def test_warnings_of_mujoco_have_a_fix(tmp_path):
     )
 
 
-def test_nan_in_any_number_is_refused_and_leaves_no_log(tmp_path, monkeypatch):
+def test_nan_in_any_attribute_is_rejected_without_a_log_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, world('<body name="nan"><joint/>\n<geom size=".1" rgba="1 NaN 0 1"/></body>'))
-    assert [(p.code, p.line) for p in refused(path)] == [("number.nonfinite", 5)]
+    assert [(p.code, p.line) for p in read_errors(path)] == [("number.nonfinite", 5)]
     assert [file.name for file in tmp_path.iterdir()] == ["model.xml"]
 
 

@@ -1,4 +1,4 @@
-"""MJCF joints and where they sit: the same motion as in MuJoCo."""
+"""MJCF joints and their placements: the same kinematics as in MuJoCo."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from hybridsim.dynamics.rnea import inverse_dynamics
 from hybridsim.model.joints import JointType
 from support.compare import assert_relative
 from support.mjcf_files import load, world, write
-from support.mujoco_reading import assert_same_kinematics, both_readings
+from support.mujoco_reading import assert_same_kinematics, read_both
 from support.mujoco_twin import MujocoState
 from support.random_models import random_state
 
@@ -24,7 +24,7 @@ def test_ref_is_absorbed_so_that_q_is_qpos(tmp_path):
             </body>"""
         ),
     )
-    reading = both_readings(path)
+    reading = read_both(path)
     assert_same_kinematics(reading, range(4))
     m, model = reading.mujoco, reading.model
     np.testing.assert_allclose(model.home, [np.deg2rad(40), 0.3])
@@ -43,7 +43,7 @@ def test_several_joints_on_one_body_become_a_chain(tmp_path):
             </body>"""
         ),
     )
-    reading = both_readings(path)
+    reading = read_both(path)
     assert_same_kinematics(reading, range(4))
     model = reading.model
     assert model.topology.body_names == ("a:h1", "a:h2", "a")
@@ -64,7 +64,7 @@ def test_ball_and_free_joints_with_anchors(tmp_path):
             </body>"""
         ),
     )
-    reading = both_readings(path)
+    reading = read_both(path)
     assert_same_kinematics(reading, range(4))
     m, model = reading.mujoco, reading.model
     assert model.topology.joint_types == (JointType.FREE, JointType.SPHERICAL)
@@ -88,7 +88,7 @@ def test_orientations_frames_and_replicate(tmp_path):
             before='<compiler angle="radian" eulerseq="ZYX"/>',
         ),
     )
-    reading = both_readings(path)
+    reading = read_both(path)
     assert_same_kinematics(reading)
     model = reading.model
     assert model.topology.body_names == ("a", "leg0", "leg1", "leg2")
@@ -128,12 +128,12 @@ def test_armature_of_a_free_joint_acts_as_in_mujoco(tmp_path):
     assert not problems
     q, qd, _ = random_state(model, seed=3)
     tau = np.linspace(-1.0, 1.0, model.nv)
-    qdd = MujocoState(model, both_readings(path).mujoco, q, qd).accelerations(tau)
+    qdd = MujocoState(model, read_both(path).mujoco, q, qd).accelerations(tau)
     assert_relative(inverse_dynamics(model, q, qd, qdd), tau, 1e-11, "torques")
     assert_relative(forward_dynamics(model, q, qd, tau), qdd, 1e-11, "accelerations")
 
 
-def test_what_a_free_joint_does_otherwise_than_in_mujoco_is_told(tmp_path):
+def test_differences_of_free_joints_from_mujoco_are_reported(tmp_path):
     body = '<body><joint name="root" type="free" stiffness="1" frictionloss="2" damping="3"/><geom size=".1"/></body>'
     _, problems = load(write(tmp_path, world(body)))
     assert [(p.code, p.message.split()[0]) for p in problems] == [
@@ -153,4 +153,4 @@ def test_a_body_with_the_name_of_a_massless_part(tmp_path):
     )
     model, problems = load(path)
     assert not problems and model.topology.body_names == ("a:x_", "a", "a:x")
-    assert_same_kinematics(both_readings(path))
+    assert_same_kinematics(read_both(path))

@@ -1,4 +1,4 @@
-"""Friction of pairs that an MJCF file names: as MuJoCo has it, through files and back."""
+"""Friction of explicit pairs in MJCF: as in MuJoCo, and in round trips."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.mjcf.edit_mjcf import export_mjcf
-from support.exported_models import changed, only_difference, through_mjcf
+from support.exported_models import changed_line, mjcf_round_trip, with_entry
 from support.mjcf_files import load, write
 from support.written_models import box_on_a_hinge, round_trip
 
@@ -60,15 +60,20 @@ def test_friction_is_that_of_mujoco(tmp_path, pair, before, shape, expected):
 @pytest.mark.parametrize(
     ("pair", "shape", "code", "part"),
     [
-        ('friction=".2"', "", "unsupported.pair.surface", "between the two tangents; the first number is used for b"),
+        ('friction=".2"', "", "unsupported.pair.surface", "between the two tangents; the first value is used for both"),
         ('friction=".2 .1" condim="1"', "", "", ""),
-        ('friction=".2 .2"/><pair geom1="a" geom2="f" friction=".4 .4"', "", "unsupported.pair.surface", "once; the l"),
-        ("", 'solref=".1 1"', "unsupported.pair.surface", "solref and solimp are not taken from shapes by MuJoCo"),
+        (
+            'friction=".2 .2"/><pair geom1="a" geom2="f" friction=".4 .4"',
+            "",
+            "unsupported.pair.surface",
+            "once; the last definition",
+        ),
+        ("", 'solref=".1 1"', "unsupported.pair.surface", "those of the geoms are used; MuJoCo uses its defaults"),
         ('solref=".2 1"', 'solref=".1 1"', "unsupported.pair.contact", "solref='.2 1' of <pair>"),
         ('condim="4"', "", "unsupported.pair.condim", "torsional and rolling friction"),
     ],
 )
-def test_what_is_not_followed_is_reported(tmp_path, pair, shape, code, part):
+def test_unsupported_pair_settings_are_reported(tmp_path, pair, shape, code, part):
     model, problems = load(scene(tmp_path, pair, shape=shape))
     assert [p.code for p in problems] == ([code] if code else [])
     assert not code or (part in problems[0].message and problems[0].line == 8 and problems[0].fix)
@@ -76,8 +81,8 @@ def test_what_is_not_followed_is_reported(tmp_path, pair, shape, code, part):
         assert model.geometry.pair_friction.tolist() == [0.4] and len(model.geometry.explicit_pairs) == 1
 
 
-def test_pairs_go_with_their_shapes(tmp_path):
-    """A signed distance field or a mesh without a file cannot collide here, nor can its pair."""
+def test_pairs_of_unsupported_shapes_are_omitted(tmp_path):
+    """Signed distance fields and meshes without a file are not supported, nor are their pairs."""
     body = '<asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody><geom name="m" type="mesh" '
     body += 'mesh="t"/><body><freejoint/><geom name="a" size=".1"/></body></worldbody>'
     model, _ = load(write(tmp_path, f'<mujoco>{body}<contact><pair geom1="m" geom2="a"/></contact></mujoco>'))
@@ -99,16 +104,16 @@ def test_changed_friction_is_written_back(tmp_path, pair, before, parts):
     path = scene(tmp_path, pair, before)
     model = load(path)[0]
     old = float(model.geometry.pair_friction[0])
-    changes, *lines = through_mjcf(path, changed(model, lambda m: m.geometry.pair_friction, 0, 0.4))
-    assert all(part in only_difference(*lines)[1] for part in parts)
+    changes, *lines = mjcf_round_trip(path, with_entry(model, lambda m: m.geometry.pair_friction, 0, 0.4))
+    assert all(part in changed_line(*lines)[1] for part in parts)
     assert [(c.element, c.parameter, c.before, c.after) for c in changes] == [("pair 'f|a'", "friction", old, 0.4)]
 
 
-def test_a_model_with_other_pairs_is_refused(tmp_path):
+def test_a_model_with_other_pairs_is_rejected(tmp_path):
     path = scene(tmp_path)
     model = load(path)[0]
     other = replace(model, geometry=replace(model.geometry, friction_pairs=(), pair_friction=np.zeros(0)))
-    with pytest.raises(ModelError, match="pairs of shapes with a friction of their own differ"):
+    with pytest.raises(ModelError, match="pairs of shapes with their own friction differ"):
         export_mjcf(path, other, tmp_path / "out.xml")
 
 
@@ -119,7 +124,7 @@ def two_shapes():
 
 @pytest.mark.parametrize("own", [0.2, 0.0, 1.0])
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_new_file_holds_the_friction_of_pairs(tmp_path, own, order):
+def test_pair_friction_is_written(tmp_path, own, order):
     builder = two_shapes()
     builder.spec.explicit_pairs = [("marble", "ball")]
     builder.spec.pair_friction = {("marble", "ball")[::order]: own}
@@ -129,18 +134,18 @@ def test_a_new_file_holds_the_friction_of_pairs(tmp_path, own, order):
 
 
 @pytest.mark.parametrize(("priority", "friction"), [(0, 0.6), (1, 0.3)])
-def test_a_pair_without_a_number_is_written_with_that_of_its_shapes(tmp_path, priority, friction):
+def test_a_pair_without_friction_is_written_with_that_of_its_shapes(tmp_path, priority, friction):
     builder = two_shapes()
     builder.spec.geoms[0].priority = priority
     builder.spec.explicit_pairs = [("ball", "marble")]
     read, notes = round_trip(builder.build(), tmp_path / "m.xml")
     assert read.geometry.pair_friction.tolist() == [friction]
-    assert notes == ["pairs are given the friction of their shapes, which MuJoCo does not look at: 'ball and marble'"]
+    assert notes == ["pairs without friction get that of their shapes, which MuJoCo would ignore: 'ball and marble'"]
 
 
-def test_friction_of_a_pair_that_is_not_named_for_collision_is_noted(tmp_path):
+def test_friction_of_a_pair_that_is_not_explicit_is_noted(tmp_path):
     builder = two_shapes()
     builder.spec.pair_friction = {("ball", "marble"): 0.2}
     read, notes = round_trip(builder.build(), tmp_path / "m.xml")
     assert read.geometry.friction_pairs == ()
-    assert notes == ["friction of pairs is left out where shapes need not collide: 'ball and marble'"]
+    assert notes == ["friction of pairs that are not explicit collision pairs is omitted: 'ball and marble'"]

@@ -1,4 +1,4 @@
-"""Real MJCF files: every number the same as in MuJoCo's own reading."""
+"""Real MJCF files: all values agree with those of MuJoCo."""
 
 import mujoco
 import numpy as np
@@ -10,8 +10,8 @@ from support.mujoco_reading import (
     assert_same_actuation,
     assert_same_kinematics,
     body_name,
-    both_readings,
     joint_name,
+    read_both,
 )
 from support.real_models import BULLET_MJCF, SUITE, bullet_file, suite_file
 
@@ -22,7 +22,7 @@ FILES |= {f"bullet-{name}": (bullet_file, f"mjcf/{name}.xml") for name in BULLET
 @pytest.fixture(scope="module", params=FILES)
 def reading(request) -> Reading:
     find, name = FILES[request.param]
-    return both_readings(find(name))
+    return read_both(find(name))
 
 
 def test_real_models_have_the_same_kinematics_masses_and_names(reading):

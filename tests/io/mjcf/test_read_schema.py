@@ -1,12 +1,12 @@
-"""Misspelt MJCF files: every wrong name in one pass, and nothing that MuJoCo accepts is called wrong."""
+"""Misspelt MJCF files: all unknown names are reported in one pass, and nothing that MuJoCo accepts is reported."""
 
 import mujoco
 import pytest
 
 from hybridsim.core.errors import Severity
 from hybridsim.io.mjcf.read_mjcf import read_mjcf
-from hybridsim.io.mjcf.read_schema import parsed, schema
-from support.mjcf_files import refused, world, write
+from hybridsim.io.mjcf.read_schema import parse_schema, schema
+from support.mjcf_files import read_errors, world, write
 
 TWO_ARMS = """<body name="left"><joint name="elbow"/><geom name="skin" size=".1"/><site name="tip"/></body>
 <body name="right"><joint name="knee"/><geom name="bone" size=".1"/><site name="toe"/></body>"""
@@ -14,7 +14,7 @@ BEFORE = '<asset><mesh name="hull" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
 TENDON = '<tendon><fixed name="cord"><joint joint="elbow" coef="1"/></fixed></tendon>'
 
 
-def test_all_names_that_are_wrong_in_one_pass(tmp_path):
+def test_all_unknown_names_in_one_pass(tmp_path):
     path = write(
         tmp_path,
         """<mujoco>
@@ -28,7 +28,7 @@ def test_all_names_that_are_wrong_in_one_pass(tmp_path):
 </worldbody>
 </mujoco>""",
     )
-    found = [(p.code, p.line, p.fix) for p in refused(path)]
+    found = [(p.code, p.line, p.fix) for p in read_errors(path)]
     assert found == [
         ("mjcf.attribute", 2, "did you mean 'angle'?"),
         ("mesh.missing", 3, found[1][2]),
@@ -40,13 +40,13 @@ def test_all_names_that_are_wrong_in_one_pass(tmp_path):
     ]
 
 
-def test_bad_values_come_in_the_same_pass(tmp_path):
+def test_invalid_values_in_the_same_pass(tmp_path):
     body = '<body name="a" nme="b"><joint axis="0 0 0"/>\n<inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'
-    found = [(p.code, p.line) for p in refused(write(tmp_path, world(body)))]
+    found = [(p.code, p.line) for p in read_errors(write(tmp_path, world(body)))]
     assert found == [("mjcf.attribute", 4), ("axis.zero", 4), ("mass.negative", 5)]
 
 
-def test_all_references_that_lead_nowhere_in_one_pass(tmp_path):
+def test_all_undefined_references_in_one_pass(tmp_path):
     after = """<actuator>
 <motor joint="elbw"/>
 <motor joint="hip"/>
@@ -55,7 +55,7 @@ def test_all_references_that_lead_nowhere_in_one_pass(tmp_path):
 <pair geom1="skin" geom2="bones"/></contact>
 <equality><weld body1="torso"/></equality>
 <sensor><touch site="tap"/></sensor>"""
-    problems = refused(write(tmp_path, world(TWO_ARMS, BEFORE, after)))
+    problems = read_errors(write(tmp_path, world(TWO_ARMS, BEFORE, after)))
     assert [(p.code, p.line) for p in problems] == [("mjcf.reference", line) for line in (8, 9, 11, 12, 13, 14)]
     fixes = [p.fix for p in problems]
     assert [fixes[k] for k in (0, 2, 3, 5)] == [f"did you mean {name!r}?" for name in ("elbow", "right", "bone", "tip")]
@@ -107,11 +107,11 @@ REFERENCES = {
 
 
 @pytest.mark.parametrize(("section", "element"), [(s, e) for s, elements in REFERENCES.items() for e in elements])
-def test_what_we_call_missing_mujoco_calls_missing(tmp_path, section, element):
+def test_undefined_references_are_errors_in_mujoco_too(tmp_path, section, element):
     text = world(TWO_ARMS, BEFORE, f"{TENDON}<{section}>{element.replace('?', 'nowhere')}</{section}>")
     with pytest.raises(ValueError, match=r"nowhere|unknown"):
         mujoco.MjSpec.from_string(text).compile()
-    assert [p.code for p in refused(write(tmp_path, text))] == ["mjcf.reference"]
+    assert [p.code for p in read_errors(write(tmp_path, text))] == ["mjcf.reference"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_we_call_missing_mujoco_calls_missing(tmp_path, section, element):
     ],
     ids=["replicate", "composite", "frame"],
 )
-def test_names_that_copies_bring_along_are_left_to_mujoco(tmp_path, content):
+def test_names_generated_by_copies_are_left_to_mujoco(tmp_path, content):
     joint = "kJ_1" if "composite" in content else "k1"
     path = write(tmp_path, world(content, after=f'<actuator><motor joint="{joint}"/></actuator>'))
     assert mujoco.MjSpec.from_file(str(path)).compile().nu == 1
@@ -132,29 +132,29 @@ def test_names_that_copies_bring_along_are_left_to_mujoco(tmp_path, content):
 
 
 def test_attributes_that_mujoco_ignores_are_a_warning(tmp_path):
-    """In a `<frame>` MuJoCo does not look for unknown attributes."""
+    """MuJoCo does not check attributes inside a `<frame>`."""
     content = '<frame>\n<body name="a" psi="1"><joint/><geom size=".1"/></body></frame>'
     _, problems = read_mjcf(write(tmp_path, world(content)))
     assert [(p.code, p.line, p.severity) for p in problems] == [("unsupported.body.psi", 5, Severity.WARNING)]
     content = content.replace("<joint/>", '<joint type="hige"/>\n<jont/>')
-    assert [(p.code, p.line) for p in refused(write(tmp_path, world(content)))] == [
+    assert [(p.code, p.line) for p in read_errors(write(tmp_path, world(content)))] == [
         ("mjcf.keyword", 5),
         ("mjcf.element", 6),
     ]
 
 
-def test_a_name_of_a_misspelt_element_is_not_missed_as_well(tmp_path):
+def test_the_name_of_a_misspelt_element_is_not_reported_as_undefined(tmp_path):
     text = world('<body><jont name="j"/><geom size=".1"/></body>', after='<actuator><motor joint="j"/></actuator>')
-    assert [p.code for p in refused(write(tmp_path, text))] == ["mjcf.element"]
+    assert [p.code for p in read_errors(write(tmp_path, text))] == ["mjcf.element"]
 
 
-def test_an_element_that_may_stand_once_stands_twice(tmp_path):
+def test_a_repeated_element_that_must_be_unique(tmp_path):
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
-    problems = refused(write(tmp_path, world(f'<body name="a"><joint/>\n{inertial}\n{inertial}</body>')))
+    problems = read_errors(write(tmp_path, world(f'<body name="a"><joint/>\n{inertial}\n{inertial}</body>')))
     assert [(p.code, p.line) for p in problems] == [("mjcf.element", 6)]
 
 
-def test_the_table_is_mujocos_own():
+def test_the_schema_is_that_of_mujoco():
     kinds = schema().children
     assert {"compiler", "option", "worldbody", "actuator", "sensor", "keyframe"} < set(kinds)
     body = kinds["worldbody"].children["body"]
@@ -163,5 +163,5 @@ def test_the_table_is_mujocos_own():
     assert kinds["default"].children["default"] is kinds["default"]
     assert body.children["inertial"].is_single and not body.children["geom"].is_single
     assert "springdamper" in body.children["joint"].attributes  # on a continued line
-    tiny = parsed("mujoco (!)   model\n   a (?)   b c\n           d\n      e (*)\n")
+    tiny = parse_schema("mujoco (!)   model\n   a (?)   b c\n           d\n      e (*)\n")
     assert tiny.children["a"].attributes == {"b", "c", "d"} and list(tiny.children["a"].children) == ["e"]

@@ -1,4 +1,4 @@
-"""Surfaces and height fields of MJCF files: solref, solimp, priority, terrain."""
+"""MJCF surface parameters (solref, solimp, priority) and height fields."""
 
 import jax
 import mujoco
@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.contact.collision.contact_points import PlacedShape
 from hybridsim.contact.collision.terrain import terrain_height
-from hybridsim.io.mjcf.read_surface import HARDEST, SOFTEST, recovery_time, softness, solimp, solref
+from hybridsim.io.mjcf.read_surface import MAX_SOFTNESS, MIN_SOFTNESS, recovery_time, softness, solimp, solref
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
 from support.mjcf_files import load, world, write
 
@@ -27,7 +27,7 @@ def test_defaults_are_defaults(tmp_path):
     assert surface(tmp_path, "") == (DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, 0, [])
 
 
-def test_numbers_of_a_geom_and_of_its_class(tmp_path):
+def test_surface_of_a_geom_and_of_its_class(tmp_path):
     expected = 0.2 * (0.2 / 0.8) / (0.075 / 0.925)
     attributes = 'solref=".05 1" solimp=".7 .9 .01" priority="3"'
     for own, before in ((attributes, ""), ("", f"<default><geom {attributes}/></default>")):
@@ -51,15 +51,15 @@ def test_forms_of_solref(tmp_path, text, time, codes):
     assert surface(tmp_path, f'solref="{text}"')[::3] == (time, codes)
 
 
-def test_one_report_with_all_names_for_what_solref_says_in_vain(tmp_path):
+def test_one_report_with_all_names_for_unsupported_solref(tmp_path):
     balls = "\n".join(f'<body><joint/><geom name="g{k}" size=".1" solref=".1 {k}"/></body>' for k in (1, 2, 3))
     _, (problem,) = load(write(tmp_path, world(balls)))
     assert problem.line == 5 and problem.message.endswith("'g2', 'g3'") and problem.fix
 
 
-def test_softness_keeps_within_what_makes_sense(tmp_path):
-    assert surface(tmp_path, 'solimp="0 .1"')[1] == SOFTEST
-    assert surface(tmp_path, 'solimp="1 1"')[1] == HARDEST
+def test_softness_is_clipped(tmp_path):
+    assert surface(tmp_path, 'solimp="0 .1"')[1] == MAX_SOFTNESS
+    assert surface(tmp_path, 'solimp="1 1"')[1] == MIN_SOFTNESS
 
 
 def friction(folder, attributes: str, before: str = "") -> tuple[float, list[str]]:
@@ -67,16 +67,18 @@ def friction(folder, attributes: str, before: str = "") -> tuple[float, list[str
     return model.geometry.friction[0], [p.message for p in problems]
 
 
-def test_a_condim_of_one_is_without_friction(tmp_path):
+def test_condim_1_has_no_friction(tmp_path):
     assert friction(tmp_path, 'condim="1" friction=".7"') == (0.0, [])
     assert friction(tmp_path, 'friction=".7"', '<default><geom condim="1"/></default>') == (0.0, [])
     assert friction(tmp_path, 'condim="3" friction=".7"', '<default><geom condim="1"/></default>') == (0.7, [])
 
 
 @pytest.mark.parametrize("condim", [4, 6])
-def test_friction_against_turning_is_reported(tmp_path, condim):
+def test_torsional_friction_is_reported(tmp_path, condim):
     mu, (message,) = friction(tmp_path, f'condim="{condim}" friction=".7"')
-    assert mu == 0.7 and f"condim='{condim}'" in message and "torsional and rolling friction are not mod" in message
+    assert (
+        mu == 0.7 and f"condim='{condim}'" in message and "torsional and rolling friction are not simulated" in message
+    )
 
 
 def test_other_elements_and_condim_are_still_reported(tmp_path):
@@ -88,14 +90,14 @@ def test_other_elements_and_condim_are_still_reported(tmp_path):
     assert "condim" in problems[1].message and "solimp" in problems[2].message
 
 
-@pytest.mark.parametrize("value", [HARDEST, 0.001, 0.05, DEFAULT_SOFTNESS, 1.0, SOFTEST])
-def test_solimp_there_and_back(value):
+@pytest.mark.parametrize("value", [MIN_SOFTNESS, 0.001, 0.05, DEFAULT_SOFTNESS, 1.0, MAX_SOFTNESS])
+def test_solimp_round_trip(value):
     numbers = solimp(value)
     assert numbers is not None and softness(numbers) == pytest.approx(value, rel=1e-12)
     assert 0.0 < numbers[0] <= numbers[1] <= 0.9999
 
 
-def test_what_has_no_counterpart_in_mujoco():
+def test_values_that_mujoco_cannot_represent():
     assert solimp(0.0) is None and solimp(3.0) is None
     assert solref(0.0) is None and solref(-1.0, (-100.0, -5.0)) is None
     assert solref(0.1, (-100.0, -5.0)) == (-100.0, -20.0)
@@ -103,7 +105,7 @@ def test_what_has_no_counterpart_in_mujoco():
     assert recovery_time((0.1, -1.0)) is None
 
 
-def test_a_height_field_is_a_terrain_of_the_same_heights(tmp_path):
+def test_height_field_heights(tmp_path):
     path = write(tmp_path, world(TERRAIN + BALL.format('pos="9 9 9"'), HFIELD))
     model, problems = load(path)
     assert not problems
@@ -117,7 +119,7 @@ def test_a_height_field_is_a_terrain_of_the_same_heights(tmp_path):
     mujoco.mj_forward(m, data)
     X_WG = jax.tree.map(lambda a: a[0], geometry.placement)
     terrain = PlacedShape(X_WG, geometry.size[0], heights)
-    # on the lines of the grid the triangles of MuJoCo and our bilinear patches are the same
+    # on the grid lines, MuJoCo's triangles and bilinear patches coincide
     xs, ys = np.linspace(-1.5, 1.5, 7), np.linspace(-2.0, 2.0, 5)
     points = [(x, y) for i, x in enumerate(xs) for j, y in enumerate(ys) if i % 2 == 0 or j % 2 == 0]
     for x, y in points:
@@ -126,7 +128,7 @@ def test_a_height_field_is_a_terrain_of_the_same_heights(tmp_path):
             height = float(terrain_height(terrain, x, y)[0])
         above = np.asarray(X_WG.p + X_WG.R @ np.array([x, y, 2.0]))
         distance = mujoco.mj_ray(m, data, above, np.array([0.0, 0.0, -1.0]), None, 1, -1, np.zeros(1, dtype=np.int32))
-        assert 2.0 - distance == pytest.approx(height, abs=1e-5)  # MuJoCo keeps heights in single precision
+        assert 2.0 - distance == pytest.approx(height, abs=1e-5)  # MuJoCo stores heights in single precision
 
 
 def test_a_single_row_of_heights_cannot_collide(tmp_path):

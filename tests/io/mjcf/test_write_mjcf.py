@@ -1,4 +1,4 @@
-"""Models written as MJCF: MuJoCo compiles them to the same mechanism, and reading gives the same numbers."""
+"""Models written as MJCF: MuJoCo compiles them to the same mechanism, and they are read back unchanged."""
 
 import equinox as eqx
 import mujoco
@@ -54,8 +54,8 @@ def test_built_in_mechanisms_survive(name, tmp_path):
         assert notes == [
             "massless body 'object_carrier' is read back as 'object:lift'",
             "massless body 'tip_carrier' is read back as 'tip:tip_x'",
-            "polygons are left out, since MJCF has none: 'outline'",
-            "contact points are left out, since MJCF has none: 'bottom'",
+            "polygons are omitted, since MJCF does not support them: 'outline'",
+            "contact points are omitted, since MJCF does not support them: 'bottom'",
         ]
     else:
         assert notes == []
@@ -72,7 +72,7 @@ def test_random_trees_survive(seed, tmp_path):
     assert np.array_equal(read.gravity, model.gravity)
     assert_same_dynamics(model, read)
     mujoco_agrees(model, tmp_path / "m.xml")
-    assert all("fixed joints" in note or "another order" in note for note in notes)
+    assert all("names of fixed joints" in note or "order of the coordinates" in note for note in notes)
 
 
 @pytest.mark.parametrize("name", ["cheetah", "hopper", "humanoid"])
@@ -142,7 +142,7 @@ class TestJoints:
         assert read.joint.lower[0] == 0.5
         assert read.joint.upper[0] == pytest.approx(0.5, abs=1e-15)
 
-    def test_what_is_not_part_of_the_format_is_named(self, tmp_path):
+    def test_unsupported_parameters_are_noted(self, tmp_path):
         builder = box_on_a_hinge(breakaway=0.1, friction=0.1, friction_width=0.02, lower=0.0, limit_stiffness=5.0)
         turned = np.array([0.0, 1.0, 0.0, 0.0])
         builder.add_body(
@@ -151,18 +151,18 @@ class TestJoints:
         model = builder.build()
         notes = write_mjcf(model, tmp_path / "m.xml")
         assert notes == [
-            "breakaway friction is left out, since the file has no place for it: 'hinge'",
-            "the width of dry friction is left out, since the file has no place for it: 'hinge'",
-            "stiffness of the limit stops is left out, since the file has no place for it: 'hinge'",
-            "effort limits of ball and free joints are not part of MJCF: 'b'",
-            "springs of ball joints are relaxed in the zero position in MJCF: 'b'",
+            "breakaway friction is omitted, since the format does not support it: 'hinge'",
+            "friction width is omitted, since the format does not support it: 'hinge'",
+            "stiffness of the limit stops is omitted, since the format does not support it: 'hinge'",
+            "MJCF does not support effort limits of ball and free joints: 'b'",
+            "MJCF does not support rest positions of ball joint springs: 'b'",
         ]
 
-    def test_different_directions_of_a_ball_joint(self, tmp_path):
+    def test_ball_joint_with_different_damping_per_axis(self, tmp_path):
         model = ModelBuilder("m").add_body("b", kind="spherical", mass=1.0, inertia=(1, 1, 1)).build()
         model = eqx.tree_at(lambda m: m.joint.damping, model, np.array([0.1, 0.2, 0.6]))
         read, notes = round_trip(model, tmp_path / "m.xml")
-        assert notes == ["damping differs between the directions of a joint; the mean is written: 'b'"]
+        assert notes == ["damping differs between the degrees of freedom of a joint; the mean is written: 'b'"]
         assert read.joint.damping == pytest.approx(0.3)
 
     def test_a_free_joint_with_a_placement(self, tmp_path):
@@ -178,7 +178,9 @@ class TestJoints:
             home=home,
         )
         read, notes = round_trip(builder.build(), tmp_path / "m.xml")
-        assert notes == ["free joints give the pose in the world, not in their placement: 'root'"]
+        assert notes == [
+            "MJCF does not support placements of free joints; their coordinates are poses in the world: 'root'"
+        ]
         np.testing.assert_allclose(read.home[:3], [0.8, 2.1, 3.3], atol=1e-15)
 
     def test_damping_of_a_free_joint(self, tmp_path):
@@ -193,13 +195,13 @@ class TestJoints:
         assert notes == [] and np.array_equal(read.joint.armature, np.full(6, 0.4))
         builder = ModelBuilder("m").add_body("b", kind="free", mass=1.0, inertia=(1, 1, 1), friction=0.4)
         notes = write_mjcf(builder.build(), tmp_path / "m.xml")
-        assert notes == ["friction of free joints acts along the axes of the world in MuJoCo: 'b'"]
+        assert notes == ["MuJoCo applies friction of free joints along the world axes: 'b'"]
 
     def test_mimic_joints_become_equalities(self, tmp_path):
         builder = box_on_a_hinge(home=0.2)
         builder.add_body("b", mass=1.0, inertia=(1, 1, 1), mimic="hinge", mimic_ratio=-2.0, mimic_offset=0.1)
         notes = write_mjcf(builder.build(), tmp_path / "m.xml")
-        assert len(notes) == 1 and notes[0].endswith("joints of their own: 'b'")
+        assert len(notes) == 1 and notes[0].endswith("read back as independent joints: 'b'")
         compiled = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
         assert compiled.eq_data[0, :2].tolist() == [0.1, -2.0]
         assert compiled.key_qpos[0] == pytest.approx([0.2, -0.3])
@@ -227,13 +229,13 @@ class TestMassless:
         assert_same_dynamics(model, read)
         mujoco_agrees(model, tmp_path / "m.xml")
 
-    def test_what_cannot_be_folded_gets_a_token_mass(self, tmp_path):
+    def test_a_massless_body_that_cannot_be_folded_gets_the_smallest_mass(self, tmp_path):
         builder = ModelBuilder("m").add_body("a")
         for name in ("b", "c"):
             builder.add_body(name, parent="a", at=(1, 0, 0), axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
         model = builder.build()
         read, notes = round_trip(model, tmp_path / "m.xml")
-        assert notes == ["bodies without mass are given 1e-14 kg, since MuJoCo needs some: 'a'"]
+        assert notes == ["massless bodies get 1e-14 kg, since MuJoCo requires a positive mass: 'a'"]
         assert_same_dynamics(model, read)
 
     def test_a_massless_body_with_a_frame_stays_a_body(self, tmp_path):
@@ -248,7 +250,7 @@ class TestMassless:
         builder.add_body("plate", mass=1.0, com=(1, 0, 0), inertia=R @ np.diag([0.1, 0.2, 0.3]) @ R.T)
         model = builder.build()
         read, notes = round_trip(model, tmp_path / "m.xml")
-        assert notes and all(note.startswith("moments of inertia are raised by ") for note in notes)
+        assert notes and all(note.startswith("principal moments are increased by ") for note in notes)
         assert_same_dynamics(model, read)
 
     def test_mass_on_a_fixed_body_suffices(self, tmp_path):
@@ -259,7 +261,7 @@ class TestMassless:
         assert notes == []
         assert_same_bodies(model, read)
 
-    def test_impossible_inertia_is_refused(self, tmp_path):
+    def test_inconsistent_inertia_is_rejected(self, tmp_path):
         model = eqx.tree_at(
             lambda m: m.body.inertia, box_on_a_hinge().build(), np.array([[1.0, 1.0, 3.0, 0.0, 0.0, 0.0]])
         )
@@ -297,7 +299,7 @@ class TestActuators:
         assert read.nu == 0
 
 
-def test_numbers_that_no_file_can_hold_are_refused(tmp_path):
+def test_invalid_values_are_rejected(tmp_path):
     model = box_on_a_hinge().build()
     with pytest.raises(ModelError, match="'damping' of <joint> 'hinge'"):
         write_mjcf(eqx.tree_at(lambda m: m.joint.damping, model, np.array([np.nan])), tmp_path / "m.xml")
@@ -306,11 +308,11 @@ def test_numbers_that_no_file_can_hold_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_very_long_chains_are_refused(tmp_path):
+def test_very_long_chains_are_rejected(tmp_path):
     builder = ModelBuilder("m")
     for i in range(250):
         builder.add_body(f"b{i}", parent=f"b{i - 1}" if i else "world", mass=1.0, inertia=(1, 1, 1))
-    with pytest.raises(ModelError, match="250 levels are too many"):
+    with pytest.raises(ModelError, match="250 bodies deep, too deep"):
         write_mjcf(builder.build(), tmp_path / "m.xml")
 
 

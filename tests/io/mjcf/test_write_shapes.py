@@ -21,7 +21,7 @@ SCENE = """<mujoco model="m"><worldbody>{floor}
 
 
 @pytest.mark.parametrize(
-    ("excluded", "kept"),
+    ("excluded", "is_written"),
     [
         ([("tool", "ball")], False),  # the arm, which carries the tool, may hit the ball
         ([("arm", "ball")], False),
@@ -30,20 +30,20 @@ SCENE = """<mujoco model="m"><worldbody>{floor}
         ([("arm", "tool")], None),  # one body does not collide with itself
     ],
 )
-def test_exclusions_of_merged_bodies_are_written_where_they_hold_for_the_whole(tmp_path, excluded, kept):
+def test_exclusions_of_merged_links_are_written_if_they_apply_to_the_whole_body(tmp_path, excluded, is_written):
     pairs = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in excluded)
     (tmp_path / "in.xml").write_text(SCENE.format(floor='<geom name="f" size="1"/>', excluded=pairs))
     model, _ = inspect_model(tmp_path / "in.xml")
     assert set(model.geometry.excluded_pairs) == set(excluded)
     notes = write_mjcf(model, tmp_path / "out.xml")
     read, _ = inspect_model(tmp_path / "out.xml")
-    assert read.geometry.excluded_pairs == ((("arm", "ball"),) if kept else ())
+    assert read.geometry.excluded_pairs == ((("arm", "ball"),) if is_written else ())
     listed = ", ".join(repr(f"{a} and {b}") for a, b in excluded)
-    note = f"excluded pairs are left out, since they hold for some shapes of a body only: {listed}"
-    assert notes == ([note] if kept is False else [])
+    note = f"excluded pairs that apply to some shapes of a body only are omitted: {listed}"
+    assert notes == ([note] if is_written is False else [])
 
 
-def test_what_is_fixed_to_the_world_is_part_of_it(tmp_path):
+def test_exclusion_of_a_body_fixed_to_the_world(tmp_path):
     text = SCENE.format(floor="", excluded='<exclude body1="stand" body2="ball"/>')
     (tmp_path / "in.xml").write_text(text)
     model, _ = inspect_model(tmp_path / "in.xml")
@@ -62,7 +62,7 @@ def test_groups_pairs_and_friction(tmp_path):
     builder.add_frame("origin", "world", at=(1, 2, 3))
     model = builder.build()
     read, notes = round_trip(model, tmp_path / "m.xml")
-    assert notes == ["pairs are given the friction of their shapes, which MuJoCo does not look at: 'g and h'"]
+    assert notes == ["pairs without friction get that of their shapes, which MuJoCo would ignore: 'g and h'"]
     assert read.geometry.friction_pairs == (("g", "h"),) and read.geometry.pair_friction == 0.3
     order = [[i.name for i in read.geometry.infos].index(i.name) for i in model.geometry.infos]
     assert [read.geometry.infos[k] for k in order] == [replace(i, has_friction=True) for i in model.geometry.infos]
@@ -74,32 +74,33 @@ def test_groups_pairs_and_friction(tmp_path):
     assert read.topology.frame_names == ("origin",)
 
 
-def test_friction_that_is_left_open_is_named_where_mujoco_takes_more(tmp_path):
+def test_unspecified_friction_is_noted_where_mujoco_uses_more(tmp_path):
     for friction, count in ((0.3, 1), (1.2, 0)):
         builder = box_on_a_hinge().add_geom("box", "sphere", (0.1,), name="ball", friction=friction)
         _, notes = round_trip(builder.add_geom("world", "plane", (), name="floor").build(), tmp_path / "m.xml")
-        assert notes == ["friction that shapes leave open is 1 in MuJoCo, where the larger one counts: 'floor'"][:count]
+        note = "unspecified friction of shapes is 1 in MuJoCo, which uses the maximum of two shapes: 'floor'"
+        assert notes == [note][:count]
 
 
-def test_shapes_that_mujoco_refuses_are_left_out(tmp_path):
+def test_shapes_that_mujoco_rejects_are_omitted(tmp_path):
     builder = box_on_a_hinge().add_geom("box", "plane", (), name="floor").add_geom("box", "box", (1, 1, 0), name="flat")
     builder.spec.explicit_pairs = [("floor", "flat")]
     read, notes = round_trip(builder.build(), tmp_path / "m.xml")
     assert read.geometry.infos == ()
     assert notes == [
-        "planes are left out, since MuJoCo allows none on moving bodies: 'floor'",
-        "shapes without extent are left out: 'flat'",
-        "pairs of shapes are left out with a shape: 'floor and flat'",
+        "planes on moving bodies are omitted, since MuJoCo does not support them: 'floor'",
+        "shapes without extent are omitted: 'flat'",
+        "pairs with an omitted shape are omitted: 'floor and flat'",
     ]
 
 
-def test_shapes_with_one_name_get_two(tmp_path):
+def test_duplicate_shape_names_are_made_unique(tmp_path):
     builder = box_on_a_hinge()
     for _ in range(2):
         builder.add_geom("box", "sphere", (0.1,), name="g")
     read, notes = round_trip(builder.build(), tmp_path / "m.xml")
     assert [info.name for info in read.geometry.infos] == ["g", "g_2"]
-    assert notes == ["shapes get another name, because theirs is taken: 'g → g_2'"]
+    assert notes == ["shapes are renamed because their names are already in use: 'g → g_2'"]
 
 
 def test_meshes_are_named_relative_to_the_file(tmp_path):
@@ -118,8 +119,8 @@ def test_meshes_are_named_relative_to_the_file(tmp_path):
     assert np.array_equal(read.geometry.size, [np.ones(3), half, half])
     np.testing.assert_allclose(read.geometry.placement.p, 0.0, atol=1e-15)
     assert notes == [
-        "meshes are left out, since MuJoCo reads only .stl, .obj, .msh: 'd'",
-        "shapes are left out, because their mesh file is missing: 'e'",
+        "meshes are omitted, since MuJoCo supports only .stl, .obj, .msh: 'd'",
+        "shapes are omitted because their mesh file does not exist: 'e'",
     ]
 
 

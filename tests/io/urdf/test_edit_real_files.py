@@ -11,12 +11,12 @@ from hybridsim.core.errors import ModelWarning
 from hybridsim.io import xml
 from hybridsim.io.export import export
 from hybridsim.io.load import inspect_model
-from hybridsim.io.load_options import Options
+from hybridsim.io.load_options import LoadOptions
 from hybridsim.model.assemble import assemble
 from hybridsim.model.joints import JointType
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
-from support.exported_models import assert_same, changed, load
+from support.exported_models import assert_same, load, with_entry
 from support.real_models import URDF, bullet_file
 from support.urdf_changes import read_parsed_urdf
 
@@ -28,12 +28,12 @@ def test_one_mass(tmp_path, name, body):
     model = load(file, **options)
     row = model.topology.body_index(body)
     mass = float(model.body.mass[row]) * 1.1
-    model = changed(model, lambda m: m.body.mass, row, mass)
+    model = with_entry(model, lambda m: m.body.mass, row, mass)
     out = tmp_path / file.name
     if "package://" in file.read_text():
         (change,) = export(file, model, out, **options)
     else:
-        with pytest.warns(ModelWarning, match="relative to its folder"):
+        with pytest.warns(ModelWarning, match="refers to meshes by relative paths"):
             (change,) = export(file, model, out, **options)
     assert (change.element, change.after) == (f"link {body!r}", mass)
     assert_same(load(out, **options), model)
@@ -45,8 +45,8 @@ def test_a_body_with_merged_links(tmp_path):
     file = bullet_file("a1/a1.urdf")
     model = load(file, base="free")
     row = model.topology.body_index("FL_lower")
-    model = changed(model, lambda m: m.body.mass, row, 0.3)
-    with pytest.warns(ModelWarning, match="relative to its folder"):
+    model = with_entry(model, lambda m: m.body.mass, row, 0.3)
+    with pytest.warns(ModelWarning, match="refers to meshes by relative paths"):
         export(file, model, tmp_path / "a1.urdf", base="free")
     again = load(tmp_path / "a1.urdf", base="free")
     assert again.body.mass[row] == 0.3
@@ -94,11 +94,11 @@ def assert_exported(file: Path, options: dict, out: Path) -> None:
     model = load(file, **options)
     wanted = with_other_numbers(model, seed=model.nb)
     export(file, wanted, out, **options)
-    spec, _ = read_parsed_urdf(file, xml.read(out)[1], Options(**options))
+    spec, _ = read_parsed_urdf(file, xml.read(out)[1], LoadOptions(**options))
     assert_same(assemble(merge_fixed_joints(spec)[0]), wanted, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.filterwarnings("ignore:.*relative to its folder:hybridsim.core.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore:.*refers to meshes by relative paths:hybridsim.core.errors.ModelWarning")
 @pytest.mark.parametrize("name", URDF)
 def test_every_parameter_of_robots(tmp_path, name):
     path, options = URDF[name]
@@ -106,7 +106,7 @@ def test_every_parameter_of_robots(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*relative to its folder:hybridsim.core.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore:.*refers to meshes by relative paths:hybridsim.core.errors.ModelWarning")
 @pytest.mark.parametrize("name", all_files())
 def test_every_file(tmp_path, name):
     file = bullet_file(name)

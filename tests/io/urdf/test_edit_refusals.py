@@ -1,4 +1,4 @@
-"""URDF export of what the file cannot take: said by name, and nothing impossible is written."""
+"""URDF export of unsupported or inconsistent values: reported by name, and nothing invalid is written."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.export import export
 from support.arm_files import ARM_URDF, HAND, LEFT
-from support.exported_models import assert_same, changed, load, through_urdf
+from support.exported_models import assert_same, load, urdf_round_trip, with_entry
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ from support.exported_models import assert_same, changed, load, through_urdf
         (lambda m: m.joint.placement.R, HAND, 2 * np.eye(3), "export.rotation"),
     ],
 )
-def test_impossible_values_are_not_written(arm_urdf, where, row, value, code):
+def test_invalid_values_are_not_written(arm_urdf, where, row, value, code):
     with pytest.raises(ModelError) as caught:
-        through_urdf(arm_urdf, changed(load(arm_urdf), where, row, value))
+        urdf_round_trip(arm_urdf, with_entry(load(arm_urdf), where, row, value))
     assert caught.value.problems[0].code == code
     assert not arm_urdf.with_name("out.urdf").exists()
 
@@ -32,7 +32,7 @@ def test_impossible_values_are_not_written(arm_urdf, where, row, value, code):
 def test_model_of_another_file(arm_urdf, tmp_path):
     other = tmp_path / "other.urdf"
     other.write_bytes(ARM_URDF.replace('"hand"', '"paw"').encode())
-    with pytest.raises(ModelError, match="not this file's"):
+    with pytest.raises(ModelError, match="the model does not belong to this file"):
         export(arm_urdf, load(other), tmp_path / "out.urdf")
 
 
@@ -40,19 +40,19 @@ def test_file_with_errors(arm_urdf):
     model = load(arm_urdf)
     arm_urdf.write_bytes(ARM_URDF.replace('value="0.5"', 'value="half"').encode())
     with pytest.raises(ModelError, match="half"):
-        through_urdf(arm_urdf, model)
+        urdf_round_trip(arm_urdf, model)
 
 
-def test_what_urdf_cannot_hold_is_listed(arm_urdf):
+def test_changes_that_urdf_does_not_support_are_listed(arm_urdf):
     model = load(arm_urdf)
-    model = changed(model, lambda m: m.joint.armature, 0, 0.01)
-    model = changed(model, lambda m: m.gravity, 2, -1.62)
-    model = changed(model, lambda m: m.joint.mimic_ratio, HAND, 2.0)
-    model = changed(model, lambda m: m.actuator.gear, 1, 3.0)
-    with pytest.warns(ModelWarning, match="does not hold these changes"):
-        _, changes, text = through_urdf(arm_urdf, model)
+    model = with_entry(model, lambda m: m.joint.armature, 0, 0.01)
+    model = with_entry(model, lambda m: m.gravity, 2, -1.62)
+    model = with_entry(model, lambda m: m.joint.mimic_ratio, HAND, 2.0)
+    model = with_entry(model, lambda m: m.actuator.gear, 1, 3.0)
+    with pytest.warns(ModelWarning, match="changes not written to"):
+        _, changes, text = urdf_round_trip(arm_urdf, model)
     assert text == ARM_URDF
-    assert {c.note for c in changes} == {"not expressible in URDF"}
+    assert {c.note for c in changes} == {"not supported by URDF"}
     assert {(c.element, c.parameter) for c in changes} == {
         ("joint 'wrist'", "mimic ratio"),
         ("joint 'shoulder'", "armature"),
@@ -62,7 +62,7 @@ def test_what_urdf_cannot_hold_is_listed(arm_urdf):
 
 
 class TestLenience:
-    """An inertia that breaks the triangle inequality, in the file and passed over when it is read."""
+    """An inertia in the file that violates the triangle inequality and is downgraded to a warning on import."""
 
     ODD = ARM_URDF.replace('ixx="0.01" ixy="0" ixz="0" iyy="0.012" iyz="0" izz="0.005"', 'ixx="1" iyy="1" izz="2.5"')
 
@@ -73,29 +73,29 @@ class TestLenience:
         return arm_urdf
 
     @pytest.mark.parametrize("factor", [1.01, 0.5])
-    def test_what_is_no_worse_than_the_file_is_written(self, odd, factor):
+    def test_a_violation_no_larger_than_in_the_file_is_written(self, odd, factor):
         model = load(odd, lenient=["inertia.triangle"])
-        model = changed(model, lambda m: m.body.mass, HAND, 0.7)
-        model = changed(model, lambda m: m.body.inertia, HAND, np.asarray(model.body.inertia[HAND]) * factor)
-        again, changes, _ = through_urdf(odd, model, lenient=["inertia.triangle"])
+        model = with_entry(model, lambda m: m.body.mass, HAND, 0.7)
+        model = with_entry(model, lambda m: m.body.inertia, HAND, np.asarray(model.body.inertia[HAND]) * factor)
+        again, changes, _ = urdf_round_trip(odd, model, lenient=["inertia.triangle"])
         assert_same(again, model, rtol=1e-14, atol=1e-15)
         assert len(changes) == 2
 
     @pytest.mark.parametrize("row", [HAND, LEFT], ids=["worse", "another link"])
-    def test_what_is_worse_is_not(self, odd, row):
+    def test_a_larger_violation_is_rejected(self, odd, row):
         model = load(odd, lenient="all")
-        model = changed(model, lambda m: m.body.inertia, row, (1, 1, 2.6, 0, 0, 0))
-        with pytest.raises(ModelError, match="impossible") as caught:
-            through_urdf(odd, model, lenient="all")
+        model = with_entry(model, lambda m: m.body.inertia, row, (1, 1, 2.6, 0, 0, 0))
+        with pytest.raises(ModelError, match=r"principal moments of body .* violate the triangle inequality") as caught:
+            urdf_round_trip(odd, model, lenient="all")
         assert caught.value.problems[0].code == "export.inertial"
 
-    def test_without_it_the_file_itself_is_refused(self, odd):
+    def test_without_lenience_the_file_is_rejected(self, odd):
         with pytest.raises(ModelError, match="I3 ≤ I1"):
-            through_urdf(odd, load(odd, lenient="all"))
+            urdf_round_trip(odd, load(odd, lenient="all"))
 
     def test_codes_are_checked(self, odd):
         with pytest.raises(ModelError, match=r"did you mean 'inertia\.triangle'"):
-            through_urdf(odd, load(odd, lenient="all"), lenient=["inertia.trinagle"])
+            urdf_round_trip(odd, load(odd, lenient="all"), lenient=["inertia.trinagle"])
 
 
 def test_relative_meshes_are_warned_about(arm_urdf, tmp_path):
@@ -103,5 +103,5 @@ def test_relative_meshes_are_warned_about(arm_urdf, tmp_path):
     mesh = '<link name="base"><visual><geometry><mesh filename="m.stl"/></geometry></visual></link>'
     arm_urdf.write_bytes(ARM_URDF.replace('<link name="base"/>', mesh).encode())
     (tmp_path / "elsewhere").mkdir()
-    with pytest.warns(ModelWarning, match="relative to its folder"):
+    with pytest.warns(ModelWarning, match="refers to meshes by relative paths"):
         export(arm_urdf, load(arm_urdf), tmp_path / "elsewhere" / "arm.urdf")

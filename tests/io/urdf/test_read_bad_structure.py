@@ -1,15 +1,15 @@
-"""Golden tests: one URDF file with wrong references each, and exactly the problems that it must give."""
+"""Golden tests: URDF files with invalid references or structure, and exactly the expected problems."""
 
 import pytest
 
 from support.urdf_changes import (
     END,
-    GOOD,
     INERTIAL,
     LINE_OF_END,
+    VALID,
     Case,
+    apply_changes,
     assert_errors,
-    changed,
     collision,
     read_urdf,
     write,
@@ -28,7 +28,7 @@ MESHES = {
     ),
     "negative size": Case(
         [('<link name="base"/>', collision("")[1].replace('<mesh filename=""/>', '<box size="1 -1 1"/>'))],
-        [("geom.size", 2, "positive")],
+        [("geom.size", 2, "sizes must be finite and non-negative")],
     ),
 }
 
@@ -58,10 +58,10 @@ TREES = {
                 '<joint name="j3" type="continuous"><parent link="island"/><child link="hut"/></joint>' + END,
             )
         ],
-        [("tree.roots", LINE_OF_END, "link 'island', with 1 link below it, is not connected")],
+        [("tree.roots", LINE_OF_END, "link 'island' with 1 descendant is not connected")],
     ),
     "joint from a link to itself": Case(
-        [('<parent link="upper"/>', '<parent link="lower"/>')], [("tree.loop", 17, "'lower' with itself")]
+        [('<parent link="upper"/>', '<parent link="lower"/>')], [("tree.loop", 17, "'lower' to itself")]
     ),
     "unknown parent": Case(
         [('<parent link="upper"/>', '<parent link="uper"/>')], [("joint.link", 18, "did you mean 'upper'?")]
@@ -81,7 +81,7 @@ TREES = {
     ),
     "world as a child": Case(
         [('name="lower"', 'name="world"'), ('link="lower"', 'link="world"')],
-        [("name.world", 23, "stands for the ground")],
+        [("name.world", 23, "the name is reserved for the ground")],
     ),
     "free base of a file rooted in the world": Case(
         [('name="base"', 'name="world"'), ('link="base"', 'link="world"')],
@@ -89,10 +89,11 @@ TREES = {
         {"base": "free"},
     ),
     "floating joint inside the tree": Case(
-        [('type="continuous"', 'type="floating"')], [("joint.free_inside", 17, "must hang on the world")]
+        [('type="continuous"', 'type="floating"')],
+        [("joint.free_inside", 17, "a free joint must be attached to the world")],
     ),
     "nothing that moves": Case(
-        [(GOOD, f'\n<robot name="cube">\n<link name="cube">{INERTIAL}</link></robot>')],
+        [(VALID, f'\n<robot name="cube">\n<link name="cube">{INERTIAL}</link></robot>')],
         [("tree.static", 2, "base='free' (--base free)")],
     ),
     "nothing that moves in the world": Case(
@@ -102,9 +103,9 @@ TREES = {
             ('"base"', '"world"'),
             ('"base"', '"world"'),
         ],
-        [("tree.static", 1, "give it a joint that moves")],
+        [("tree.static", 1, "add a joint that is not fixed")],
     ),
-    "no links": Case([(GOOD, '<robot name="r"/>')], [("tree.empty", 1, "add a <link>")]),
+    "no links": Case([(VALID, '<robot name="r"/>')], [("tree.empty", 1, "add a <link>")]),
 }
 
 
@@ -123,12 +124,12 @@ def test_bad_trees(tmp_path, name):
     assert_errors(tmp_path, TREES[name])
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
+def test_a_symbolic_link_to_outside_is_not_followed(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret.stl").write_text("solid")
     (folder / "base.stl").symlink_to(tmp_path / "secret.stl")
-    path = write(folder, changed([collision("base.stl")]))
+    path = write(folder, apply_changes([collision("base.stl")]))
     _, problems = read_urdf(path)
     assert [p.code for p in problems] == ["mesh.outside"]
     _, problems = read_urdf(path, allowed=[tmp_path])

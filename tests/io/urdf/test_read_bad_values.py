@@ -1,4 +1,4 @@
-"""Golden tests: one URDF file with bad numbers each, and exactly the problems that it must give."""
+"""Golden tests: URDF files with invalid values, and exactly the expected problems."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from support.urdf_changes import (
     LOWER_INERTIAL,
     MASS,
     Case,
+    apply_changes,
     assert_errors,
-    changed,
     read_urdf,
     write,
 )
@@ -51,7 +51,10 @@ JOINTS = {
     "joint without type": Case([(' type="continuous"', "")], [("attribute.missing", 17, "'type'")]),
     "long vector": Case([('xyz="0 0 0.5"', 'xyz="0 0 0.5 0"')], [("number.count", 6, "3 numbers")]),
     "nan in an origin": Case([('xyz="0 0 0.5"', 'xyz="0 0 nan"')], [("number.nonfinite", 6, "'xyz'")]),
-    "commas in a vector": Case([('xyz="0 0 0.5"', 'xyz="0, 0, 0.5"')], [("number.invalid", 6, "blanks")]),
+    "commas in a vector": Case(
+        [('xyz="0 0 0.5"', 'xyz="0, 0, 0.5"')],
+        [("number.invalid", 6, "use decimal points, and spaces between numbers")],
+    ),
     "nan limit": Case([('upper="2"', 'upper="nan"')], [("number.nonfinite", 8, "'upper'")]),
     "negative damping": Case(
         [('velocity="5"/>', 'velocity="5"/><dynamics damping="-1"/>')], [("damping.invalid", 8, "-1")]
@@ -88,12 +91,14 @@ def test_bad_joints(tmp_path, name):
     assert_errors(tmp_path, JOINTS[name])
 
 
-def test_all_problems_come_in_one_pass_in_the_order_of_the_file(tmp_path):
+def test_all_problems_in_one_pass_in_file_order(tmp_path):
     assert_errors(tmp_path, EVERYTHING)
 
 
 def test_problems_name_their_element(tmp_path):
-    path = write(tmp_path, changed([('velocity="5"/>', 'velocity="5"/><dynamics damping="-1"/>'), (MASS, "mass")]))
+    path = write(
+        tmp_path, apply_changes([('velocity="5"/>', 'velocity="5"/><dynamics damping="-1"/>'), (MASS, "mass")])
+    )
     assert [(p.code, p.element) for p in read_urdf(path)[1]] == [
         ("damping.invalid", "shoulder"),
         ("attribute.missing", "upper"),

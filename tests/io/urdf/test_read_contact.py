@@ -1,11 +1,11 @@
-"""Surfaces of URDF links: what their <contact> says."""
+"""Surface parameters of URDF shapes from <contact>."""
 
 import numpy as np
 import pytest
 
 from hybridsim.core.errors import Severity
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME
-from support.urdf_changes import changed, check, read_urdf, write
+from support.urdf_changes import apply_changes, check, read_urdf, write
 
 BALL = '<collision><geometry><sphere radius="0.1"/></geometry>{}</collision>'
 LINE = 2
@@ -19,16 +19,16 @@ def on_base(*balls: str, link: str = "") -> list[tuple[str, str]]:
 
 
 def surfaces(folder, *balls: str, link: str = "") -> list[tuple[float, float, float]]:
-    spec, problems = read_urdf(write(folder, changed(on_base(*balls, link=link))))
+    spec, problems = read_urdf(write(folder, apply_changes(on_base(*balls, link=link))))
     assert not problems
     return [(g.friction, g.restitution, g.recovery_time) for g in spec.geoms]
 
 
-def test_without_contact_defaults_hold(tmp_path):
+def test_defaults_without_contact(tmp_path):
     assert surfaces(tmp_path, "") == [(DEFAULT_FRICTION, 0.0, DEFAULT_RECOVERY_TIME)]
 
 
-def test_every_number_of_a_shape_comes_before_that_of_its_link(tmp_path):
+def test_parameters_of_a_shape_override_those_of_its_link(tmp_path):
     link = '<restitution value="0.5"/><stiffness value="1000"/><damping value="30"/><lateral_friction value="0.7"/>'
     own = '<restitution value="0.2"/>'
     stiff = '<damping value="1"/><stiffness value="100"/>'
@@ -38,33 +38,33 @@ def test_every_number_of_a_shape_comes_before_that_of_its_link(tmp_path):
 def test_springs_and_dampers_are_read_by_shape_and_link(tmp_path):
     link = '<stiffness value="1000"/><damping value="30"/>'
     spec, problems = read_urdf(
-        write(tmp_path, changed(on_base("", '<damping value="1"/><stiffness value="100"/>', link=link)))
+        write(tmp_path, apply_changes(on_base("", '<damping value="1"/><stiffness value="100"/>', link=link)))
     )
     assert not problems
     assert [(g.stiffness, g.damping) for g in spec.geoms] == [(1000.0, 30.0), (100.0, 1.0)]
 
 
-def test_a_friction_that_is_not_told_is_known_to_be_none(tmp_path):
-    told = '<lateral_friction value="1.0"/>'
-    spec, _ = read_urdf(write(tmp_path, changed(on_base("", told))))
+def test_unspecified_friction_is_marked(tmp_path):
+    specified = '<lateral_friction value="1.0"/>'
+    spec, _ = read_urdf(write(tmp_path, apply_changes(on_base("", specified))))
     assert [(g.friction, g.has_friction) for g in spec.geoms] == [(1.0, False), (1.0, True)]
 
 
-def test_a_contact_without_damping_recovers_at_once(tmp_path):
+def test_a_contact_without_damping_has_zero_recovery_time(tmp_path):
     assert surfaces(tmp_path, '<damping value="0"/><stiffness value="100"/>')[0][2] == 0.0
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ('<stiffness value="10"/>', "has stiffness without damping"),
-        ('<damping value="10"/>', "has damping without stiffness"),
-        ('<stiffness value="0"/><damping value="10"/>', "has no stiffness"),
+        ('<stiffness value="10"/>', "has stiffness but no damping"),
+        ('<damping value="10"/>', "has damping but no stiffness"),
+        ('<stiffness value="0"/><damping value="10"/>', "is zero; stiffness and damping are ignored"),
     ],
 )
-def test_half_a_spring_is_doubtful(tmp_path, text, part):
+def test_incomplete_spring_parameters_give_a_warning(tmp_path, text, part):
     for change in (on_base(text), on_base("", link=text)):
-        path = write(tmp_path, changed(change))
+        path = write(tmp_path, apply_changes(change))
         spec, problems = read_urdf(path)
         check(problems, [("contact.compliance", LINE, part)], path)
         assert problems[0].severity is Severity.WARNING
@@ -77,20 +77,20 @@ def test_half_a_spring_is_doubtful(tmp_path, text, part):
     ("tag", "code"),
     [("lateral_friction", "friction"), ("restitution", "restitution"), ("stiffness", "stiffness")],
 )
-def test_negative_numbers_are_errors(tmp_path, tag, code):
-    path = write(tmp_path, changed(on_base(f'<{tag} value="-1"/>')))
+def test_negative_values_are_errors(tmp_path, tag, code):
+    path = write(tmp_path, apply_changes(on_base(f'<{tag} value="-1"/>')))
     _, problems = read_urdf(path)
-    check(problems, [(f"contact.{code}", LINE, "is negative: -1")], path)
+    check(problems, [(f"contact.{code}", LINE, "is -1\nit must be non-negative")], path)
     assert problems[0].severity is Severity.ERROR
 
 
 def test_words_are_errors(tmp_path):
-    path = write(tmp_path, changed(on_base('<restitution value="high"/>')))
+    path = write(tmp_path, apply_changes(on_base('<restitution value="high"/>')))
     check(read_urdf(path)[1], [("number.invalid", LINE, "high")], path)
 
 
-def test_what_is_not_used_is_reported_once(tmp_path):
+def test_unsupported_settings_are_reported_once(tmp_path):
     other = '<rolling_friction value="0.1"/><contact_erp value="0"/><spinning_friction value="0"/>'
-    path = write(tmp_path, changed(on_base(other, other, link='<inertia_scaling value="3"/>')))
+    path = write(tmp_path, apply_changes(on_base(other, other, link='<inertia_scaling value="3"/>')))
     _, problems = read_urdf(path)
     check(problems, [("urdf.ignored", LINE, "'inertia_scaling', 'rolling_friction', 'contact_erp'")], path)

@@ -1,4 +1,4 @@
-"""Golden tests: one doubtful but usable URDF file each, and exactly the warnings that it must give."""
+"""Golden tests: usable URDF files with suspicious content, and exactly the expected warnings."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
 from support.urdf_changes import (
     END,
-    GOOD,
     INERTIAL,
     LINE_OF_END,
     LOWER_INERTIA,
+    VALID,
     Case,
-    changed,
+    apply_changes,
     check,
     collision,
     read_urdf,
@@ -35,7 +35,7 @@ WARNINGS = {
         [(LOWER_INERTIA, 'inertia ixx="2000" iyy="2000" izz="2000"')],
         [("units.inertia", 24, "check both units")],
     ),
-    "limit without range": Case([('lower="-1" upper="2" ', "")], [("limit.missing", 8, "moves freely")]),
+    "limit without range": Case([('lower="-1" upper="2" ', "")], [("limit.missing", 8, "is treated as unlimited")]),
     "limits that lock the joint": Case(
         [('lower="-1" upper="2"', 'lower="0" upper="0"')], [("limit.locked", 8, "fixed")]
     ),
@@ -54,7 +54,7 @@ WARNINGS = {
     ),
     "two inertials": Case(
         [("</inertial>\n  </link>\n  <joint", f"</inertial>{INERTIAL}\n  </link>\n  <joint")],
-        [("element.repeated", 15, "only the one of line 11 counts")],
+        [("element.repeated", 15, "the first one (line 11) is used")],
     ),
     "missing visual mesh": Case(
         [('<link name="base"/>', collision("a.obj")[1].replace("collision", "visual"))],
@@ -74,14 +74,14 @@ WARNINGS = {
     ),
     "unknown shape": Case(
         [('<link name="base"/>', collision("")[1].replace('<mesh filename=""/>', "<cone/>"))],
-        [("geometry.unknown", 2, "left out")],
+        [("geometry.unknown", 2, "is omitted")],
     ),
     "robot without name": Case([('<robot name="arm">', "<robot>")], [("name.missing", 1, "no name")]),
 }
 
 
-def test_the_good_file_is_good(tmp_path):
-    spec, problems = read_urdf(write(tmp_path, GOOD))
+def test_the_valid_file_has_no_problems(tmp_path):
+    spec, problems = read_urdf(write(tmp_path, VALID))
     assert problems == []
     assert [body.name for body in spec.bodies] == ["base", "upper", "lower"]
 
@@ -89,13 +89,13 @@ def test_the_good_file_is_good(tmp_path):
 @pytest.mark.parametrize("name", WARNINGS)
 def test_warnings(tmp_path, name):
     case = WARNINGS[name]
-    path = write(tmp_path, changed(case.changes))
+    path = write(tmp_path, apply_changes(case.changes))
     spec, problems = read_urdf(path, **case.options)
     assert not [p for p in problems if p.severity is Severity.ERROR]
     check(problems, case.expected, path)
     assert assemble(merge_fixed_joints(spec)[0]).nv == 2
 
 
-def test_wrong_options_are_refused(tmp_path):
+def test_invalid_options_are_rejected(tmp_path):
     with pytest.raises((ValueError, TypeError)):
-        read_urdf(write(tmp_path, GOOD), base="floating")  # type: ignore[arg-type]
+        read_urdf(write(tmp_path, VALID), base="floating")  # type: ignore[arg-type]

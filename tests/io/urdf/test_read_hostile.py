@@ -1,4 +1,4 @@
-"""URDF files that are damaged, huge or made to do harm: refused quickly, and never a crash."""
+"""Damaged, huge or malicious URDF files are rejected quickly and never cause a crash."""
 
 import random
 import time
@@ -10,11 +10,11 @@ from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.urdf.read_urdf import MAX_LINKS
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
-from support.urdf_changes import GOOD, INERTIAL, check, read_urdf, write
+from support.urdf_changes import INERTIAL, VALID, check, read_urdf, write
 
 UNREADABLE = {
     "wrong end tag": (
-        GOOD.replace("</inertial>", "</inertail>", 1),
+        VALID.replace("</inertial>", "</inertail>", 1),
         "xml.syntax",
         15,
         "<inertial> of line 11",
@@ -25,7 +25,7 @@ UNREADABLE = {
         1,
         "",
     ),
-    "undeclared entity": (GOOD.replace('"1.5"', '"&m;"'), "xml.syntax", 13, "entities"),
+    "undeclared entity": (VALID.replace('"1.5"', '"&m;"'), "xml.syntax", 13, "entities"),
     "empty": ("", "xml.empty", 0, "empty"),
     "binary": (bytes(range(256)) * 10, "xml.encoding", 1, "UTF-8"),
     "not XML": ("robot: arm", "xml.syntax", 1, "<robot ...>"),
@@ -34,7 +34,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_files_that_cannot_be_read_at_all(tmp_path, name):
+def test_unreadable_files(tmp_path, name):
     text, code, line, part = UNREADABLE[name]
     path = write(tmp_path, text)
     start = time.perf_counter()
@@ -121,8 +121,8 @@ FUZZ_SNIPPETS = [
 ]
 
 
-def mutated(text: str, generator: random.Random) -> str:
-    """The text with a piece cut out, repeated or replaced, or with another value in some attribute."""
+def mutate(text: str, generator: random.Random) -> str:
+    """The text with a section removed, repeated or replaced, or with another attribute value."""
     a = generator.randrange(len(text))
     b = min(len(text), a + generator.choice([0, 1, 3, 10, 40, 200]))
     match generator.randrange(8):
@@ -144,9 +144,9 @@ def test_mutated_files_never_crash(tmp_path, seed):
     generator = random.Random(seed)
     start, usable = time.perf_counter(), 0
     for _ in range(300):
-        text = GOOD
+        text = VALID
         for _ in range(generator.randint(1, 3)):
-            text = mutated(text, generator) or GOOD
+            text = mutate(text, generator) or VALID
         path = write(tmp_path, text)
         base, inertia = (
             generator.choice(["fixed", "free"]),

@@ -1,11 +1,11 @@
-"""URDF joints that follow others: chains are followed to their head, and doubtful ones reported."""
+"""URDF mimic joints: chains are resolved to the independent joint, and invalid ones are reported."""
 
 import pytest
 
 from hybridsim.core.errors import Severity
 from hybridsim.io.export import export
 from hybridsim.model.assemble import assemble
-from support.exported_models import assert_same, changed, load
+from support.exported_models import assert_same, load, with_entry
 from support.urdf_changes import INERTIAL, read_urdf, write
 
 
@@ -56,7 +56,7 @@ def test_the_order_of_the_file_does_not_matter(tmp_path):
             "mimic.circle",
             3,
             Severity.ERROR,
-            "remove the <mimic> of the joint that is driven",
+            "remove the <mimic> of the actuated joint",
         ),
         (
             chain('<mimic joint="b"/>', '<mimic joint="b"/>'),
@@ -88,7 +88,7 @@ def test_the_order_of_the_file_does_not_matter(tmp_path):
         ),
     ],
 )
-def test_what_makes_no_sense(tmp_path, text, code, line, severity, part):
+def test_invalid_mimics(tmp_path, text, code, line, severity, part):
     _, (problem,) = read_urdf(write(tmp_path, text))
     assert (problem.code, problem.line, problem.severity) == (code, line, severity)
     assert part in f"{problem.message}\n{problem.fix}"
@@ -98,7 +98,7 @@ REVOLUTE = {"types": "revolute revolute revolute", "limits": '<limit lower="-1" 
 
 
 @pytest.mark.parametrize(
-    ("mimic", "reached"),
+    ("mimic", "mimic_range"),
     [
         ('multiplier="-2"', "from -2 to 2"),
         ('offset="0.5"', "from -0.5 to 1.5"),
@@ -107,13 +107,13 @@ REVOLUTE = {"types": "revolute revolute revolute", "limits": '<limit lower="-1" 
         ('multiplier="-0.5" offset="0.2"', ""),
     ],
 )
-def test_a_master_that_leads_too_far(tmp_path, mimic, reached):
+def test_a_master_that_exceeds_the_limits(tmp_path, mimic, mimic_range):
     _, problems = read_urdf(write(tmp_path, chain("", f'<mimic joint="a" {mimic}/>', **REVOLUTE)))
-    assert [p.code for p in problems] == (["mimic.range"] if reached else [])
-    assert all(reached in p.message and "-1 to 1" in p.message and p.line == 3 for p in problems)
+    assert [p.code for p in problems] == (["mimic.range"] if mimic_range else [])
+    assert all(mimic_range in p.message and "-1 to 1" in p.message and p.line == 3 for p in problems)
 
 
-def test_an_unlimited_master_leads_anywhere(tmp_path):
+def test_an_unlimited_master_exceeds_any_limits(tmp_path):
     text = chain("", '<mimic joint="a"/>', types="continuous revolute continuous", limits=REVOLUTE["limits"])
     _, problems = read_urdf(write(tmp_path, text))
     assert [p.code for p in problems if p.code.startswith("mimic")] == ["mimic.range"]
@@ -122,8 +122,8 @@ def test_an_unlimited_master_leads_anywhere(tmp_path):
 def test_chains_are_exported_link_by_link(tmp_path):
     file, out = write(tmp_path, chain("", B_FOLLOWS_A, C_FOLLOWS_B)), tmp_path / "out.urdf"
     model = load(file)
-    model = changed(model, lambda m: m.joint.mimic_ratio, 1, 4.0)
-    model = changed(model, lambda m: m.joint.mimic_offset, 1, 0.25)
+    model = with_entry(model, lambda m: m.joint.mimic_ratio, 1, 4.0)
+    model = with_entry(model, lambda m: m.joint.mimic_offset, 1, 0.25)
     changes = export(file, model, out)
     assert_same(load(out), model, rtol=1e-15)
     # b leads c, which must go on following a as before

@@ -1,4 +1,4 @@
-"""Real URDF files: good ones are read as Pinocchio reads them, faulty ones refused for the right reason."""
+"""Real URDF files: valid ones are imported as by Pinocchio, invalid ones rejected for the right reason."""
 
 import time
 
@@ -47,7 +47,7 @@ def test_degrees_of_freedom_and_mass(name, nv, mass, options):
 
 
 @pytest.mark.parametrize("name", ["a1/a1.urdf", "kuka_iiwa/model.urdf", "aliengo/aliengo.urdf", "pendulum5.urdf"])
-def test_good_files_raise_no_alarm(name):
+def test_valid_files_give_no_errors(name):
     assert read_urdf(bullet_file(name))[1] == []
 
 
@@ -61,7 +61,7 @@ def test_good_files_raise_no_alarm(name):
         ("bicycle/bike.urdf", {"number.invalid"}),
     ],
 )
-def test_faulty_files_are_refused_for_the_right_reason(name, codes):
+def test_invalid_files_are_rejected_for_the_right_reason(name, codes):
     _, problems = read_urdf(bullet_file(name))
     assert {p.code for p in problems if p.severity is Severity.ERROR} == codes
 

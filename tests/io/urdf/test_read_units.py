@@ -1,9 +1,9 @@
-"""Millimetres and grams in URDF files are found, wherever they are."""
+"""URDF files in millimetres or grams are detected."""
 
 import pytest
 import trimesh
 
-from support.urdf_changes import INERTIAL, LOWER_INERTIAL, changed, collision, read_urdf, write
+from support.urdf_changes import INERTIAL, LOWER_INERTIAL, apply_changes, collision, read_urdf, write
 
 MESH = '<collision><geometry><mesh filename="part.stl"{scale}/></geometry></collision>'
 
@@ -21,43 +21,43 @@ def folder(tmp_path):
 
 
 def test_a_small_robot_in_millimetres(tmp_path):
-    path = write(tmp_path, changed([('"0 0 0.5"', '"0 0 80"'), ('"0 0 0.4"', '"0 0 60"')]))
+    path = write(tmp_path, apply_changes([('"0 0 0.5"', '"0 0 80"'), ('"0 0 0.4"', '"0 0 60"')]))
     _, (problem,) = read_urdf(path)
     assert (problem.code, problem.line) == ("units.length", 6)
-    assert "up to 80 m away" in problem.message and "'shoulder', 'elbow'" in problem.message
+    assert "up to 80 m from their parents" in problem.message and "'shoulder', 'elbow'" in problem.message
 
 
-def test_a_robot_far_out_in_the_world(tmp_path):
-    text = changed([('name="base"', 'name="world"'), ('link="base"', 'link="world"'), ('"0 0 0.5"', '"0 0 80"')])
+def test_a_robot_far_from_the_world_origin(tmp_path):
+    text = apply_changes([('name="base"', 'name="world"'), ('link="base"', 'link="world"'), ('"0 0 0.5"', '"0 0 80"')])
     assert read_urdf(write(tmp_path, text))[1] == []
 
 
 def test_a_mesh_in_millimetres(folder):
-    _, (problem,) = read_urdf(write(folder, changed(on_lower(MESH.format(scale="")))))
+    _, (problem,) = read_urdf(write(folder, apply_changes(on_lower(MESH.format(scale="")))))
     assert (problem.code, problem.line) == ("units.mesh", 23)
-    assert "60 m or more across" in problem.message and 'scale="0.001 0.001 0.001"' in problem.fix
+    assert "an extent of at least 60 m" in problem.message and 'scale="0.001 0.001 0.001"' in problem.fix
     scaled = MESH.format(scale=' scale="0.001 0.001 0.001"')
-    assert read_urdf(write(folder, changed(on_lower(scaled))))[1] == []
+    assert read_urdf(write(folder, apply_changes(on_lower(scaled))))[1] == []
 
 
-def test_large_scenery_is_no_alarm(folder):
-    assert read_urdf(write(folder, changed([collision("part.stl")])))[1] == []
+def test_large_static_meshes_give_no_warning(folder):
+    assert read_urdf(write(folder, apply_changes([collision("part.stl")])))[1] == []
 
 
 def test_a_mass_computed_from_millimetres(folder):
-    path = write(folder, changed(on_lower(MESH.format(scale=""), inertial="")))
+    path = write(folder, apply_changes(on_lower(MESH.format(scale=""), inertial="")))
     _, problems = read_urdf(path, inertia="from_geometry")
     assert {p.code for p in problems} == {"units.mesh", "units.mass"}
     (problem,) = [p for p in problems if p.code == "units.mass"]
-    assert "'lower' gets 2.4e+07 kg" in problem.message and problem.fix
+    assert "mass of link 'lower' computed from its shapes is 2.4e+07 kg" in problem.message and problem.fix
     scaled = MESH.format(scale=' scale="0.001 0.001 0.001"')
-    assert read_urdf(write(folder, changed(on_lower(scaled, ""))), inertia="from_geometry")[1] == []
+    assert read_urdf(write(folder, apply_changes(on_lower(scaled, ""))), inertia="from_geometry")[1] == []
 
 
 @pytest.mark.parametrize("policy", ["file", "from_geometry", "error"])
 def test_a_negative_mass_is_an_error_under_every_policy(tmp_path, policy):
     box = '<collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision>'
     inertial = INERTIAL.replace('mass value="1"', 'mass value="-2"').replace('="1"', '="0"')
-    path = write(tmp_path, changed(on_lower(box, inertial)))
+    path = write(tmp_path, apply_changes(on_lower(box, inertial)))
     _, (problem,) = read_urdf(path, inertia=policy)
     assert problem.code == "mass.negative" and "-2 kg" in problem.message

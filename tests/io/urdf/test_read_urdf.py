@@ -80,7 +80,7 @@ class TestJoints:
         spec = spec_of(tmp_path, two_links('<joint name="j" type="revolute">', '<limit upper="2"/>'))
         assert (spec.bodies[1].joint.lower, spec.bodies[1].joint.upper) == (0.0, 2.0)
 
-    def test_infinite_limits_are_no_limits(self, tmp_path):
+    def test_infinite_limits_mean_unlimited(self, tmp_path):
         inside = '<limit lower="-inf" upper="inf" effort="inf"/>'
         joint = spec_of(tmp_path, two_links('<joint name="j" type="revolute">', inside)).bodies[1].joint
         assert (joint.lower, joint.upper, joint.effort_limit) == (-np.inf, np.inf, np.inf)
@@ -122,7 +122,7 @@ class TestTree:
         assert model.topology.joint_names == ("root", "j")
         assert model.topology.joint_types[0] is JointType.FREE
 
-    def test_name_of_the_free_joint_gives_way(self, tmp_path):
+    def test_name_of_the_free_joint_avoids_conflicts(self, tmp_path):
         text = two_links('<joint name="root" type="continuous">').replace("/>", f">{INERTIAL}</link>", 1)
         spec = spec_of(tmp_path, text, base="free")
         assert spec.bodies[0].joint.name == "a_free"
@@ -136,7 +136,7 @@ class TestTree:
         text = two_links().replace('<link name="a"/>', "").replace('"a"', '"world"')
         assert [body.name for body in spec_of(tmp_path, text).bodies] == ["b"]
 
-    def test_floating_joint_hangs_on_the_world(self, tmp_path):
+    def test_floating_joint_of_the_root_is_attached_to_the_world(self, tmp_path):
         inside = '<origin xyz="0 0 1"/>'
         spec = spec_of(tmp_path, two_links('<joint name="j" type="floating">', inside))
         model = model_of(spec)
@@ -165,14 +165,14 @@ class TestInertials:
         np.testing.assert_array_equal(model.body.com[0], [0, 0, 0.5])
         np.testing.assert_allclose(model.body.inertia[0], [0.6 + 1.0, 0.4 + 1.0, 0.4, 0, 0, 0], atol=1e-15)
 
-    def test_links_without_mass_may_carry_others(self, tmp_path):
+    def test_massless_links_may_have_children(self, tmp_path):
         content = two_links(link="") + (
             '<joint name="k" type="continuous"><parent link="b"/><child link="c"/><axis xyz="0 1 0"/></joint>'
             f'<link name="c">{INERTIAL}</link>'
         )
         assert model_of(spec_of(tmp_path, content)).body.mass.tolist() == [0.0, 2.0]
 
-    def test_static_link_with_a_token_inertia(self, tmp_path):
+    def test_static_link_with_a_placeholder_inertia(self, tmp_path):
         token = '<inertial><mass value="0"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
         spec = spec_of(tmp_path, two_links().replace("/>", f">{token}</link>", 1))
         assert not spec.bodies[0].inertial.inertia.any()
@@ -185,7 +185,7 @@ class TestInertiaFromGeometry:
         spec = spec_of(tmp_path, two_links(link=link), inertia="from_geometry", warnings=warnings)
         return spec.bodies[1].inertial
 
-    def test_everything_from_the_shape(self, tmp_path):
+    def test_mass_properties_from_the_shape(self, tmp_path):
         inertial = self.inertial(tmp_path, self.BOX)
         expected = solid_box(80.0, (0.1, 0.2, 0.5))
         assert inertial.mass == pytest.approx(80.0)
@@ -202,7 +202,7 @@ class TestInertiaFromGeometry:
         given = '<inertial><origin xyz="0 0 0.4"/><mass value="40"/><inertia ixx="0" iyy="0" izz="0"/></inertial>'
         np.testing.assert_array_equal(self.inertial(tmp_path, self.BOX + given).com, [0, 0, 0.4])
 
-    def test_what_the_file_gives_is_kept(self, tmp_path):
+    def test_specified_mass_properties_are_used(self, tmp_path):
         inertial = self.inertial(tmp_path, self.BOX + INERTIAL, ("units.density",))
         assert inertial.mass == 2.0 and inertial.inertia[0, 0] == 0.3
 
@@ -235,7 +235,7 @@ class TestInertiaFromGeometry:
         np.testing.assert_allclose(inertial.com, [0.3 * float(scale.split()[0]), 0, 0], atol=1e-7)
         np.testing.assert_allclose(inertial.inertia, solid_box(80.0, (0.1, 0.2, 0.5)).inertia, rtol=1e-5, atol=1e-5)
 
-    def test_open_mesh_counts_as_its_hull(self, tmp_path):
+    def test_open_mesh_is_replaced_by_its_hull(self, tmp_path):
         trimesh = pytest.importorskip("trimesh")
         mesh = trimesh.creation.box(extents=(0.2, 0.4, 1.0))
         mesh.update_faces(np.arange(len(mesh.faces)) > 0)
@@ -301,7 +301,7 @@ class TestShapes:
         (ball,) = self.shapes(tmp_path, '<sphere radius="0.2"/>', extra=contact)
         assert ball.friction == 0.7
 
-    def test_extensions_of_other_tools_are_not_complained_about(self, tmp_path):
+    def test_extensions_of_other_tools_give_no_warning(self, tmp_path):
         extra = (
             '<material name="m"/><transmission name="t"/><gazebo reference="b"/><drake:proximity/>'
             '<mujoco><compiler meshdir="x"/></mujoco>'

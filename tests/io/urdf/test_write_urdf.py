@@ -1,4 +1,4 @@
-"""Models written as URDF: other programs read them, and reading gives the same mechanism."""
+"""Models written as URDF: other programs accept them, and they are read back as the same mechanism."""
 
 from dataclasses import replace
 
@@ -20,13 +20,13 @@ from support.compare import assert_relative
 from support.random_models import random_model, random_state
 from support.real_models import bullet_file, suite_file
 from support.written_models import (
-    as_if_in_urdf,
     assert_same_bodies,
     assert_same_dynamics,
     assert_same_joint_parameters,
     box_on_a_hinge,
     mass_matrix_and_bias,
     round_trip,
+    with_equal_unsupported_fields,
 )
 
 HELD = ("damping", "friction", "lower", "upper", "effort_limit")
@@ -54,19 +54,19 @@ def test_built_in_mechanisms_survive(name, tmp_path):
     assert_same_bodies(model, read)
     assert_same_joint_parameters(model, read, HELD)
     assert np.array_equal(read.frame_placement.p, model.frame_placement.p)
-    assert_same_dynamics(*as_if_in_urdf(model, read))
+    assert_same_dynamics(*with_equal_unsupported_fields(model, read))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_trees_survive(seed, tmp_path):
     model = random_model(seed, bodies=7)
     read, notes = round_trip(model, tmp_path / "m.urdf")
-    assert_same_dynamics(*as_if_in_urdf(model, read))
+    assert_same_dynamics(*with_equal_unsupported_fields(model, read))
     assert_same_joint_parameters(model, read, HELD)
     before, after = frame_positions(model), frame_positions(read)
     for name, position in before.items():
         np.testing.assert_allclose(after.get(f"{name}_frame", after[name]), position, rtol=0, atol=1e-14)
-    assert any("gravity is not part of URDF" in note for note in notes)
+    assert any("URDF does not support gravity" in note for note in notes)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -75,7 +75,7 @@ def test_trees_that_need_no_shift_are_exactly_equal(seed, tmp_path):
     model = random_model(seed, bodies=7, kinds=kinds, floating=True)
     read, notes = round_trip(model, tmp_path / "m.urdf")
     assert_same_bodies(model, read)
-    assert not any("links are moved" in note for note in notes)
+    assert not any("link frames are moved" in note for note in notes)
 
 
 @pytest.mark.parametrize("name", ["cheetah", "hopper", "humanoid"])
@@ -84,18 +84,18 @@ def test_files_of_the_suite(name, tmp_path):
     read, notes = round_trip(model, tmp_path / "m.urdf")
     assert read.topology.joint_names == model.topology.joint_names
     assert_same_joint_parameters(model, read, HELD)
-    assert_same_dynamics(*as_if_in_urdf(model, read))
+    assert_same_dynamics(*with_equal_unsupported_fields(model, read))
     shapes = [info.name for info in read.geometry.infos]
-    left_out = [] if name != "humanoid" else ["floor"]
-    assert sorted(shapes + left_out) == sorted(info.name for info in model.geometry.infos)
-    for lost in ("armature", "actuators", "the time step"):
-        assert any(note.startswith(lost) for note in notes), lost
+    omitted = [] if name != "humanoid" else ["floor"]
+    assert sorted(shapes + omitted) == sorted(info.name for info in model.geometry.infos)
+    for unsupported in ("armature", "actuators", "a time step"):
+        assert any(note.startswith(f"URDF does not support {unsupported}") for note in notes), unsupported
 
 
 def test_a1(tmp_path):
     model, _ = inspect_model(bullet_file("a1/a1.urdf"), base="free")
     read, notes = round_trip(model, tmp_path / "a1.urdf")
-    assert notes == ["the root link has no joint; read the file with base='free' (--base free): 'trunk'"]
+    assert notes == ["the root link has no joint; load the file with base='free' (--base free): 'trunk'"]
     assert read.topology.joint_names == model.topology.joint_names
     assert set(read.topology.frame_names) == set(model.topology.frame_names)
     assert_same_bodies(model, read)
@@ -164,7 +164,7 @@ def test_the_file_is_readable(tmp_path):
     )
 
 
-def test_impossible_inertias_are_noted_and_impossible_masses_refused(tmp_path):
+def test_inconsistent_inertias_are_noted_and_negative_masses_rejected(tmp_path):
     model = box_on_a_hinge().build()
     odd = eqx.tree_at(lambda m: m.body.inertia, model, np.array([[1.0, 1.0, 3.0, 0.0, 0.0, 0.0]]))
     notes = write_urdf(odd, tmp_path / "m.urdf")
@@ -177,13 +177,13 @@ def test_impossible_inertias_are_noted_and_impossible_masses_refused(tmp_path):
 
 
 class TestAnchors:
-    def test_everything_on_the_body_moves_along(self, tmp_path):
+    def test_everything_on_the_body_is_shifted(self, tmp_path):
         builder = box_on_a_hinge(at=(1, 0, 0), anchor=(0, 0, 0.5), axis=(0, 1, 0), com=(0.1, 0, 0))
         builder.add_geom("box", "box", (0.1, 0.1, 0.1), name="g", at=(0, 0, 1))
         builder.add_frame("tool", "box", at=(0, 1, 0))
         builder.add_body("next", parent="box", at=(0, 0, 2), mass=1.0, inertia=(1, 1, 1))
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
-        assert len(notes) == 1 and notes[0].endswith("their own frames are fixed links: 'box_frame'")
+        assert len(notes) == 1 and notes[0].endswith("the original frames become fixed links: 'box_frame'")
         at = frame_positions(read)
         np.testing.assert_allclose(at["box"], [1, 0, 0.5])
         np.testing.assert_allclose(at["box_frame"], [1, 0, 0])
@@ -192,14 +192,14 @@ class TestAnchors:
         np.testing.assert_allclose(read.body.com[0], [0.1, 0, -0.5])
         np.testing.assert_allclose(read.geometry.placement.p[0], [0, 0, 0.5])
 
-    def test_the_name_of_the_frame_is_free(self, tmp_path):
+    def test_the_name_of_the_frame_is_unique(self, tmp_path):
         builder = box_on_a_hinge(anchor=(0, 0, 0.5)).add_frame("box_frame", "box")
         read, _ = round_trip(builder.build(), tmp_path / "m.urdf")
         assert read.topology.frame_names == ("box_frame", "box_frame_2")
 
 
 class TestRoots:
-    def test_several_roots_hang_on_the_world(self, tmp_path):
+    def test_several_roots_are_attached_to_the_world(self, tmp_path):
         builder = box_on_a_hinge()
         builder.add_body("ball", joint="fly", kind="free", mass=1.0, inertia=(1, 1, 1))
         builder.add_geom("world", "plane", (), name="floor")
@@ -215,10 +215,10 @@ class TestRoots:
         builder.add_geom("world", "box", (1, 1, 1), name="floor").add_frame("origin", "world")
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
         assert notes == [
-            "the root link has no joint; read the file with base='free' (--base free): 'ball'",
+            "the root link has no joint; load the file with base='free' (--base free): 'ball'",
             "the free joint is read back as 'root': 'fly'",
-            "frames of the world are left out, since the file has no world: 'origin'",
-            "shapes of the world are left out, since the file has no world: 'floor'",
+            "frames of the world are omitted, since the file has no world link: 'origin'",
+            "shapes of the world are omitted, since the file has no world link: 'floor'",
         ]
         assert read.topology.joint_names == ("root",)
 
@@ -264,12 +264,12 @@ class TestJoints:
         assert np.array_equal(read.joint.mimic_offset, model.joint.mimic_offset)
 
     @pytest.mark.parametrize("off", [0.0, 1e-13, 1e-9, 1e-6])
-    def test_orientations_keep_their_digits_when_pitched_up(self, off, tmp_path):
+    def test_orientations_are_accurate_near_gimbal_lock(self, off, tmp_path):
         model = box_on_a_hinge(rpy=(0.7, np.pi / 2 - off, -0.4)).build()
         read, _ = round_trip(model, tmp_path / "m.urdf")
         np.testing.assert_allclose(read.joint.placement.R, model.joint.placement.R, rtol=0, atol=2e-15)
 
-    def test_what_is_not_part_of_the_format_is_named(self, tmp_path):
+    def test_unsupported_parameters_are_noted(self, tmp_path):
         builder = box_on_a_hinge(armature=0.1, stiffness=2.0, rest=0.5, home=0.3)
         builder.add_body("ball", kind="spherical", mass=1.0, inertia=(1, 1, 1))
         builder.add_geom("box", "ellipsoid", (0.1, 0.1, 0.2), name="egg").add_geom(
@@ -283,19 +283,19 @@ class TestJoints:
         builder.add_actuator("hinge", name="servo", gain=2.0)
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
         assert notes == [
-            "armature is not part of URDF: 'hinge'",
-            "springs are not part of URDF: 'hinge'",
-            "spherical joints are an extension of URDF that other programs may refuse: 'ball'",
-            "actuators are not part of URDF; every joint is read back with a direct torque or force: 'servo'",
-            "ellipsoids are left out, since URDF has none: 'egg'",
-            "collision groups are not part of URDF: 'marble'",
-            "excluded collision pairs are not part of URDF: 'box and ball'",
-            "explicit collision pairs are not part of URDF: 'pill and marble'",
-            "friction of pairs of shapes is not part of URDF: 'pill and marble'",
-            "gravity is not part of URDF; it was 0 0 -1.62 m/s²",
-            "the time step is not part of URDF; it was 0.005 s",
-            "the starting configuration is not part of URDF; it is not zero for joints: 'hinge'",
-            "frames get another name, because theirs is taken: 'ball → ball_2'",
+            "URDF does not support armature: 'hinge'",
+            "URDF does not support joint springs: 'hinge'",
+            "spherical joints are an extension of URDF that other programs may reject: 'ball'",
+            "URDF does not support actuators; every joint is read back with a direct torque or force: 'servo'",
+            "ellipsoids are omitted, since URDF does not support them: 'egg'",
+            "URDF does not support collision groups: 'marble'",
+            "URDF does not support excluded collision pairs: 'box and ball'",
+            "URDF does not support explicit collision pairs: 'pill and marble'",
+            "URDF does not support friction of pairs of shapes: 'pill and marble'",
+            "URDF does not support gravity; it is 0 0 -1.62 m/s²",
+            "URDF does not support a time step; it is 0.005 s",
+            "URDF does not support a home configuration; it is not zero for joints: 'hinge'",
+            "frames are renamed because their names are already in use: 'ball → ball_2'",
             "capsules and planes are extensions of URDF that other programs may ignore: 'pill'",
         ]
         assert [info.name for info in read.geometry.infos] == ["pill", "marble"]
@@ -330,4 +330,4 @@ class TestShapes:
         assert 'filename="meshes/part.stl"' in (tmp_path / "m.urdf").read_text()
         assert [info.mesh_file for info in read.geometry.infos] == [str(stl.resolve())]
         assert np.array_equal(read.geometry.size[0], np.full(3, 0.5))
-        assert notes == ["shapes are left out, because their mesh file is missing: 'b'"]
+        assert notes == ["shapes are omitted because their mesh file does not exist: 'b'"]

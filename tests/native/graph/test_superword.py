@@ -1,4 +1,4 @@
-"""Values of the same form side by side: which are found, that they can be computed in some order, and the same bits."""
+"""Superword packing: bundles are found, have a topological order, and do not change results."""
 
 from collections import Counter
 from dataclasses import replace
@@ -28,7 +28,7 @@ def sizes(packing):
 
 
 def layer(graph, inputs, units, slot):
-    """Units whose arguments are sums of different lengths."""
+    """Units of a layer, with sums of different lengths."""
     results = []
     for i in range(units):
         x = graph.input(slot, 100 * i)
@@ -38,7 +38,7 @@ def layer(graph, inputs, units, slot):
     return results
 
 
-def test_units_of_a_layer_are_full_vectors():
+def test_units_of_a_layer_fill_vectors():
     graph = Graph()
     first = layer(graph, [graph.input("x", k) for k in range(4)], 8, "first")
     packing, outputs = packing_of(graph, first)
@@ -47,18 +47,18 @@ def test_units_of_a_layer_are_full_vectors():
     assert set(sizes(packing)) == {8, 4} and all(node in packing.bundle_of for node in outputs)
 
 
-def test_sines_and_cosines_share_what_they_have_in_common():
+def test_sines_and_cosines_share_their_range_reduction():
     graph = Graph()
     angles = [graph.input("x", k) for k in range(4)]
     both = [graph.function(name, x) for name in ("sin", "cos") for x in angles]
     packing, outputs = packing_of(graph, both)
-    alone, _ = packing_of(graph, both[:4])
+    sines_only, _ = packing_of(graph, both[:4])
     assert all(node in packing.bundle_of for node in outputs)
-    assert sizes(packing)[4] < 1.5 * sizes(alone)[4]
+    assert sizes(packing)[4] < 1.5 * sizes(sines_only)[4]
 
 
-def test_parts_that_are_alike_are_computed_together():
-    """Four legs of three joints: what is computed from their angles, too."""
+def test_isomorphic_legs_are_packed():
+    """Four legs of three joints: their forward kinematics is packed along with the sines and cosines."""
     graph = Graph()
     totals = []
     for leg in range(4):
@@ -75,7 +75,7 @@ def test_parts_that_are_alike_are_computed_together():
     assert all(len(packing.bundle_of[node]) == 4 for node in outputs)
 
 
-def test_little_is_left_as_it_is():
+def test_small_savings_are_not_packed():
     graph = Graph()
     few = [graph.function("tanh", graph.input("x", k)) for k in range(2)]
     assert not packing_of(graph, few)[0].bundle_of
@@ -84,7 +84,7 @@ def test_little_is_left_as_it_is():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_bundles_do_not_wait_for_each_other(seed):
+def test_bundles_have_a_topological_order(seed):
     rng = np.random.default_rng(seed)
     graph = Graph()
     nodes = [graph.input("x", k) for k in range(6)]
@@ -101,40 +101,40 @@ def test_bundles_do_not_wait_for_each_other(seed):
     assert len(packing.bundle_of) > 50
     order = deepest_first(packing.graph, outputs, packing.bundle_of)
     assert sorted(order) == packing.graph.live(outputs)
-    place = {node: k for k, node in enumerate(order)}
+    position = {node: k for k, node in enumerate(order)}
     for node in order:
-        together = packing.bundle_of.get(node, (node,))
-        begin = place[together[0]]
-        assert [place[one] for one in together] == list(range(begin, begin + len(together)))
-        assert all(place[a] < begin for a in packing.graph.args[node])
+        bundle = packing.bundle_of.get(node, (node,))
+        first = position[bundle[0]]
+        assert [position[member] for member in bundle] == list(range(first, first + len(bundle)))
+        assert all(position[a] < first for a in packing.graph.args[node])
 
 
-def test_comparisons_of_floats_and_of_whole_numbers_are_not_mixed():
+def test_comparisons_of_floats_and_integers_are_not_mixed():
     def function(x, n):
         chosen = jnp.where(jnp.concatenate([x[:2] < 0.3, n[:2] < 3]), x, -0.5 * x)
         return jnp.tanh(chosen) / (2.0 + jnp.abs(x))
 
     x, n = normal(4), np.arange(4)
-    one_by_one, together = (
+    scalar, packed = (
         NativeFunction(function, x, n, target=replace(machine.host(), register=width)) for width in (1, 4)
     )
-    assert np.array_equal(one_by_one(x, n), together(x, n))
+    assert np.array_equal(scalar(x, n), packed(x, n))
 
 
-def test_the_search_is_over_soon():
-    """Three chains whose values are all wanted: nothing is worth it, from whichever of them one begins."""
+def test_search_time_is_bounded():
+    """Three chains whose values are all outputs: no seed pays, from any level."""
     graph = Graph()
     lanes, outputs = [graph.input("x", k) for k in range(3)], []
     for k in range(1500):
         lanes = [graph.fma(a, graph.input("y", 3 * k + i), graph.input("z", 3 * k + i)) for i, a in enumerate(lanes)]
         outputs += lanes
-    begin = process_time()
+    begin_time = process_time()
     Packing(graph, graph.live(outputs), outputs, 8)
-    assert process_time() - begin < 2.0
+    assert process_time() - begin_time < 2.0
 
 
 def program(x, W, n):
-    """Functions of everything that can be side by side: floats, truth values, whole numbers, arrays and constants."""
+    """Packable operations on floats, Booleans, integers, arrays and constants."""
     hidden = jnp.tanh(W @ jnp.tanh(W @ x) + 0.1)
     chosen = jnp.where(hidden > x, jnp.exp(hidden), jnp.log1p(x * x))
     return {
@@ -150,15 +150,15 @@ ARGUMENTS = 0.5 * normal(5, 8), normal(5, 8, 8), np.arange(40).reshape(5, 8)
 
 
 @pytest.mark.parametrize("register", [2, 3, 4, 8])
-def test_no_bit_depends_on_what_is_side_by_side(register):
-    one_by_one, together = (
+def test_packing_does_not_change_results(register):
+    scalar, packed = (
         NativeFunction(program, *(a[0] for a in ARGUMENTS), target=replace(machine.host(), register=width))
         for width in (1, register)
     )
-    kernel = together.rollout.emit_kernel("forward", alone=True)
+    kernel = packed.rollout.emit_kernel("forward", single=True)
     text = emit.module(kernel.functions, kernel.texts)
     assert (f"<{register} x double>" in text) == (register > 2)
     for k in range(5):
-        given = [a[k] for a in ARGUMENTS]
-        pairs = zip(jax.tree.leaves(one_by_one(*given)), jax.tree.leaves(together(*given)), strict=True)
+        arguments = [a[k] for a in ARGUMENTS]
+        pairs = zip(jax.tree.leaves(scalar(*arguments)), jax.tree.leaves(packed(*arguments)), strict=True)
         assert all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)

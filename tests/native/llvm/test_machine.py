@@ -1,4 +1,4 @@
-"""The same functions on every processor: bits do not depend on lanes, and little on the instructions there are."""
+"""Code generation for all targets: results do not depend on lanes, and differ between targets by rounding only."""
 
 import platform
 from dataclasses import replace
@@ -21,7 +21,7 @@ BATCH = 9
 
 
 def functions(x, A, n):
-    """Something of everything: each kind of node and of memory access."""
+    """Functions that cover every kind of node and of memory access."""
     return {
         "functions": (jnp.sin(x), jnp.exp(x), jnp.tanh(x), jnp.log1p(x * x), jnp.arctan2(x, A[0, 0]), jnp.cbrt(x)),
         "sums": (A @ x, A.T @ A, jnp.linalg.norm(x), jnp.cumsum(x), lax.scan(lambda c, u: (c * 0.9 + u, c), 0.0, x)),
@@ -47,30 +47,32 @@ def results(target: machine.CpuTarget):
     return one(*ARGUMENTS, batched=True), one(*(a[0] for a in ARGUMENTS))
 
 
-def compared(got, wanted, tolerance: float) -> list[str]:
-    pairs = zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True)
+def differences(results, expected, tolerance: float) -> list[str]:
+    pairs = zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True)
     return [problem for a, b in pairs if (problem := difference(np.asarray(a), np.asarray(b), tolerance))]
 
 
 @pytest.fixture(scope="module")
 def references(expected):
-    """Results of the widest code, with and without fused multiply-add."""
-    found = {fma: results(replace(target, lanes=8)) for fma, target in ((True, _fused()), (False, machine.PLAIN_X86))}
-    for batch, _ in found.values():
-        assert not compared(batch, expected, 1e-13)
-    return found
+    """Results with the most lanes, with and without fused multiply-add."""
+    references = {
+        fma: results(replace(target, lanes=8)) for fma, target in ((True, _fused()), (False, machine.PLAIN_X86))
+    }
+    for batch, _ in references.values():
+        assert not differences(batch, expected, 1e-13)
+    return references
 
 
 def _fused() -> machine.CpuTarget:
-    """A processor that has fused multiply-add, if this one has."""
+    """Target with fused multiply-add, if the host has it."""
     return machine.AVX2 if llvm.get_host_cpu_features().get("fma") else machine.host()
 
 
 def targets() -> dict[str, machine.CpuTarget]:
-    found = {"host": machine.host(), "plain": machine.PLAIN_X86}
+    result = {"host": machine.host(), "plain": machine.PLAIN_X86}
     if llvm.get_host_cpu_features().get("avx2"):
-        found["avx2"] = machine.AVX2
-    return found
+        result["avx2"] = machine.AVX2
+    return result
 
 
 @on_x86
@@ -79,29 +81,29 @@ def targets() -> dict[str, machine.CpuTarget]:
 def test_bits_do_not_depend_on_lanes_or_processor(name, lanes, references):
     target = targets()[name]
     batch, single = results(replace(target, lanes=lanes))
-    wanted = references[target.fma]
-    assert not compared(batch, wanted[0], 0.0)
-    assert not compared(single, wanted[1], 0.0)
-    assert not compared(single, jax.tree.map(lambda a: a[0], batch), 0.0)
+    reference = references[target.fma]
+    assert not differences(batch, reference[0], 0.0)
+    assert not differences(single, reference[1], 0.0)
+    assert not differences(single, jax.tree.map(lambda a: a[0], batch), 0.0)
 
 
 @on_x86
-def test_fused_products_differ_only_by_rounding(references):
+def test_fused_multiply_add_differs_by_rounding_only(references):
     if not _fused().fma:
         pytest.skip("no fused multiply-add here")
-    assert not compared(references[True][0], references[False][0], 1e-13)
-    # to be sure that the two are not one
-    assert compared(references[True][0], references[False][0], 0.0)
+    assert not differences(references[True][0], references[False][0], 1e-13)
+    # makes sure that the two differ at all
+    assert differences(references[True][0], references[False][0], 0.0)
 
 
 def _text(target: machine.CpuTarget, lanes: int) -> str:
     target = replace(target, lanes=lanes, register=lanes)
     function = NativeFunction(functions, *(a[0] for a in ARGUMENTS), target=target)
-    kernel = function.rollout.emit_kernel("forward", alone=lanes == 1)
+    kernel = function.rollout.emit_kernel("forward", single=lanes == 1)
     return emit.module(kernel.functions, kernel.texts)
 
 
-def test_instructions_are_those_of_the_processor():
+def test_instructions_are_those_of_the_target():
     plain, fused = (machine.assembly(_text(t, t.lanes), t) for t in (machine.PLAIN_X86, machine.AVX2))
     assert "vfmadd" in fused and "ymm" in fused
     assert "vfmadd" not in plain and "ymm" not in plain

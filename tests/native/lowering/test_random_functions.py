@@ -1,10 +1,10 @@
 """Random programs with control flow, compiled natively and by XLA: the same values and the same gradients.
 
-How far two correct results may be apart depends on the program: a difference of nearly equal numbers or a comparison
-that is nearly undecided can make any rounding error large. So each program is also run by XLA with every intermediate
-result changed by a random relative amount of the size of its rounding error. The spread of what comes out says how much
-the program makes of such errors, and native results may be off by a multiple of it. Programs that make too much of
-them, because they decide something by a hair, say nothing and are dropped.
+The difference between two correct results depends on the conditioning of the program: cancellation or a comparison of
+nearly equal values amplifies rounding errors without bound. So each program is also run by XLA with every intermediate
+result perturbed by a random relative amount of the size of its rounding error. The spread of the results measures the
+conditioning, and native results may differ by a multiple of it. Ill-conditioned programs, in which a perturbation flips
+a comparison, are discarded.
 """
 
 from collections.abc import Callable
@@ -20,19 +20,19 @@ from jax import lax
 
 from hybridsim.native.runtime.function import NativeFunction
 
-LARGEST = 12
-"""Numbers in a value."""
+MAX_SIZE = 12
+"""Largest size of a value."""
 ROUNDING = 2.0**-52
 TRIALS = 6
-ALLOWED = 30.0
-"""Differences allowed, in units of the spread: a few roundings per operation, and luck."""
-FLOOR = 1e-14
-"""Differences of this size, relative to the largest number, are always allowed."""
-DECISIVE = 1e-9
-"""A larger relative spread means that something was decided by a hair."""
+ALLOWED_SPREADS = 30.0
+"""Allowed errors in units of the spread, for a few roundings per operation and chance."""
+ERROR_FLOOR = 1e-14
+"""Errors that are always allowed, relative to the largest element."""
+MAX_SPREAD = 1e-9
+"""Largest relative spread of a well-conditioned program."""
 
 
-# operations: of two values and a small number; each takes values of any shape and gives bounded ones
+# operations on two values and a small integer; each takes values of any shape and returns bounded ones
 
 
 def bounded(x):
@@ -48,7 +48,7 @@ def rows(x):
 
 
 def index(x, k, size):
-    """A whole number that is computed from a value."""
+    """A dynamic index."""
     return jnp.floor(jnp.abs(3.0 * x.ravel()[k % x.size])).astype(int) % size
 
 
@@ -58,58 +58,58 @@ def definite(x):
 
 
 @jax.custom_vjp
-def own_slope(x):
+def custom_gradient(x):
     return jnp.sin(x)
 
 
-own_slope.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x) * 0.9,))
+custom_gradient.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x) * 0.9,))
 
 
-def scanned(a, b, k):
-    start = fit(b, rows(a).shape[1:])
-    end, seen = lax.scan(lambda c, u: (bounded(c * 0.7 + u), c * u), start, rows(a), reverse=bool(k % 2))
-    return seen + end[None]
+def scan(a, b, k):
+    initial = fit(b, rows(a).shape[1:])
+    final, results = lax.scan(lambda c, u: (bounded(c * 0.7 + u), c * u), initial, rows(a), reverse=bool(k % 2))
+    return results + final[None]
 
 
-def looped(a, b, k):
+def for_loop(a, b, k):
     return lax.fori_loop(0, k % 4, lambda n, c: jnp.sin(c + 0.1 * n) + fit(b, c.shape) * 0.5, a)
 
 
-def until(a, b, k):
-    # such loops have no gradient
-    start = lax.stop_gradient(a + fit(b, a.shape))
-    return lax.while_loop(lambda s: s[0] < k % 3, lambda s: (s[0] + 1, jnp.tanh(s[1] * 1.3)), (0, start))[1] * a
+def while_loop(a, b, k):
+    # while loops have no reverse-mode gradient
+    initial = lax.stop_gradient(a + fit(b, a.shape))
+    return lax.while_loop(lambda s: s[0] < k % 3, lambda s: (s[0] + 1, jnp.tanh(s[1] * 1.3)), (0, initial))[1] * a
 
 
-def switched(a, b, k):
+def switch(a, b, k):
     return lax.switch(index(b, k, 3), [jnp.sin, lambda x: x * 0.5, lambda x: jnp.maximum(x, 0.1)], a)
 
 
-def solved(a, b, k):
+def solve(a, b, k):
     A = definite(a)
     return jnp.linalg.solve(A, fit(b, A.shape[:1])) if k % 2 else jnp.linalg.cholesky(A) @ fit(b, A.shape[:1])
 
 
-def padded(a, b, k):
+def pad(a, b, k):
     return lax.pad(a, b.ravel()[0], [((k % 3) - 1, (k % 2), k % 2)] * a.ndim)
 
 
-def updated(a, b, k):
+def update_slice(a, b, k):
     m = rows(a)
     return lax.dynamic_update_slice(m, fit(b, (1, m.shape[1])), (index(b, k, m.shape[0] + 1), 0))
 
 
-def sliced(a, b, k):
+def dynamic_slice(a, b, k):
     m = rows(a)
     return lax.dynamic_slice(m, (index(b, k, m.shape[0] + 1), 0), (1, m.shape[1]))
 
 
-def by_rows(a, b, k):
+def gather_rows(a, b, k):
     m = rows(a)
     return jax.vmap(lambda r, n: r[n % r.size] * r)(m, jnp.arange(m.shape[0]) + index(b, k, 3))
 
 
-def whole(a, b, k):
+def integers(a, b, k):
     n = jnp.floor(10.0 * a).astype(int)
     return jnp.where((n % 3 == k % 3) ^ (n // 2 > 1), a, fit(b, a.shape) + 0.01 * (n & 7).astype(float))
 
@@ -132,7 +132,7 @@ OPERATIONS: dict[str, Callable] = {
     "abs": lambda a, b, k: jnp.abs(a) - 0.3 * jnp.sign(a),
     "extremes": lambda a, b, k: jnp.maximum(a, -0.2) + jnp.minimum(a, fit(b, a.shape)),
     "where": lambda a, b, k: jnp.where(a > fit(b, a.shape), a, jnp.cos(fit(b, a.shape))),
-    "whole": whole,
+    "integers": integers,
     "sum": lambda a, b, k: bounded(rows(a).sum(k % 2)),
     "mean": lambda a, b, k: rows(a).mean(k % 2, keepdims=True) - a.ravel()[0],
     "max": lambda a, b, k: rows(a).max(k % 2),
@@ -145,41 +145,41 @@ OPERATIONS: dict[str, Callable] = {
     "transpose": lambda a, b, k: a.T,
     "reshape": lambda a, b, k: a.reshape((-1, 2) if a.size % 2 == 0 else (-1,)),
     "flip": lambda a, b, k: jnp.roll(jnp.flip(a), k),
-    "join": lambda a, b, k: jnp.concatenate([a.ravel(), b.ravel()]),
+    "concatenate": lambda a, b, k: jnp.concatenate([a.ravel(), b.ravel()]),
     "stack": lambda a, b, k: jnp.stack([a, fit(b, a.shape)], k % (a.ndim + 1)),
-    "cut": lambda a, b, k: a.ravel()[k % a.size :: 1 + k % 2],
-    "pad": padded,
-    "pick": lambda a, b, k: a.ravel()[(np.arange(5) * (k + 1)) % a.size],
-    "pick computed": lambda a, b, k: rows(a)[index(b, k, rows(a).shape[0])],
-    "place": lambda a, b, k: bounded(a.ravel().at[np.array([0, k % a.size, 0])].add(fit(b, (3,)))),
-    "place computed": lambda a, b, k: a.ravel().at[index(b, k, a.size)].set(b.ravel()[0]),
-    "slice computed": sliced,
-    "update computed": updated,
-    "by rows": by_rows,
+    "slice": lambda a, b, k: a.ravel()[k % a.size :: 1 + k % 2],
+    "pad": pad,
+    "gather": lambda a, b, k: a.ravel()[(np.arange(5) * (k + 1)) % a.size],
+    "dynamic gather": lambda a, b, k: rows(a)[index(b, k, rows(a).shape[0])],
+    "scatter": lambda a, b, k: bounded(a.ravel().at[np.array([0, k % a.size, 0])].add(fit(b, (3,)))),
+    "dynamic scatter": lambda a, b, k: a.ravel().at[index(b, k, a.size)].set(b.ravel()[0]),
+    "dynamic slice": dynamic_slice,
+    "dynamic update": update_slice,
+    "gather rows": gather_rows,
     "sort": lambda a, b, k: jnp.sort(a.ravel())[::-1],
     "argsort": lambda a, b, k: a.ravel()[jnp.argsort(fit(b, (a.size,)))],
     "top": lambda a, b, k: lax.top_k(a.ravel(), 1 + k % a.size)[0],
-    "scan": scanned,
-    "for": looped,
-    "while": until,
+    "scan": scan,
+    "for": for_loop,
+    "while": while_loop,
     "cond": lambda a, b, k: lax.cond(b.mean() > 0.1, jnp.sin, lambda x: x * 0.7, a),
-    "switch": switched,
-    "solve": solved,
-    "custom": lambda a, b, k: own_slope(a),
+    "switch": switch,
+    "solve": solve,
+    "custom": lambda a, b, k: custom_gradient(a),
     "checkpoint": lambda a, b, k: jax.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(a),
     "jit": lambda a, b, k: jax.jit(jnp.tanh)(a),
-    "slope": lambda a, b, k: bounded(jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))(a)),
+    "gradient": lambda a, b, k: bounded(jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))(a)),
     "interp": lambda a, b, k: jnp.interp(a, jnp.array([-1.0, 0.0, 0.4, 1.0]), jnp.array([0.3, 0.0, -0.2, 0.5])),
 }
 
 
 class Instruction(NamedTuple):
-    """An operation on two of the latest values."""
+    """An operation on two of the latest values and an immediate operand."""
 
     operation: str
     first: int
     second: int
-    number: int
+    immediate: int
 
 
 INSTRUCTIONS = st.builds(
@@ -190,52 +190,52 @@ PROGRAMS = st.lists(INSTRUCTIONS, min_size=5, max_size=40)
 
 
 def run(program: list[Instruction], values: list, noise=None):
-    """The last value of a program, and something of all the others; with noise, all of them are slightly wrong."""
+    """The last value of a program, and a function of all others; noise perturbs every intermediate value."""
     values = list(values)
-    for step, (operation, first, second, number) in enumerate(program):
+    for step, (operation, first, second, immediate) in enumerate(program):
         a, b = (values[-1 - k % len(values)] for k in (first, second))
-        result = OPERATIONS[operation](a, b, number)
-        # not too much, and not nothing
-        result = result.ravel()[:LARGEST] if result.size > LARGEST else result if result.size else a
+        result = OPERATIONS[operation](a, b, immediate)
+        # neither too large nor empty
+        result = result.ravel()[:MAX_SIZE] if result.size > MAX_SIZE else result if result.size else a
         if noise is not None:
             result = result * (1.0 + noise[step, : result.size].reshape(result.shape))
         values.append(result)
     return values[-1], sum(jnp.sin(v).sum() for v in values)
 
 
-def with_slope(program: list[Instruction], values: list, noise=None):
-    """Values and the gradient of their weighted sum."""
-    results, pull = jax.vjp(lambda values: run(program, values, noise), values)
+def with_gradient(program: list[Instruction], values: list, noise=None):
+    """Results and the gradient of their weighted sum."""
+    results, pullback = jax.vjp(lambda values: run(program, values, noise), values)
     weights = [jnp.cos(1.0 + jnp.arange(1.0, 1.0 + r.size)).reshape(r.shape) for r in results]
-    return results, pull(tuple(weights))
+    return results, pullback(tuple(weights))
 
 
-def off_by(results, wanted) -> np.ndarray:
-    """Largest difference of each array, relative to its largest number."""
-    found = []
-    for got, right in zip(jax.tree.leaves(results), jax.tree.leaves(wanted), strict=True):
-        scale = np.abs(right).max(initial=1e-3)
-        found.append(np.abs(np.asarray(got) - np.asarray(right)).max(initial=0.0) / scale)
-    return np.array(found)
+def relative_errors(results, expected) -> np.ndarray:
+    """Largest error of each array, relative to its largest element."""
+    errors = []
+    for actual, reference in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
+        scale = np.abs(reference).max(initial=1e-3)
+        errors.append(np.abs(np.asarray(actual) - np.asarray(reference)).max(initial=0.0) / scale)
+    return np.array(errors)
 
 
 def compare(program: list[Instruction], shapes: list[tuple[int, ...]], *, batch: int = 0) -> None:
     random = np.random.default_rng(len(program))
     inputs = [random.uniform(-1.0, 1.0, shape) for shape in shapes]
-    by_xla = jax.jit(lambda values, noise: with_slope(program, values, noise))
-    shape = (len(program), LARGEST)
-    wanted = by_xla(inputs, np.zeros(shape))
+    xla = jax.jit(lambda values, noise: with_gradient(program, values, noise))
+    shape = (len(program), MAX_SIZE)
+    expected = xla(inputs, np.zeros(shape))
     noises = [ROUNDING * random.uniform(-1.0, 1.0, shape) for _ in range(TRIALS)]
-    spread = np.max([off_by(by_xla(inputs, noise), wanted) for noise in noises], axis=0)
-    assume(np.isfinite(spread).all() and (spread < DECISIVE).all())
-    native = NativeFunction(lambda values: with_slope(program, values), inputs)
-    got = native(inputs)
-    error = off_by(got, wanted)
-    assert (error <= FLOOR + ALLOWED * spread).all(), f"off by {error}, spread {spread}"
+    spread = np.max([relative_errors(xla(inputs, noise), expected) for noise in noises], axis=0)
+    assume(np.isfinite(spread).all() and (spread < MAX_SPREAD).all())
+    native = NativeFunction(lambda values: with_gradient(program, values), inputs)
+    actual = native(inputs)
+    error = relative_errors(actual, expected)
+    assert (error <= ERROR_FLOOR + ALLOWED_SPREADS * spread).all(), f"error {error}, spread {spread}"
     if batch:
-        together = native([np.stack([x * (1.0 - 0.1 * k) for k in range(batch)]) for x in inputs], batched=True)
-        for alone, lanes in zip(jax.tree.leaves(got), jax.tree.leaves(together), strict=True):
-            np.testing.assert_array_equal(lanes[0], alone)
+        batched = native([np.stack([x * (1.0 - 0.1 * k) for k in range(batch)]) for x in inputs], batched=True)
+        for single, lanes in zip(jax.tree.leaves(actual), jax.tree.leaves(batched), strict=True):
+            np.testing.assert_array_equal(lanes[0], single)
 
 
 @settings(max_examples=12)
@@ -253,8 +253,8 @@ def test_many_random_functions(program, shapes):
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_have_native_code(operation):
-    """Each in turn, so that a rule that fails is named."""
-    program = [Instruction(operation, 0, 1, number) for number in (0, 3)]
-    native = NativeFunction(lambda values: with_slope(program, values), [np.zeros((2, 3)), np.zeros(4)])
+    """One operation per test, so that a failing rule is named."""
+    program = [Instruction(operation, 0, 1, immediate) for immediate in (0, 3)]
+    native = NativeFunction(lambda values: with_gradient(program, values), [np.zeros((2, 3)), np.zeros(4)])
     graph, outputs = native.rollout.program.step_graph
-    assert graph.op_counts(outputs.values())["sin"] == 0  # all functions have become arithmetic
+    assert graph.op_counts(outputs.values())["sin"] == 0  # all functions are expanded

@@ -1,4 +1,4 @@
-"""Rules of arrays against XLA, alone and in a batch: reductions, products, moving, indexing, sorting, solving."""
+"""Array rules against XLA, single and batched: reductions, products, rearranging, indexing, sorting, solving."""
 
 import jax
 import jax.numpy as jnp
@@ -13,58 +13,58 @@ TOLERANCE = 2e-14
 
 
 @pytest.fixture(autouse=True)
-def ordinary_promotion():
-    """The functions are as users write them."""
+def standard_promotion():
+    """JAX's standard type promotion, as in user code."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 
 def test_reductions():
     x, v = normal(3, 4), normal(5)
-    ties, holes = np.array([1.0, 3.0, 3.0, 1.0, 1.0, 2.0]), np.array([1.0, np.nan, 3.0, np.nan, 3.0, -1.0])
-    nothing = np.array([-np.inf, -np.inf, 1.0, 1.0, np.inf, 0.0])
-    places = (jnp.argmax, jnp.argmin, jnp.argsort)
+    ties, with_nan = np.array([1.0, 3.0, 3.0, 1.0, 1.0, 2.0]), np.array([1.0, np.nan, 3.0, np.nan, 3.0, -1.0])
+    infinities = np.array([-np.inf, -np.inf, 1.0, 1.0, np.inf, 0.0])
+    argument_ops = (jnp.argmax, jnp.argmin, jnp.argsort)
     cases = {
         "sums": case(lambda x: (x.sum(0), x.sum(), x.mean(1), x.std(), x.var(0), jnp.average(x, 0, x[:, 0] ** 2)), x),
         "products": case(lambda x: (x.prod(1), x.prod(), jnp.cumprod(x, 1), lax.cumprod(x, 0, reverse=True)), x),
         "extremes": case(lambda x: (x.max(0), x.min(), lax.cummax(x, 0, reverse=True), lax.cummin(x, 1)), x),
-        "running": case(lambda x: (jnp.cumsum(x, 0), lax.cumsum(x, 1, reverse=True), lax.cumlogsumexp(x, 1)), x),
-        "running from nothing": case(lambda v: (lax.cumlogsumexp(v), lax.cummax(v), jnp.cumsum(v)), nothing),
-        "log of sums": case(lambda x: (special.logsumexp(x, 0), special.logsumexp(x, b=x**2)), x),
-        "places": case(lambda x: (x.argmax(0), x.argmin(1, keepdims=True), x.argmax()), x),
-        "ties": case(lambda v: ([f(v) for f in places], lax.top_k(v, 3), jnp.argsort(v, descending=True)), ties),
-        "holes": case(lambda v: ([f(v) for f in places], lax.top_k(v, 4), v.max(), lax.cummax(v)), holes),
-        "without holes": case(lambda v: (jnp.nanmax(v), jnp.nanargmin(v), jnp.nanmean(v), jnp.nansum(v)), holes),
-        "ranks": case(lambda x: (jnp.median(x), jnp.quantile(x, 0.3, axis=1), jnp.percentile(x, 30.0)), x),
-        "of the user": case(lambda x: (lax.reduce(x, 0.5, lambda a, b: a + 2 * b, (1,)), _two_at_once(x)), x),
+        "cumulative": case(lambda x: (jnp.cumsum(x, 0), lax.cumsum(x, 1, reverse=True), lax.cumlogsumexp(x, 1)), x),
+        "cumulative with infinities": case(lambda v: (lax.cumlogsumexp(v), lax.cummax(v), jnp.cumsum(v)), infinities),
+        "logsumexp": case(lambda x: (special.logsumexp(x, 0), special.logsumexp(x, b=x**2)), x),
+        "argmax": case(lambda x: (x.argmax(0), x.argmin(1, keepdims=True), x.argmax()), x),
+        "ties": case(lambda v: ([f(v) for f in argument_ops], lax.top_k(v, 3), jnp.argsort(v, descending=True)), ties),
+        "nan": case(lambda v: ([f(v) for f in argument_ops], lax.top_k(v, 4), v.max(), lax.cummax(v)), with_nan),
+        "nan functions": case(lambda v: (jnp.nanmax(v), jnp.nanargmin(v), jnp.nanmean(v), jnp.nansum(v)), with_nan),
+        "quantiles": case(lambda x: (jnp.median(x), jnp.quantile(x, 0.3, axis=1), jnp.percentile(x, 30.0)), x),
+        "user-defined": case(lambda x: (lax.reduce(x, 0.5, lambda a, b: a + 2 * b, (1,)), _reduce_pair(x)), x),
         "windows": case(lambda x: [lax.reduce_window(x, *_window(op)) for op in (lax.add, lax.max, lax.min)], x),
         "statistics": case(lambda x: (jnp.cov(x), jnp.corrcoef(x), jnp.trapezoid(x), jnp.gradient(x, axis=1)), x),
-        "truths": case(lambda v: ((v > 0).any(), (v > 0).all(), jnp.count_nonzero(v > 0), jnp.allclose(v, v)), v),
+        "booleans": case(lambda v: ((v > 0).any(), (v > 0).all(), jnp.count_nonzero(v > 0), jnp.allclose(v, v)), v),
     }
     check(cases, TOLERANCE)
 
 
-def _two_at_once(x):
+def _reduce_pair(x):
     return lax.reduce((x, x), (0.0, 1.0), lambda a, b: (a[0] + b[0] * b[1], a[1] * b[1]), (0,))
 
 
 def _window(op):
-    start = {lax.add: 0.0, lax.max: -np.inf, lax.min: np.inf}[op]
-    return start, op, (2, 2), (1, 2), ((1, 0), (0, 1)), (1, 2), (1, 2)
+    initial = {lax.add: 0.0, lax.max: -np.inf, lax.min: np.inf}[op]
+    return initial, op, (2, 2), (1, 2), ((1, 0), (0, 1)), (1, 2), (1, 2)
 
 
 def test_products():
     a, b, c, d = normal(3, 4), normal(4, 2), normal(2, 3, 4), normal(2, 4, 2)
     images, kernels = normal(1, 2, 4, 3), normal(2, 1, 3, 2)
-    turned = ("WHCN", "WHIO", "HCNW")
+    layouts = ("WHCN", "WHIO", "HCNW")
 
     def convolutions(x, k):
-        wide = jnp.concatenate([k, -k], 1)
+        doubled = jnp.concatenate([k, -k], 1)
         return (
-            lax.conv_general_dilated(x, wide, (2, 1), ((1, 2), (0, -1)), (1, 2), (2, 1)),
+            lax.conv_general_dilated(x, doubled, (2, 1), ((1, 2), (0, -1)), (1, 2), (2, 1)),
             lax.conv_general_dilated(x, k, (1, 1), "SAME", feature_group_count=2),
-            lax.conv_general_dilated(x.T, wide.T, (1, 2), "VALID", None, None, turned),
-            jax.grad(lambda x, k: jnp.sin(lax.conv(x, k, (1, 1), "SAME")).sum(), (0, 1))(x, wide),
+            lax.conv_general_dilated(x.T, doubled.T, (1, 2), "VALID", None, None, layouts),
+            jax.grad(lambda x, k: jnp.sin(lax.conv(x, k, (1, 1), "SAME")).sum(), (0, 1))(x, doubled),
         )
 
     cases = {
@@ -84,54 +84,54 @@ def test_rearranging():
     modes = ("constant", "edge", "wrap", "reflect", "symmetric")
     cases = {
         "shape": case(lambda x: (x.T, x.reshape(2, 6), x.ravel(order="F"), x[None].squeeze(), x[..., None]), x),
-        "cut": case(lambda x: (x[::2, 1:], x[:, ::-1], x[-1], jnp.split(x, 2, 1), jnp.array_split(x, 3, 1)), x),
-        "joined": case(lambda x: (jnp.stack([x, x], 1), jnp.append(x, x.T), jnp.block([[x, x], [x, x]])), x),
-        "apart": case(lambda x: (jnp.unstack(x, axis=1), [*x], jnp.diag(x[0]), jnp.diag(x)), x),
+        "slices": case(lambda x: (x[::2, 1:], x[:, ::-1], x[-1], jnp.split(x, 2, 1), jnp.array_split(x, 3, 1)), x),
+        "concatenated": case(lambda x: (jnp.stack([x, x], 1), jnp.append(x, x.T), jnp.block([[x, x], [x, x]])), x),
+        "unstacked": case(lambda x: (jnp.unstack(x, axis=1), [*x], jnp.diag(x[0]), jnp.diag(x)), x),
         "triangles": case(lambda x: (jnp.tril(x), jnp.triu(x, 1), jnp.tri(3)), x),
-        "moved": case(lambda x: (jnp.flip(x), jnp.roll(x, 1, 1), jnp.roll(x, -5), jnp.rot90(x)), x),
-        "again": case(lambda x: (jnp.repeat(x, 2, 0), jnp.tile(x, (2, 1)), jnp.broadcast_to(x, (2, 3, 4))), x),
+        "rolled": case(lambda x: (jnp.flip(x), jnp.roll(x, 1, 1), jnp.roll(x, -5), jnp.rot90(x)), x),
+        "repeated": case(lambda x: (jnp.repeat(x, 2, 0), jnp.tile(x, (2, 1)), jnp.broadcast_to(x, (2, 3, 4))), x),
         "padded": case(lambda x: [lax.pad(x, 0.5, ((a, b, c), (b, 0, a + 1))) for a, b, c in sizes], x),
-        "padded in ways": case(lambda x: [jnp.pad(x, ((1, 2), (0, 1)), mode=mode) for mode in modes], x),
-        "chosen": case(lambda x: (jnp.where(x > 0, x, 7.0), jnp.select([x > 1, x > 0], [x, -x], -1.0)), x),
-        "in pieces": case(lambda x: jnp.piecewise(x, [x < 0, x >= 1], [lambda v: -v, 3.0, 0.0]), x),
-        "by number": case(lambda x, k: lax.select_n(k, x[0], x[1], x[2]), x, np.array([0, 1, 2, 1], np.int32)),
+        "pad modes": case(lambda x: [jnp.pad(x, ((1, 2), (0, 1)), mode=mode) for mode in modes], x),
+        "selected": case(lambda x: (jnp.where(x > 0, x, 7.0), jnp.select([x > 1, x > 0], [x, -x], -1.0)), x),
+        "piecewise": case(lambda x: jnp.piecewise(x, [x < 0, x >= 1], [lambda v: -v, 3.0, 0.0]), x),
+        "select_n": case(lambda x, k: lax.select_n(k, x[0], x[1], x[2]), x, np.array([0, 1, 2, 1], np.int32)),
     }
     check(cases, 0.0)
 
 
-def test_making():
+def test_creation():
     v = np.abs(normal(5))
     cases = {
-        "made": case(lambda v: (jnp.full(2, v[0]), jnp.zeros_like(v), jnp.indices((2, 2)), jnp.tri(3) * v[:3]), v),
+        "created": case(lambda v: (jnp.full(2, v[0]), jnp.zeros_like(v), jnp.indices((2, 2)), jnp.tri(3) * v[:3]), v),
         "grid": case(lambda v: jnp.meshgrid(v[:2], v[:3]), v),
         "mixed": case(lambda v: (v[:3] + jnp.arange(3), jnp.arange(3, dtype=np.int32) + v[:3].astype(np.int8)), v),
         "spaced": case(lambda v: (jnp.linspace(v[0], v[1], 4), jnp.linspace(0, 1, 5) + v[0], jnp.eye(3) * v[1]), v),
         "constants": case(lambda: (np.arange(3.0), np.float32(2.5), np.int32(7), True, np.eye(2, dtype=np.int8))),
-        "odd constants": case(lambda v: (np.array([np.nan, -0.0, np.inf]), v[:2] * np.array([2.0, -1.0])), v),
-        "without axes": case(lambda a: (a.reshape(1, 1), a.sum(), a.max(), jnp.stack([a, a]), jnp.argmax(a)), 1.5),
-        "of other kinds": case(lambda n, t: (n * 2, ~t, jnp.where(t, n, 0), n.astype(float)), 3, True),
+        "special constants": case(lambda v: (np.array([np.nan, -0.0, np.inf]), v[:2] * np.array([2.0, -1.0])), v),
+        "scalars": case(lambda a: (a.reshape(1, 1), a.sum(), a.max(), jnp.stack([a, a]), jnp.argmax(a)), 1.5),
+        "other kinds": case(lambda n, t: (n * 2, ~t, jnp.where(t, n, 0), n.astype(float)), 3, True),
     }
     check(cases, 1e-15)
 
 
 def test_empty_arrays():
     v = normal(5)
-    nowhere = np.zeros(0, int)
+    empty = np.zeros(0, int)
     cases = {
-        "given": case(lambda e: (e, e.T, e.sum(0), e.sum(1)), np.zeros((0, 2))),
-        "joined": case(lambda v: (jnp.concatenate([v, v[:0]]), v[:0], v[nowhere], v.at[nowhere].add(1.0)), v),
+        "arguments": case(lambda e: (e, e.T, e.sum(0), e.sum(1)), np.zeros((0, 2))),
+        "concatenated": case(lambda v: (jnp.concatenate([v, v[:0]]), v[:0], v[empty], v.at[empty].add(1.0)), v),
         "reduced": case(lambda v: (v[:0].sum(), v[:0].prod(), v[:0].max(initial=-1.0), jnp.linalg.norm(v[:0])), v),
         "extremes": case(lambda v: (lax.reduce_max(v[:0], (0,)), lax.reduce_min(v[:0].astype(int), (0,))), v),
-        "truths": case(lambda v: ((v[:0] > 0).any(), (v[:0] > 0).all()), v),
+        "booleans": case(lambda v: ((v[:0] > 0).any(), (v[:0] > 0).all()), v),
         "products": case(lambda v: (v[:0, None] @ v[None, :3], jnp.zeros((2, 0)) @ jnp.zeros((0, 2)) + v[0]), v),
-        "in order": case(lambda v: (jnp.sort(v[:0]), jnp.cumsum(v[:0]), lax.scan(_sum_up, 0.0, v[:0])), v),
+        "sorted": case(lambda v: (jnp.sort(v[:0]), jnp.cumsum(v[:0]), lax.scan(_accumulate, 0.0, v[:0])), v),
         "matrices": case(lambda v: [f(jnp.zeros((0, 3, 3))) for f in (jnp.linalg.inv, jnp.linalg.cholesky)], v),
         "flat matrices": case(lambda v: jnp.linalg.inv(jnp.zeros((2, 0, 0))), v),
     }
     check(cases, 0.0)
 
 
-def _sum_up(total, x):
+def _accumulate(total, x):
     return total + x, total
 
 
@@ -139,42 +139,42 @@ INDICES = np.array([0, 2, -1, 7, -9, 1])
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds", None])
-def test_picking_by_index(mode):
+def test_gather_modes(mode):
     x = normal(3, 4)
-    where = INDICES if mode != "promise_in_bounds" else np.array([0, 2, 1, 1, 0, 2])
+    indices = INDICES if mode != "promise_in_bounds" else np.array([0, 2, 1, 1, 0, 2])
 
-    def picked(x, i):
-        whole, truths = (x * 10).astype(int), x > 0
-        rows = [y.at[i].get(mode=mode) for y in (x, whole, truths, jnp.abs(whole).astype(np.uint8))]
+    def gather(x, i):
+        integers, signs = (x * 10).astype(int), x > 0
+        rows = [y.at[i].get(mode=mode) for y in (x, integers, signs, jnp.abs(integers).astype(np.uint8))]
         return rows, x.at[:, i].get(mode=mode), x.at[i, i[::-1]].get(mode=mode), x.at[i[:2, None], i].get(mode=mode)
 
-    check({"computed": case(picked, x, where), "known": case(lambda x: picked(x, where), x)}, 0.0)
+    check({"dynamic": case(gather, x, indices), "constant": case(lambda x: gather(x, indices), x)}, 0.0)
 
 
 @pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds", None])
-def test_placing_by_index(mode):
+def test_scatter_modes(mode):
     x, u = np.abs(normal(3, 2)), np.abs(normal(7, 2))
-    where = np.append(INDICES, 1) if mode != "promise_in_bounds" else np.array([0, 2, 1, 1, 0, 2, 2])
+    index = np.append(INDICES, 1) if mode != "promise_in_bounds" else np.array([0, 2, 1, 1, 0, 2, 2])
 
-    def placed(x, u, i):
-        several = [getattr(x.at[i], op)(u, mode=mode) for op in ("add", "subtract", "multiply", "min", "max")]
+    def scatter(x, u, i):
+        updates = [getattr(x.at[i], op)(u, mode=mode) for op in ("add", "subtract", "multiply", "min", "max")]
         elements = [getattr(x.at[i[:3], 1], op)(u[:3, 0], mode=mode) for op in ("add", "multiply")]
-        # which of several values is set at one place is not defined
+        # which of several updates of one element is applied last is undefined
         once = [getattr(x.at[i[:3]], op)(u[:3], mode=mode) for op in ("set", "divide")]
-        return several, elements, once, x.at[:, i[:2]].set(0.5, mode=mode), x.at[i[:3]].apply(jnp.sin, mode=mode)
+        return updates, elements, once, x.at[:, i[:2]].set(0.5, mode=mode), x.at[i[:3]].apply(jnp.sin, mode=mode)
 
-    check({"computed": case(placed, x, u, where), "known": case(lambda x, u: placed(x, u, where), x, u)}, TOLERANCE)
+    check({"dynamic": case(scatter, x, u, index), "constant": case(lambda x, u: scatter(x, u, index), x, u)}, TOLERANCE)
 
 
 def test_indexing():
     x, v = normal(3, 4), normal(6)
 
-    def one(x, i, j):
+    def index_one(x, i, j):
         blocks = lax.dynamic_slice(x, (i, j), (2, 2)), lax.dynamic_update_slice(x, x[:2, :2] * 2, (i, j))
-        parts = x[i, j], x[:, j], x[i][::2], lax.dynamic_index_in_dim(x, i), x[jnp.array([0, 1]), j]
-        return blocks, parts, x.at[i, j].set(3.0), x.at[i].add(1.0)
+        elements = x[i, j], x[:, j], x[i][::2], lax.dynamic_index_in_dim(x, i), x[jnp.array([0, 1]), j]
+        return blocks, elements, x.at[i, j].set(3.0), x.at[i].add(1.0)
 
-    def each(x, i):
+    def index_each(x, i):
         return (
             (jax.vmap(lambda r, k: r[k])(x, i), jax.vmap(lambda r, k: r[k], (1, None))(x, i[0])),
             (jax.vmap(lambda r, k: r.at[k].add(1.0))(x, i), jax.vmap(lambda r, k: r.at[k].set(k * 1.0))(x, i)),
@@ -188,12 +188,12 @@ def test_indexing():
 
     bins = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
     cases = {
-        "inside": case(lambda x, i: one(x, i[0], i[1]), x, np.array([1, 2, 0, 1, 3])),
-        "outside": case(lambda x, i: one(x, i[0], i[1]), x, np.array([-5, 9, -2, 4, 0])),
-        "known": case(lambda x: (one(x, 1, 2), one(x, -5, 9)), x),
-        "each": case(each, x, np.array([0, 3, 2])),
+        "in bounds": case(lambda x, i: index_one(x, i[0], i[1]), x, np.array([1, 2, 0, 1, 3])),
+        "out of bounds": case(lambda x, i: index_one(x, i[0], i[1]), x, np.array([-5, 9, -2, 4, 0])),
+        "constant": case(lambda x: (index_one(x, 1, 2), index_one(x, -5, 9)), x),
+        "each": case(index_each, x, np.array([0, 3, 2])),
         "windows": case(jax.grad(windows), v, np.array([0, 3, 2, 2])),
-        "each known": case(lambda x: each(x, np.array([0, 3, 2])), x),
+        "each constant": case(lambda x: index_each(x, np.array([0, 3, 2])), x),
         "tables": case(lambda v: (jnp.interp(v, bins, bins**2), jnp.interp(v, jnp.sort(v), v)), v),
         "bins": case(lambda v: (jnp.digitize(v, bins), jnp.bincount(jnp.clip(v, 0, 3).astype(int), length=4)), v),
         "one-hot": case(lambda x: (jax.nn.one_hot(x.argmax(1), 4), jnp.unwrap(x[0] * 9), jnp.diff(x)), x),
@@ -210,18 +210,18 @@ def test_sorting():
     x, v = normal(4, 3), normal(5)
     zeros = np.array([0.0, -0.0, 1.0, -0.0, np.inf, -np.inf, np.nan])
     first, second = np.array([1, 0, 1, 0, 1]), np.array([2.0, np.nan, -1.0, 0.0, 2.0])
-    truths = np.array([False, True, True, False, True])
-    many = np.random.default_rng(1).integers(0, 9, 37)
+    booleans = np.array([False, True, True, False, True])
+    integers = np.random.default_rng(1).integers(0, 9, 37)
     cases = {
         "axes": case(lambda x: (jnp.sort(x, 0), jnp.sort(x, 1, descending=True), jnp.argsort(x, 0), -jnp.sort(-x)), x),
-        "together": case(lambda x: (lax.sort((x, x * 2), dimension=0), lax.top_k(x, 2)), x),
+        "several operands": case(lambda x: (lax.sort((x, x * 2), dimension=0), lax.top_k(x, 2)), x),
         "keys": case(lambda a, b, v: (lax.sort((a, b, v), num_keys=2), jnp.lexsort((b, a))), first, second, v),
-        "holes": case(lambda b, v: lax.sort((jnp.where(b > 0, jnp.nan, b), v), num_keys=2), second, v),
+        "nan": case(lambda b, v: lax.sort((jnp.where(b > 0, jnp.nan, b), v), num_keys=2), second, v),
         "stable": case(lambda a: (jnp.argsort(a), jnp.argsort(a, descending=True, stable=True)), first),
         "edges": case(lambda z: (jnp.abs(jnp.sort(z)), jnp.argsort(z), lax.top_k(jnp.abs(z), 4)), zeros),
-        "truths": case(lambda t: lax.sort((t, jnp.arange(5)), num_keys=1), truths),
-        "many": case(lambda a: (jnp.sort(a), jnp.argsort(a), lax.sort((a % 3, a % 2, a), num_keys=2)), many),
-        "many rows": case(lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1)), many[:26].reshape(2, 13) * 0.5),
+        "booleans": case(lambda t: lax.sort((t, jnp.arange(5)), num_keys=1), booleans),
+        "many": case(lambda a: (jnp.sort(a), jnp.argsort(a), lax.sort((a % 3, a % 2, a), num_keys=2)), integers),
+        "many rows": case(lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1)), integers[:26].reshape(2, 13) * 0.5),
     }
     check(cases, 0.0)
 
@@ -234,13 +234,13 @@ def test_factorisations():
     A, b, stack = normal(4, 4), normal(4), normal(2, 3, 3)
     flags = np.array(np.meshgrid(*[[False, True]] * 4)).reshape(4, -1).T.tolist()
 
-    def triangles(A, B):
+    def solve_triangular(A, B):
         A = A + 3 * jnp.eye(3)
         names = ("left_side", "lower", "transpose_a", "unit_diagonal")
         solve = lax.linalg.triangular_solve
         return [solve(A, B if f[0] else B.T, **dict(zip(names, f, strict=True))) for f in flags]
 
-    def stacks(S):
+    def solve_stacks(S):
         return jnp.linalg.inv(S), jnp.linalg.det(S), jnp.linalg.cholesky(jax.vmap(_definite)(S))
 
     cases = {
@@ -248,16 +248,16 @@ def test_factorisations():
         "lower half": case(lambda A: lax.linalg.cholesky(_definite(A) + jnp.triu(A, 1), symmetrize_input=False), A),
         "symmetrised": case(lambda A: lax.linalg.cholesky(_definite(A) + 0.1 * jnp.tril(A)), A),
         "definite": case(lambda A, b: linalg.cho_solve(linalg.cho_factor(_definite(A)), b), A, b),
-        "triangles": case(triangles, stack[0], normal(3, 2)),
+        "triangles": case(solve_triangular, stack[0], normal(3, 2)),
         "solve": case(lambda A, b: (jnp.linalg.solve(A, b), jnp.linalg.solve(A, A.T), jnp.linalg.inv(A)), A, b),
         "lu": case(lambda A: (lax.linalg.lu(A), lax.linalg.lu(A[:3]), lax.linalg.lu(A[:, :2]), linalg.lu(A)), A),
         "det": case(lambda A: [(jnp.linalg.det(A[:n, :n]), jnp.linalg.slogdet(A[:n, :n])) for n in (1, 2, 3, 4)], A),
         "singular": case(lambda A: (jnp.linalg.det(A), lax.linalg.lu(A), jnp.linalg.slogdet(A)), np.ones((4, 4))),
-        "stacks": case(stacks, stack),
+        "stacks": case(solve_stacks, stack),
         "norms": case(lambda A, b: [jnp.linalg.norm(A, o) for o in (None, 1, np.inf)] + [jnp.linalg.norm(b, 3)], A, b),
         "powers": case(lambda A: (jnp.linalg.matrix_power(A, 5), linalg.expm(A[:2, :2])), A * 0.5),
     }
-    # the shifted matrices of the other members of the batch are not all well-conditioned
+    # the shifted matrices of the other batch elements are not all well-conditioned
     check(cases, 2e-12)
 
 
@@ -266,25 +266,25 @@ def test_a_matrix_that_is_not_positive_definite_gives_nan():
     check({"bad": case(lambda A: jnp.isnan(jnp.linalg.cholesky(A)).any(), bad)}, 0.0)
 
 
-def test_slopes():
+def test_gradients():
     x, A = normal(6), normal(3, 3)
     functions = {
         "sort": lambda v: jnp.sort(v) @ jnp.arange(6.0),
         "max": lambda v: jnp.max(v) * jnp.min(v),
         "prod": jnp.prod,
-        "running": lambda v: jnp.cumprod(v)[-1] + jnp.cumsum(v)[2] + lax.cummax(v).sum() + lax.cumlogsumexp(v)[3],
+        "cumulative": lambda v: jnp.cumprod(v)[-1] + jnp.cumsum(v)[2] + lax.cummax(v).sum() + lax.cumlogsumexp(v)[3],
         "softmax": lambda v: jax.nn.softmax(v)[1] + special.logsumexp(v),
         "top": lambda v: lax.top_k(v, 2)[0].sum(),
         "std": jnp.std,
         "interp": lambda v: jnp.interp(v, jnp.arange(-2.0, 3.0), jnp.arange(5.0) ** 2).sum(),
-        "picked": lambda v: (v[jnp.array([0, 2, 2])] ** 2).sum() + v[jnp.argmax(v)] ** 3,
-        "placed": lambda v: (v.at[1].set(v[0] ** 2).at[jnp.argmin(v)].multiply(3.0) ** 2).sum(),
-        "chosen": lambda v: jnp.where(v > 0, v**2, jnp.sin(v)).sum() + jnp.clip(v, -0.5, 0.5).sum(),
+        "gathered": lambda v: (v[jnp.array([0, 2, 2])] ** 2).sum() + v[jnp.argmax(v)] ** 3,
+        "scattered": lambda v: (v.at[1].set(v[0] ** 2).at[jnp.argmin(v)].multiply(3.0) ** 2).sum(),
+        "selected": lambda v: jnp.where(v > 0, v**2, jnp.sin(v)).sum() + jnp.clip(v, -0.5, 0.5).sum(),
         "windows": lambda v: (jnp.convolve(v, v[:3]) ** 2).sum(),
     }
     cases = {name: case(jax.grad(f), x) for name, f in functions.items()}
     cases |= {
-        "second": case(jax.hessian(functions["softmax"]), x[:4]),
+        "hessian": case(jax.hessian(functions["softmax"]), x[:4]),
         "solve": case(jax.grad(lambda A: jnp.linalg.solve(_definite(A), A[0]).sum()), A),
         "cholesky": case(jax.grad(lambda A: jnp.linalg.cholesky(_definite(A)).sum()), A),
         "det and norm": case(lambda A: (jax.grad(jnp.linalg.det)(A), jax.grad(jnp.linalg.norm)(A)), A),

@@ -1,4 +1,4 @@
-"""The cache on disk: found again without tracing, safe against damage, kills and others."""
+"""Kernel cache: reuse without tracing; robustness against damage, killed processes and other users."""
 
 import os
 import signal
@@ -14,14 +14,14 @@ import pytest
 from hybridsim.native.llvm import machine
 from hybridsim.native.runtime import cache
 from hybridsim.native.runtime.rollout import Rollout
-from support.native_pendulum import CARRY, FIXED, FREE, INPUTS, batch_of, pendulum
+from support.native_pendulum import CARRY, FIXED, FREE, INPUTS, pendulum, random_batch
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    place = tmp_path / "kernels"
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(place))
-    return place
+    path = tmp_path / "kernels"
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(path))
+    return path
 
 
 def untraceable(*_):
@@ -31,50 +31,50 @@ def untraceable(*_):
 OUTPUTS = {"energy": np.array(0.0), "sine": np.zeros(2)}
 
 
-def new(step=pendulum, key="the pendulum", **more):
+def new_rollout(step=pendulum, key="the pendulum", **options):
     with jax.enable_x64(True):
-        return Rollout(step, FIXED, FREE, CARRY, INPUTS, outputs=OUTPUTS, key=key, **more)
+        return Rollout(step, FIXED, FREE, CARRY, INPUTS, outputs=OUTPUTS, key=key, **options)
 
 
-def test_a_kernel_is_found_again_without_tracing(folder):
-    rollout = new()
-    batch = batch_of(rollout, 3)
+def test_cached_kernel_is_reused_without_tracing(folder):
+    rollout = new_rollout()
+    batch = random_batch(rollout, 3)
     expected = rollout.forward(*batch)
     (path,) = folder.glob("*.kernel")
     assert path.stat().st_mode & 0o077 == 0
     before = Rollout.compilations
-    got = new(step=untraceable).forward(*batch)
+    result = new_rollout(step=untraceable).forward(*batch)
     assert Rollout.compilations == before
-    for a, b in zip(got, expected, strict=True):
+    for a, b in zip(result, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("trajectories", [1, 3])
-def test_any_forward_kernel_on_disk_proves_that_there_is_native_code(trajectories):
-    rollout = new()
-    rollout.forward(*batch_of(rollout, trajectories))
-    new(step=untraceable).check_supported()
+def test_cached_forward_kernel_proves_support(trajectories):
+    rollout = new_rollout()
+    rollout.forward(*random_batch(rollout, trajectories))
+    new_rollout(step=untraceable).check_supported()
 
 
-def test_what_changes_the_code_changes_the_key():
+def test_key_depends_on_everything_that_determines_the_code():
     keys = set()
     changes = [{}, {"key": "another"}, {"target": machine.AVX2}, {"varying": [3]}]
     for change in changes:
-        rollout = new(**change)
-        keys |= {rollout._disk_key(name, alone) for name in ("forward", "gradient") for alone in (True, False)}
+        rollout = new_rollout(**change)
+        keys |= {rollout._disk_key(name, single) for name in ("forward", "gradient") for single in (True, False)}
     assert len(keys) == 4 * len(changes)
 
 
-def test_without_a_key_nothing_is_kept(folder):
-    rollout = new(key=None)
-    rollout.forward(*batch_of(rollout, 1))
+def test_without_a_key_nothing_is_cached(folder):
+    rollout = new_rollout(key=None)
+    rollout.forward(*random_batch(rollout, 1))
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "half", "empty", "flipped", "other format"])
-def test_a_damaged_file_is_compiled_anew(folder, damage):
-    rollout = new()
-    batch = batch_of(rollout, 1)
+def test_damaged_file_is_recompiled(folder, damage):
+    rollout = new_rollout()
+    batch = random_batch(rollout, 1)
     expected = rollout.forward(*batch)
     (path,) = folder.glob("*.kernel")
     good = path.read_bytes()
@@ -89,66 +89,66 @@ def test_a_damaged_file_is_compiled_anew(folder, damage):
     }
     path.write_bytes(bad[damage])
     before = Rollout.compilations
-    got = new().forward(*batch)
+    result = new_rollout().forward(*batch)
     assert Rollout.compilations == before + 1
-    np.testing.assert_array_equal(got.end, expected.end)
+    np.testing.assert_array_equal(result.end, expected.end)
     assert path.read_bytes() == good
 
 
-def test_a_folder_that_others_can_write_to_is_not_used(folder):
+def test_folder_writable_by_other_users_is_not_used(folder):
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
-    rollout = new()
-    with pytest.warns(UserWarning, match="others may write"):
-        rollout.forward(*batch_of(rollout, 1))
+    rollout = new_rollout()
+    with pytest.warns(UserWarning, match="other users may write"):
+        rollout.forward(*random_batch(rollout, 1))
     assert not list(folder.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(folder):
+def test_unwritable_folder_is_not_an_error(folder):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder should be")
-    rollout = new()
-    rollout.forward(*batch_of(rollout, 1))
+    rollout = new_rollout()
+    rollout.forward(*random_batch(rollout, 1))
     assert cache.unusable_reason() == f"{folder} is not a folder"
 
 
-def test_a_folder_that_can_only_be_read_is_read(monkeypatch):
-    rollout = new()
-    rollout.forward(*batch_of(rollout, 1))
+def test_read_only_folder_is_read(monkeypatch):
+    rollout = new_rollout()
+    rollout.forward(*random_batch(rollout, 1))
 
-    def refused(*_, **__):
+    def fail(*_, **__):
         raise PermissionError("read-only file system")
 
-    monkeypatch.setattr(os, "utime", refused)
-    new(step=untraceable).forward(*batch_of(rollout, 1))
+    monkeypatch.setattr(os, "utime", fail)
+    new_rollout(step=untraceable).forward(*random_batch(rollout, 1))
 
 
-def test_without_a_home_nothing_is_kept(monkeypatch):
+def test_without_a_home_folder_nothing_is_cached(monkeypatch):
     monkeypatch.delenv(cache.FOLDER_VARIABLE)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
 
-    def homeless(_):
+    def fail(_):
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(Path, "expanduser", homeless)
+    monkeypatch.setattr(Path, "expanduser", fail)
     assert cache.folder() is None and cache.unusable_reason() == "the user has no home folder"
-    rollout = new()
-    rollout.forward(*batch_of(rollout, 1))
+    rollout = new_rollout()
+    rollout.forward(*random_batch(rollout, 1))
 
 
-def test_what_is_no_entry_is_left_alone(folder):
+def test_clear_keeps_files_that_are_not_entries(folder):
     entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x")
     cache.store("good", entry)
     (folder / "strange.kernel").mkdir()
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with pytest.warns(UserWarning, match="cannot store a compiled kernel"):
         cache.store("strange", entry)
     assert [path.name for path in cache.clear()] == ["good.kernel"]
     assert [path.name for path in folder.iterdir()] == ["strange.kernel"]
 
 
-def test_the_oldest_entries_make_room(folder, monkeypatch):
+def test_least_recently_used_entries_are_evicted(folder, monkeypatch):
     entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x" * 1000)
-    monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encoded(entry))))
+    monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encode(entry))))
     for k in range(5):
         cache.store(f"kernel{k}", entry)
         os.utime(folder / f"kernel{k}.kernel", (k, k))
@@ -168,7 +168,7 @@ while True:
 """
 
 
-def test_killing_a_writer_leaves_no_wrong_entry(folder):
+def test_killed_writer_leaves_no_corrupt_entry(folder):
     expected = bytes(range(256)) * 20000
     for _ in range(3):
         writer = subprocess.Popen([sys.executable, "-c", WRITER], stdout=subprocess.PIPE)
@@ -184,7 +184,7 @@ def test_killing_a_writer_leaves_no_wrong_entry(folder):
     assert not list(Path(folder).iterdir())
 
 
-def test_two_writers_at_once(folder):
+def test_concurrent_writers(folder):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER], stdout=subprocess.PIPE) for _ in range(2)]
     for writer in writers:
         assert writer.stdout is not None

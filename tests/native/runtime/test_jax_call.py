@@ -1,4 +1,4 @@
-"""Native rollouts inside JAX: jit, grad, jvp, vmap, and what they may not do."""
+"""Native rollouts under JAX transformations: jit, grad, jvp, vmap; second derivatives are refused."""
 
 import jax
 import jax.numpy as jnp
@@ -12,23 +12,23 @@ from support.native_pendulum import CARRY, FIXED, FREE, INPUTS, STEPS, pendulum
 
 @pytest.fixture(scope="module")
 def native():
-    """The pendulum of the rollout tests as a function of JAX arrays: one trajectory in, one out."""
+    """Rollout of the test pendulum as a function of JAX arrays, for one trajectory."""
     with jax.enable_x64(True):
         rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
     call = NativeCall(rollout)
-    fixed = rollout.forms.fixed.pack(FIXED)[None]
-    start = rollout.forms.carry.pack(CARRY)
+    fixed = rollout.layouts.fixed.pack(FIXED)[None]
+    initial = rollout.layouts.carry.pack(CARRY)
 
     def run(free, angles, torques):
-        x0 = jnp.concatenate([angles, jnp.asarray(start[2:])])
+        x0 = jnp.concatenate([angles, jnp.asarray(initial[2:])])
         end, outputs = call(fixed, free[None], x0[None], torques[None])
         return end[0, :4], outputs[0]
 
     return run
 
 
-def plain(free, angles, torques):
-    """The same by XLA."""
+def by_xla(free, angles, torques):
+    """The same rollout by XLA."""
     parameters = {"damping": free[0], "length": free[1:3], "mass": free[3:5]}
     carry = (angles, *[jnp.asarray(x) for x in CARRY[1:]])
     end, outputs = jax.lax.scan(lambda c, s: pendulum(FIXED, parameters, c, {"torque": s}), carry, torques)
@@ -50,41 +50,41 @@ def loss(run):
     return function
 
 
-def assert_close(got, expected, rtol=1e-11):
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+def assert_close(result, expected, rtol=1e-11):
+    for a, b in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-12)
 
 
-@pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_value(native, wrapped):
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_value(native, transform):
     with jax.enable_x64(True):
-        assert_close(wrapped(native)(*ARGUMENTS), plain(*ARGUMENTS))
+        assert_close(transform(native)(*ARGUMENTS), by_xla(*ARGUMENTS))
 
 
-@pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_gradient(native, wrapped):
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_gradient(native, transform):
     with jax.enable_x64(True):
-        got = wrapped(jax.value_and_grad(loss(native), argnums=(0, 1, 2)))(*ARGUMENTS)
-        assert_close(got, jax.value_and_grad(loss(plain), argnums=(0, 1, 2))(*ARGUMENTS))
+        result = transform(jax.value_and_grad(loss(native), argnums=(0, 1, 2)))(*ARGUMENTS)
+        assert_close(result, jax.value_and_grad(loss(by_xla), argnums=(0, 1, 2))(*ARGUMENTS))
 
 
 def test_gradient_of_some_arguments(native):
     with jax.enable_x64(True):
-        assert_close(jax.grad(loss(native), argnums=1)(*ARGUMENTS), jax.grad(loss(plain), argnums=1)(*ARGUMENTS))
-        assert_close(jax.grad(loss(native))(*ARGUMENTS), jax.grad(loss(plain))(*ARGUMENTS))
+        assert_close(jax.grad(loss(native), argnums=1)(*ARGUMENTS), jax.grad(loss(by_xla), argnums=1)(*ARGUMENTS))
+        assert_close(jax.grad(loss(native))(*ARGUMENTS), jax.grad(loss(by_xla))(*ARGUMENTS))
 
 
 def test_jvp(native):
     rng = np.random.default_rng(1)
     along = tuple(rng.normal(size=a.shape) for a in ARGUMENTS)
     with jax.enable_x64(True):
-        assert_close(jax.jvp(native, ARGUMENTS, along), jax.jvp(plain, ARGUMENTS, along))
+        assert_close(jax.jvp(native, ARGUMENTS, along), jax.jvp(by_xla, ARGUMENTS, along))
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 def test_jacobian(native, mode):
     with jax.enable_x64(True):
-        assert_close(jax.jit(mode(native, argnums=(0, 1)))(*ARGUMENTS), jax.jacfwd(plain, argnums=(0, 1))(*ARGUMENTS))
+        assert_close(jax.jit(mode(native, argnums=(0, 1)))(*ARGUMENTS), jax.jacfwd(by_xla, argnums=(0, 1))(*ARGUMENTS))
 
 
 @pytest.mark.parametrize("axes", [(None, 0, None), (0, 0, 0), (0, None, None), (None, None, 1)], ids=str)
@@ -98,12 +98,12 @@ def test_vmap(native, axes):
 
     arguments = tuple(mapped(a, axis) for a, axis in zip(ARGUMENTS, axes, strict=True))
     with jax.enable_x64(True):
-        assert_close(jax.vmap(native, axes)(*arguments), jax.vmap(plain, axes)(*arguments))
+        assert_close(jax.vmap(native, axes)(*arguments), jax.vmap(by_xla, axes)(*arguments))
         gradient = jax.jit(jax.vmap(jax.grad(loss(native), argnums=(0, 1, 2)), axes))
-        assert_close(gradient(*arguments), jax.vmap(jax.grad(loss(plain), argnums=(0, 1, 2)), axes)(*arguments))
-        # the gradient of a sum over trajectories of what they share
+        assert_close(gradient(*arguments), jax.vmap(jax.grad(loss(by_xla), argnums=(0, 1, 2)), axes)(*arguments))
+        # gradient of a sum over trajectories with respect to shared arguments
         total = lambda run: lambda *a: jnp.sum(jax.vmap(loss(run), axes)(*a))  # noqa: E731
-        assert_close(jax.grad(total(native), (0, 1, 2))(*arguments), jax.grad(total(plain), (0, 1, 2))(*arguments))
+        assert_close(jax.grad(total(native), (0, 1, 2))(*arguments), jax.grad(total(by_xla), (0, 1, 2))(*arguments))
 
 
 def test_nested_vmap(native):
@@ -114,25 +114,25 @@ def test_nested_vmap(native):
         return jax.vmap(jax.vmap(run, (None, 0, None)), (0, None, None))
 
     with jax.enable_x64(True):
-        assert_close(nested(native)(free, angles, ARGUMENTS[2]), nested(plain)(free, angles, ARGUMENTS[2]))
+        assert_close(nested(native)(free, angles, ARGUMENTS[2]), nested(by_xla)(free, angles, ARGUMENTS[2]))
 
 
 def test_several_threads_give_the_same_bits():
     with jax.enable_x64(True):
         rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
-        fixed, free = rollout.forms.fixed.pack(FIXED)[None], rollout.forms.free.pack(FREE)[None]
-        start = np.repeat(rollout.forms.carry.pack(CARRY)[None], 40, axis=0)
-        start[:, :4] += np.random.default_rng(3).normal(size=(40, 4))
+        fixed, free = rollout.layouts.fixed.pack(FIXED)[None], rollout.layouts.free.pack(FREE)[None]
+        initial = np.repeat(rollout.layouts.carry.pack(CARRY)[None], 40, axis=0)
+        initial[:, :4] += np.random.default_rng(3).normal(size=(40, 4))
         torques = np.zeros((1, STEPS, 2))
         one, three = (
-            jax.jit(NativeCall(rollout, threads=lambda batch, steps, n=n: n).__call__)(fixed, free, start, torques)
+            jax.jit(NativeCall(rollout, threads=lambda batch, steps, n=n: n).__call__)(fixed, free, initial, torques)
             for n in (1, 3)
         )
     for a, b in zip(one, three, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-SECOND = {
+SECOND_DERIVATIVES = {
     "hessian": jax.hessian,
     "twice reverse": lambda f: jax.jacrev(jax.grad(f)),
     "twice forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
@@ -140,44 +140,44 @@ SECOND = {
 }
 
 
-@pytest.mark.parametrize("order", SECOND)
+@pytest.mark.parametrize("order", SECOND_DERIVATIVES)
 def test_second_derivatives_are_refused_with_a_reason(native, order):
     with jax.enable_x64(True), pytest.raises(NotImplementedError, match="first derivatives only"):
-        SECOND[order](loss(native))(*ARGUMENTS)
+        SECOND_DERIVATIVES[order](loss(native))(*ARGUMENTS)
 
 
-@pytest.mark.parametrize("order", SECOND)
-def test_second_derivatives_by_another_function(order):
-    """Of a sum over trajectories that share parameters; the other function is what they come from."""
+@pytest.mark.parametrize("order", SECOND_DERIVATIVES)
+def test_second_derivatives_by_the_fallback(order):
+    """Second derivatives of a sum over trajectories with shared parameters are computed by the fallback."""
     reasons = []
 
-    def other(fixed, free, start, inputs):
-        def one(free, start, inputs):
-            carry = (start[:2], *rollout.forms.carry.unpack_traced(start)[1:])
+    def fallback(fixed, free, initial, inputs):
+        def one(free, initial, inputs):
+            carry = (initial[:2], *rollout.layouts.carry.unpack_traced(initial)[1:])
             end, outputs = jax.lax.scan(
-                lambda c, s: pendulum(FIXED, rollout.forms.free.unpack_traced(free), c, {"torque": s}), carry, inputs
+                lambda c, s: pendulum(FIXED, rollout.layouts.free.unpack_traced(free), c, {"torque": s}), carry, inputs
             )
-            return rollout.forms.carry.pack_traced(end), jax.vmap(rollout.forms.outputs.pack_traced)(outputs)
+            return rollout.layouts.carry.pack_traced(end), jax.vmap(rollout.layouts.outputs.pack_traced)(outputs)
 
-        batch = len(start)
-        return jax.vmap(one)(*(jnp.broadcast_to(a, (batch, *a.shape[1:])) for a in (free, start, inputs)))
+        batch = len(initial)
+        return jax.vmap(one)(*(jnp.broadcast_to(a, (batch, *a.shape[1:])) for a in (free, initial, inputs)))
 
     with jax.enable_x64(True):
         rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
-        call = NativeCall(rollout, otherwise=other, warn=reasons.append)
-        fixed, start = rollout.forms.fixed.pack(FIXED)[None], rollout.forms.carry.pack(CARRY)[None]
-        starts = np.concatenate([start, start])
-        starts[1, :2] += 0.3
+        call = NativeCall(rollout, fallback=fallback, warn=reasons.append)
+        fixed, initial = rollout.layouts.fixed.pack(FIXED)[None], rollout.layouts.carry.pack(CARRY)[None]
+        states = np.concatenate([initial, initial])
+        states[1, :2] += 0.3
 
         def total(run):
             def function(free):
-                end, outputs = run(fixed, free[None], starts, ARGUMENTS[2][None])
+                end, outputs = run(fixed, free[None], states, ARGUMENTS[2][None])
                 return jnp.sum(end[:, :4] ** 2) + jnp.sum(jnp.sin(outputs))
 
             return function
 
-        got = jax.jit(SECOND[order](total(call)))(ARGUMENTS[0])
-        assert_close(got, jax.jit(jax.jacfwd(jax.jacfwd(total(other))))(ARGUMENTS[0]), rtol=1e-9)
+        result = jax.jit(SECOND_DERIVATIVES[order](total(call)))(ARGUMENTS[0])
+        assert_close(result, jax.jit(jax.jacfwd(jax.jacfwd(total(fallback))))(ARGUMENTS[0]), rtol=1e-9)
     assert set(reasons) == {"native rollouts have first derivatives only"}
 
 
@@ -190,4 +190,4 @@ def test_inside_a_scan(native):
         return jax.lax.scan(body, ARGUMENTS[1], length=3)[0]
 
     with jax.enable_x64(True):
-        assert_close(jax.jit(lambda: three_times(native))(), three_times(plain), rtol=1e-9)
+        assert_close(jax.jit(lambda: three_times(native))(), three_times(by_xla), rtol=1e-9)

@@ -1,7 +1,7 @@
-"""Native code and XLA agree on every mechanism: values, gradients and Jacobians, with and without grafts.
+"""Native code and XLA agree on all models: values, gradients and Jacobians, with and without grafts.
 
 One step to 1e-11 of the largest entry, a hundred to 1e-9. Derivatives are taken with respect to the state, the commands
-and the masses, and for a few mechanisms with respect to every parameter at once.
+and the masses, and for a few models with respect to all parameters.
 """
 
 import warnings
@@ -23,13 +23,13 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 from support.real_models import URDF, bullet_file, suite_file
 
 QUICK = (("pendulum", True),)
-"""Mechanisms of the default run, and whether with a graft; XLA takes long to compile the others."""
+"""Models of the default test run, and whether with a graft; XLA takes long to compile the others."""
 IMPORTED = ("laikago", "a1", "panda", "humanoid")
 DENSE = ("cartpole", "ball", "arm")
-"""Mechanisms that are differentiated with respect to every parameter."""
+"""Models that are differentiated with respect to all parameters."""
 
 
-def loaded(name):
+def load(name):
     if name not in IMPORTED:
         return BUILT_IN[name]()
     with warnings.catch_warnings():
@@ -41,7 +41,7 @@ def loaded(name):
 
 
 def grafted(model):
-    """A network from positions and velocities to all torques, with weights that do something."""
+    """Blueprint with a network from velocities and passive torques to all torques, with nonzero weights."""
     net = MLP(2 * model.nv, model.nv, hidden=(5,), seed=1)
     weights = tuple(np.random.default_rng(k).normal(scale=0.1, size=w.shape) for k, w in enumerate(net.weights))
     net = eqx.tree_at(lambda n: n.weights, net, weights)
@@ -49,7 +49,7 @@ def grafted(model):
 
 
 class Case:
-    """A simulator with random states and commands, and its step as native code and XLA run it."""
+    """A simulator with random states and commands, and its rollout by native code and by XLA."""
 
     def __init__(self, model, *, blueprint=None, dense=False, steps):
         rng = np.random.default_rng(0)
@@ -63,34 +63,34 @@ class Case:
         self.step, self.free, self.fixed = step, free, None if dense else self.sim
         self.run = initial_carry(self.sim.initial_state(qd=rng.normal(scale=0.5, size=model.nv)))
         self.rollout = Rollout(step, self.fixed, free, self.run, Inputs(np.zeros(model.nu)))
-        forms = self.rollout.forms
+        layouts = self.rollout.layouts
         self.rows = (
-            forms.fixed.pack(self.fixed),
-            forms.free.pack(free),
-            forms.carry.pack(self.run)[None],
+            layouts.fixed.pack(self.fixed),
+            layouts.free.pack(free),
+            layouts.carry.pack(self.run)[None],
             rng.normal(size=(1, steps, model.nu)),
         )
         self.cotangents = (
-            rng.normal(size=(1, forms.carry.size)),
-            rng.normal(size=(1, steps, forms.outputs.size)),
+            rng.normal(size=(1, layouts.carry.size)),
+            rng.normal(size=(1, steps, layouts.outputs.size)),
         )
-        self.directions = tuple(rng.normal(size=(1, 2, n)) for n in (forms.free.size, forms.carry.size))
+        self.directions = tuple(rng.normal(size=(1, 2, n)) for n in (layouts.free.size, layouts.carry.size))
 
     def by_xla(self):
-        """The rollout as a function of floats: parameters, state, commands."""
-        forms = self.rollout.forms
+        """The rollout by XLA as a function of parameters, floats of the state and commands, and its arguments."""
+        layouts = self.rollout.layouts
 
         def function(free, floats, commands):
-            run = forms.carry.with_floats(self.run, floats)
+            run = layouts.carry.with_floats(self.run, floats)
             end, rows = jax.lax.scan(lambda r, u: self.step(self.fixed, free, r, Inputs(u)), run, commands)
-            return forms.carry.floats(end), forms.outputs.floats(rows)
+            return layouts.carry.floats(end), layouts.outputs.floats(rows)
 
-        return function, (self.free, forms.carry.floats(self.run), self.rows[3][0])
+        return function, (self.free, layouts.carry.floats(self.run), self.rows[3][0])
 
 
-def close(got, expected, tolerance):
-    size = max(np.abs(expected).max(initial=0.0), 1e-6)  # what vanishes exactly is noise on both sides
-    np.testing.assert_allclose(got / size, expected / size, rtol=0.0, atol=tolerance)
+def assert_close(result, expected, tolerance):
+    size = max(np.abs(expected).max(initial=0.0), 1e-6)  # an exact zero is rounding noise on both sides
+    np.testing.assert_allclose(result / size, expected / size, rtol=0.0, atol=tolerance)
 
 
 def flat(trees):
@@ -98,37 +98,41 @@ def flat(trees):
 
 
 def check(case, tolerance):
-    forms = case.rollout.forms
+    layouts = case.rollout.layouts
     function, arguments = case.by_xla()
-    ct_floats = forms.carry.floats(forms.carry.unpack(case.cotangents[0][0]))
-    ct_rows = forms.outputs.floats(forms.outputs.unpack(case.cotangents[1][0]))
-    t_free, t_start = (t[0, 1] for t in case.directions)
-    along = (forms.free.unpack(t_free), forms.carry.floats(forms.carry.unpack(t_start)), np.zeros_like(arguments[2]))
+    ct_floats = layouts.carry.floats(layouts.carry.unpack(case.cotangents[0][0]))
+    ct_rows = layouts.outputs.floats(layouts.outputs.unpack(case.cotangents[1][0]))
+    t_free, t_initial = (t[0, 1] for t in case.directions)
+    along = (
+        layouts.free.unpack(t_free),
+        layouts.carry.floats(layouts.carry.unpack(t_initial)),
+        np.zeros_like(arguments[2]),
+    )
 
-    def everything(arguments, cotangents, along):
-        value, pull = jax.vjp(function, *arguments)
-        return value, pull(cotangents), jax.jvp(function, arguments, along)[1]
+    def value_and_derivatives(arguments, cotangents, along):
+        value, vjp = jax.vjp(function, *arguments)
+        return value, vjp(cotangents), jax.jvp(function, arguments, along)[1]
 
-    value, gradients, tangents = jax.jit(everything)(arguments, (ct_floats, ct_rows), along)
+    value, gradients, tangents = jax.jit(value_and_derivatives)(arguments, (ct_floats, ct_rows), along)
     native = case.rollout.gradient(*case.rows, *case.cotangents)
-    end = forms.carry.unpack(native.end[0])
-    close(flat(forms.carry.floats(end)), flat(value[0]), tolerance)
-    close(
+    end = layouts.carry.unpack(native.end[0])
+    assert_close(flat(layouts.carry.floats(end)), flat(value[0]), tolerance)
+    assert_close(
         native.outputs[0].ravel(),
-        forms.outputs.pack(forms.outputs.treedef.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
+        layouts.outputs.pack(layouts.outputs.treedef.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
         tolerance,
     )
-    start = forms.carry.unpack(native.initial[0])
-    # together, because the mass of a body that nothing touches has no effect: its gradient is rounding alone
-    close(
-        np.concatenate([native.free[0], flat(forms.carry.floats(start))]),
-        np.concatenate([forms.free.pack(gradients[0]), flat(gradients[1])]),
+    initial = layouts.carry.unpack(native.initial[0])
+    # compared as one array, because the gradient of a mass without effect is rounding error only
+    assert_close(
+        np.concatenate([native.free[0], flat(layouts.carry.floats(initial))]),
+        np.concatenate([layouts.free.pack(gradients[0]), flat(gradients[1])]),
         tolerance,
     )
-    close(native.inputs[0], gradients[2], tolerance)
+    assert_close(native.inputs[0], gradients[2], tolerance)
     sensitivities = case.rollout.tangents(*case.rows, *case.directions)
-    along_end = forms.carry.floats(forms.carry.unpack(sensitivities.end_tangents[0, 1]))
-    close(flat(along_end), flat(tangents[0]), tolerance)
+    along_end = layouts.carry.floats(layouts.carry.unpack(sensitivities.end_tangents[0, 1]))
+    assert_close(flat(along_end), flat(tangents[0]), tolerance)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def check(case, tolerance):
     ],
 )
 def test_native_code_equals_xla(name, grafts):
-    model = loaded(name)
+    model = load(name)
     blueprint = grafted(model) if grafts else None
     check(Case(model, blueprint=blueprint, steps=1), 1e-11)
     check(Case(model, blueprint=blueprint, steps=100), 1e-9)

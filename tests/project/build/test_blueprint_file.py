@@ -1,4 +1,4 @@
-"""Blueprints in files: the same after as before, and a clear word where a file does not fit."""
+"""Blueprint files: exact round trip, and clear errors for files that do not match."""
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ from hybridsim.robots import cartpole, cube, double_pendulum, n_link_pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from support.some_networks import shaken
+from support.networks import randomize_weights
 
 HIDDEN = {"hidden": (3,), "activation": "elu"}
 JOINTS = ["joint.q", "joint.qd"]
@@ -52,7 +52,7 @@ def same(one: Blueprint, other: Blueprint) -> bool:
 @pytest.mark.parametrize("kind", GRAFTS)
 def test_a_blueprint_survives_its_file(kind, tmp_path):
     model, graft = double_pendulum(), GRAFTS[kind]
-    blueprint = Blueprint(eqx.tree_at(lambda g: g.net, graft, shaken(graft.net, (1, 0.5))))
+    blueprint = Blueprint(eqx.tree_at(lambda g: g.net, graft, randomize_weights(graft.net, (1, 0.5))))
     save_blueprint(blueprint, tmp_path / "b.toml", model)
     again = load_blueprint(tmp_path / "b.toml", model)
     assert jax.tree.structure(again) == jax.tree.structure(blueprint)
@@ -78,16 +78,18 @@ def test_contacts_and_user_inputs_survive(tmp_path):
     assert same(again, blueprint) and again.inputs == (("wind", 2),)
 
 
-def test_without_weights_networks_are_fresh(tmp_path):
+def test_without_weights_networks_have_initial_weights(tmp_path):
     text = 'format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\n[graft.network]\nhidden = [4]\n'
     (tmp_path / "b.toml").write_text(text)
     one, other = (load_blueprint(tmp_path / "b.toml", double_pendulum(), seed=seed) for seed in (0, 1))
     assert not np.any(one.grafts[0].net.weights[-1]) and not same(one, other)
 
 
-def test_networks_of_users_stay_in_python(tmp_path):
+def test_user_defined_networks_cannot_be_saved(tmp_path):
     blueprint = Blueprint(Graft("joint.tau", "joint.qd", eqx.nn.Linear(2, 2, key=jax.random.key(0))))
-    with pytest.raises(HybridsimError, match="is a Linear, no kind of network that a file can name; keep it in Python"):
+    with pytest.raises(
+        HybridsimError, match="is a Linear, which is not among the kinds that a file supports; use it from Python"
+    ):
         save_blueprint(blueprint, tmp_path / "b.toml", double_pendulum())
     assert not list(tmp_path.iterdir())
 
@@ -95,12 +97,12 @@ def test_networks_of_users_stay_in_python(tmp_path):
 def test_weights_of_another_model_are_explained(tmp_path):
     blueprint = Blueprint(Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], MLP(4, 1, **HIDDEN)))
     save_blueprint(blueprint, tmp_path / "b.toml", double_pendulum())
-    with pytest.raises(HybridsimError) as told:
+    with pytest.raises(HybridsimError) as caught:
         load_blueprint(tmp_path / "b.toml", n_link_pendulum(3))
-    words = str(told.value)
-    assert "graft[0].weights[0] has the shape 3×4, not 3×6" in words
-    assert "made for the model 'double_pendulum'" in words
-    assert "network 0 reads 'joint.q[joint2]', 'joint.qd[joint2]', which it did not then" in words
+    message = str(caught.value)
+    assert "graft[0].weights[0] has the shape 3×4, not 3×6" in message
+    assert "saved for the model 'double_pendulum'" in message
+    assert "network 0 now also reads 'joint.q[joint2]', 'joint.qd[joint2]'" in message
 
 
 def other(tmp_path, **arrays):
@@ -108,19 +110,17 @@ def other(tmp_path, **arrays):
     file.write_bytes(safetensors.numpy.save(safetensors.numpy.load(file.read_bytes()) | arrays, {"format": "1"}))
 
 
-def test_weights_that_do_not_fit_are_told(tmp_path):
+def test_mismatched_weights_are_reported(tmp_path):
     model = double_pendulum()
     save_blueprint(Blueprint(GRAFTS["mlp"]), tmp_path / "b.toml", model)
     other(tmp_path, **{"graft[0].biases[0]": np.full(3, np.nan), "graft[7].weights[0]": np.zeros((1, 1))})
-    with pytest.raises(
-        HybridsimError, match=r"biases\[0\] has entries that are no finite numbers; graft\[7\].*no network"
-    ):
+    with pytest.raises(HybridsimError, match=r"biases\[0\] has entries that are not finite; graft\[7\].*no network"):
         load_blueprint(tmp_path / "b.toml", model)
     (tmp_path / "b.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(HybridsimError, match="not a file of weights"):
+    with pytest.raises(HybridsimError, match="not a weights file"):
         load_blueprint(tmp_path / "b.toml", model)
     (tmp_path / "b.safetensors").unlink()
-    with pytest.raises(HybridsimError, match="there is no such file; the weights of a blueprint lie beside it"):
+    with pytest.raises(HybridsimError, match="the file does not exist; the weights must be next to the blueprint"):
         load_blueprint(tmp_path / "b.toml", model)
 
 
@@ -133,7 +133,7 @@ WRONG = {
         "nothing is named 'elbow'",
     ),
     "key": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\nfit = true\n', 5, "has no key 'fit'"),
-    "order": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qdd"\n', 3, "is not yet computed"),
+    "order": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qdd"\n', 3, "is computed after output"),
     "sizes": (
         'format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\nnetwork.kind = "port_hamiltonian"\n',
         2,
@@ -145,7 +145,7 @@ WRONG = {
         "no user input named 'wind'",
     ),
     "nothing": ("format = 1\n", 1, "graft"),
-    "no TOML": ("format = \n", 1, "this is not TOML"),
+    "no TOML": ("format = \n", 1, "invalid TOML"),
 }
 
 
@@ -153,14 +153,14 @@ WRONG = {
 def test_a_file_that_cannot_be_used_is_explained(kind, tmp_path):
     text, line, words = WRONG[kind]
     (tmp_path / "b.toml").write_text(text)
-    with pytest.raises(ProjectError) as told:
+    with pytest.raises(ProjectError) as caught:
         load_blueprint(tmp_path / "b.toml", double_pendulum())
-    (problem,) = told.value.problems
+    (problem,) = caught.value.problems
     assert words in f"{problem.message} {problem.fix}"
     assert (problem.file, problem.line) == (str(tmp_path / "b.toml"), line)
 
 
-def test_names_that_need_care_are_written_well(tmp_path):
+def test_names_with_special_characters_are_escaped(tmp_path):
     odd = ModelBuilder("odd")
     odd.add_body('a "quoted" link', joint="left-knee.1", mass=1.0, inertia=(1, 1, 1))
     model = odd.build()
@@ -172,12 +172,12 @@ def test_names_that_need_care_are_written_well(tmp_path):
 def test_weights_of_another_model_are_refused_even_if_their_shapes_fit(tmp_path):
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(4, 2, hidden=(3,)))
     save_blueprint(Blueprint(graft), tmp_path / "b.toml", double_pendulum())
-    with pytest.raises(HybridsimError, match="read other quantities"):
+    with pytest.raises(HybridsimError, match="the weights belong to networks with other inputs"):
         load_blueprint(tmp_path / "b.toml", cartpole())
-    # networks for every joint by itself can go elsewhere
+    # networks per joint can be transferred
     save_blueprint(Blueprint(Graft("joint.tau", "joint.qd", MLP(1, 1), per="element")), tmp_path / "c.toml", cartpole())
     assert load_blueprint(tmp_path / "c.toml", double_pendulum()).grafts
-    # the same in another order is something else
+    # the order of inputs matters
     text = (tmp_path / "b.toml").read_text().replace('["joint.q", "joint.qd"]', '["joint.qd", "joint.q"]')
     (tmp_path / "b.toml").write_text(text)
     with pytest.raises(HybridsimError, match="in another order"):

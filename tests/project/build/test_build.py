@@ -13,7 +13,7 @@ from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.io.convert import convert
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.project.build.build import Built, build
+from hybridsim.project.build.build import BuiltProject, build
 from hybridsim.project.schema.content import Content
 from hybridsim.project.schema.load import load_project
 from hybridsim.project.schema.solvers import AdamSolver, LbfgsSolver, LevenbergMarquardtSolver
@@ -25,7 +25,7 @@ from support.small_projects import ARM_URDF, PROJECT, problems_of, write_columns
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "projects.md"
 
 
-def built(folder: Path, text: str) -> Built:
+def built(folder: Path, text: str) -> BuiltProject:
     return build(load_project(write_project(folder, text)))
 
 
@@ -46,26 +46,26 @@ def test_a_fit_finds_what_the_recordings_were_made_with(tmp_path):
     assert ready.problem.space.values(fitted.theta)["joint.damping[joint0]"] == pytest.approx(0.3, rel=1e-6)
 
 
-def test_noise_is_told_in_the_columns_unit(tmp_path):
+def test_noise_is_specified_in_the_columns_unit(tmp_path):
     ready = built(tmp_path, PROJECT.replace("noise = 0.001", 'noise = 0.5\nunit = "deg"\nscale = -2.0'))
-    assert ready.problem.measured.noise == {"angle": pytest.approx(np.deg2rad(1.0))}
+    assert ready.problem.measurements.noise == {"angle": pytest.approx(np.deg2rad(1.0))}
 
 
-def test_noise_is_estimated_from_the_runs_that_are_fitted(tmp_path):
+def test_noise_is_estimated_from_the_training_runs(tmp_path):
     rng, t = np.random.default_rng(0), np.arange(500) * 0.01
     for name, level in (("a", 0.01), ("b", 0.02), ("c", 0.03), ("held", 5.0)):
         values = np.sin(t) + level * rng.normal(size=len(t))
         write_columns(tmp_path / f"{name}.csv", {"time": t, "q": values})
     text = PROJECT.replace("noise = 0.001\n", "").replace("validation = 0.0", "validation = ['h*']")
     ready = built(tmp_path, text.replace('["run.csv"]', '["?.csv", "held.csv"]'))
-    assert ready.problem.measured.noise["angle"] == pytest.approx(0.02, rel=0.15)
+    assert ready.problem.measurements.noise["angle"] == pytest.approx(0.02, rel=0.15)
     assert [run.name for run in ready.problem.held_out] == ["held"]
 
 
-def test_numbers_without_noise_are_not_believed_to_the_last_digit(tmp_path):
+def test_estimated_noise_has_a_lower_bound(tmp_path):
     ready = built(tmp_path, PROJECT.replace("noise = 0.001\n", ""))
     series = ready.problem.train[0].series["angle"]
-    assert ready.problem.measured.noise["angle"] >= 0.99e-6 * np.std(series.values)
+    assert ready.problem.measurements.noise["angle"] >= 0.99e-6 * np.std(series.values)
 
 
 def test_the_noise_of_a_channel_at_rest_cannot_be_estimated(tmp_path):
@@ -73,7 +73,7 @@ def test_the_noise_of_a_channel_at_rest_cannot_be_estimated(tmp_path):
     path = write_project(tmp_path, text)
     write_columns(tmp_path / "run.csv", {"time": np.arange(20.0), "still": np.ones(20)})
     (problem,) = problems_of(build, load_project(path))
-    assert problem.code == "project.noise" and problem.line == 9 and "never changes" in problem.message
+    assert problem.code == "project.noise" and problem.line == 9 and "is constant" in problem.message
 
 
 def test_a_single_run_is_cut_for_validation(tmp_path):
@@ -93,12 +93,12 @@ def test_runs_are_cut_at_gaps_and_named_by_pattern(tmp_path):
     assert [run.name for run in ready.problem.held_out] == ["gap.1"]
 
 
-def test_doubts_about_data_are_told_in_the_projects_own_words(tmp_path):
+def test_warnings_about_data_are_phrased_for_project_files(tmp_path):
     path = write_project(tmp_path, PROJECT.replace("run.csv", "gap.csv"))
     t = np.concatenate([np.arange(0, 50), np.arange(150, 200)]) * 0.01
     write_columns(tmp_path / "gap.csv", {"time": t, "q": np.sin(t)})
-    (doubt,) = build(load_project(path)).doubts
-    assert doubt.code == "data.gap" and "longest_gap = 0.05 in [data]" in doubt.fix
+    (warning,) = build(load_project(path)).warnings
+    assert warning.code == "data.gap" and "longest_gap = 0.05 in [data]" in warning.fix
 
 
 def test_a_column_that_many_files_lack_is_told_once(tmp_path):
@@ -120,7 +120,7 @@ def test_files_with_several_runs(tmp_path):
     assert [run.name for run in ready.problem.train] == ["stack[0]", "stack[2]"]
 
 
-def test_runs_of_the_same_name_are_told_apart(tmp_path):
+def test_runs_of_the_same_name_get_unique_names(tmp_path):
     t = np.arange(50) * 0.01
     for folder in ("a/x", "b/x"):
         (tmp_path / folder).mkdir(parents=True)
@@ -157,17 +157,17 @@ def test_a_joint_without_actuator_gets_one(tmp_path):
     arm(tmp_path)
     ready = built(tmp_path, DRIVEN)
     assert ready.problem.setup.sim.model.actuator.names == ("hinge",)
-    assert ready.problem.measured.commands["hinge"].between == "linear"
+    assert ready.problem.measurements.commands["hinge"].between == "linear"
     objective, _ = ready.problem.objective(ready.stages[-1])
     assert np.ptp(objective.windows.inputs.u) > 0.05
 
 
 def test_the_direct_actuator_of_a_joint_is_used(tmp_path):
     arm(tmp_path, gear=1.0)
-    assert tuple(built(tmp_path, DRIVEN).problem.measured.commands) == ("drive",)
+    assert tuple(built(tmp_path, DRIVEN).problem.measurements.commands) == ("drive",)
 
 
-def test_a_torque_is_not_handed_to_a_servo(tmp_path):
+def test_a_torque_is_not_used_as_the_command_of_a_servo(tmp_path):
     arm(tmp_path, gain=10.0, bias=(0.0, -10.0, -1.0))
     (problem,) = problems_of(build, load_project(write_project(tmp_path, DRIVEN)))
     assert problem.line == 19 and "not the torque" in problem.message and "actuator = 'drive'" in problem.fix
@@ -183,12 +183,14 @@ def test_every_solver_takes_the_settings_of_the_project():
         assert solver.name in str(section.model_fields["name"].annotation)
 
 
-def test_stages_are_as_told(tmp_path):
-    text = PROJECT + '[[stage]]\nwindow = 0.1\nloss = "huber"\n[[stage]]\nties = [0.1, 0.2]\nsolver = "lbfgs"\n'
-    text += '[[stage]]\nwindow = 0\nstarts = "measured"\nsolver = { name = "adam", batch = 3 }\n[run]\nseed = 7\n'
+def test_stages_are_as_specified(tmp_path):
+    text = PROJECT + '[[stage]]\nwindow = 0.1\nloss = "huber"\n[[stage]]\ncontinuity = [0.1, 0.2]\nsolver = "lbfgs"\n'
+    text += (
+        '[[stage]]\nwindow = 0\ninitial_states = "measured"\nsolver = { name = "adam", batch = 3 }\n[run]\nseed = 7\n'
+    )
     first, second, third = built(tmp_path, text).stages
     assert (first.window, first.loss, first.solver) == (0.1, "huber", LevenbergMarquardt())
-    assert second.ties == (0.1, 0.2) and second.solver == LBFGS()
+    assert second.continuity == (0.1, 0.2) and second.solver == LBFGS()
     assert third.window == 0.0 and third.solver == Adam(batch=3, seed=7)
 
 
@@ -210,9 +212,9 @@ def test_weights_of_networks_are_free_and_seeded(tmp_path):
     assert built(tmp_path, f"{text}fit = false\n").problem.space.size == 1
 
 
-def test_an_input_that_nobody_reads_is_doubtful(tmp_path):
+def test_an_unread_input_causes_a_warning(tmp_path):
     ready = built(tmp_path, PROJECT + "[[command]]\ninput = 'wind'\ncolumn = 'u'\n")
-    assert any("read by no network" in doubt.message for doubt in ready.doubts)
+    assert any("read by no network" in warning.message for warning in ready.warnings)
 
 
 def documented() -> list[str]:
@@ -234,7 +236,7 @@ def test_the_documented_projects_work(tmp_path):
         path = tmp_path / "project.toml"
         path.write_text(text)
         ready = build(load_project(path))
-        assert not ready.doubts and ready.problem.held_out
+        assert not ready.warnings and ready.problem.held_out
     assert {run.name for run in ready.problem.held_out} == {"late1", "later"}
     # inputs, networks, delays and estimated velocities can be simulated
     objective, _ = ready.problem.objective(ready.stages[0])

@@ -1,4 +1,4 @@
-"""Networks of a project: scales from its recordings, limits of weights, and blueprints in files of their own."""
+"""Networks of a project: scales from recordings, limits of weights, and blueprint files."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from hybridsim.project.schema.load import load_project
 from hybridsim.project.schema.project_error import ProjectError
 from hybridsim.robots import pendulum
 from hybridsim.taps.blueprint import Blueprint, Graft
+from support.networks import randomize_weights
 from support.small_projects import PROJECT, problems_of, write_project
-from support.some_networks import shaken
 
 GRAFT = """
 [[graft]]
@@ -37,7 +37,7 @@ def refused(folder, text):
 
 def saved(folder, graft=None, **more):
     """A blueprint of the pendulum in a file."""
-    graft = graft or Graft("joint.tau", "joint.qd", shaken(MLP(1, 1, hidden=(2,)), (0, 0.5)))
+    graft = graft or Graft("joint.tau", "joint.qd", randomize_weights(MLP(1, 1, hidden=(2,)), (0, 0.5)))
     blueprint = Blueprint(graft, **more)
     save_blueprint(blueprint, folder / "friction.toml", pendulum())
     return blueprint
@@ -52,12 +52,12 @@ def test_scales_are_taken_from_the_recordings(tmp_path):
     assert of.space.put(of.setup, of.space.initial).sim.blueprint.grafts[0].net.input_scale is net.input_scale
 
 
-def test_scales_are_told_or_taken_but_not_both(tmp_path):
+def test_scales_are_specified_or_taken_from_data_but_not_both(tmp_path):
     text = PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", input_shift = 1.0')
     (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text)))
-    assert "is taken from the data, too" in str(problem)
+    assert 'conflicts with input_scale = "data"' in str(problem)
     (tmp_path / "b.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", ', input_scale = "data"'))
-    with pytest.raises(ProjectError, match="needs recordings, which a blueprint has not"):
+    with pytest.raises(ProjectError, match="needs recordings, which a blueprint lacks"):
         load_blueprint(tmp_path / "b.toml", pendulum())
 
 
@@ -67,10 +67,10 @@ def test_weights_have_a_limit(tmp_path):
     weights = space.is_weight
     assert np.all(space.lower[weights] == -2.5) and np.all(space.upper[weights] == 2.5) and weights.sum() == 13
     (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text.replace("limit", "fit = false\nlimit"))))
-    assert "is for weights that are fitted" in str(problem)
+    assert "requires fit = true" in str(problem)
 
 
-def test_a_blueprint_in_a_file_comes_after_the_projects_own_networks(tmp_path):
+def test_networks_of_a_blueprint_file_follow_those_of_the_project(tmp_path):
     blueprint = saved(tmp_path)
     text = PROJECT + GRAFT.replace("NETWORK", "") + FILE + "limit = 9.0\n"
     ready = build(load_project(write_project(tmp_path, text)))
@@ -80,26 +80,26 @@ def test_a_blueprint_in_a_file_comes_after_the_projects_own_networks(tmp_path):
     space = ready.problem.space
     mine = [label.startswith("graft[1]") for label in space.labels]
     assert sum(mine) == 7 and np.all(space.upper[mine] == 9.0)
-    # where it starts is where the file is
+    # the initial values are the weights of the file
     np.testing.assert_array_equal(space.initial[mine][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
     files = {name.rpartition("/")[2] for name, _ in ready.sources}
     assert {"friction.toml", "friction.safetensors"} <= files
 
 
-def test_a_blueprint_may_stay_as_it_is(tmp_path):
+def test_a_blueprint_can_be_fixed(tmp_path):
     saved(tmp_path)
     of = problem_of(tmp_path, PROJECT + FILE + "fit = false\n")
     assert of.space.labels == ("joint.damping[joint0]",) and len(of.setup.sim.blueprint.grafts) == 1
 
 
-def test_a_blueprint_that_does_not_fit_is_explained(tmp_path):
+def test_mismatched_blueprints_are_explained(tmp_path):
     text = PROJECT + FILE
     (problem,) = refused(tmp_path, text)
-    assert "friction.toml" in str(problem) and "no such file" in str(problem)
+    assert "friction.toml" in str(problem) and "the file does not exist" in str(problem)
     saved(tmp_path)
     (tmp_path / "friction.safetensors").unlink()
     (problem,) = refused(tmp_path, text)
-    assert "friction.safetensors: there is no such file" in str(problem)
+    assert "friction.safetensors: the file does not exist" in str(problem)
     assert "project.toml:20" in str(problem)
     (tmp_path / "friction.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", "").replace("[*]", "[elbow]"))
     (problem,) = refused(tmp_path, text)

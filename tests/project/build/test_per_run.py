@@ -1,4 +1,4 @@
-"""Numbers of single runs in a project: written up, shown, kept over a stop, and found anew on other recordings."""
+"""Parameters estimated separately for each run of a project: in results, reports, and predictions of new recordings."""
 
 import json
 
@@ -8,34 +8,34 @@ import pytest
 from hybridsim.cli.main import run
 from support.fit_tasks import MASS, PROJECT, swing, write_project
 
-ZEROS = (0.0, 0.05, -0.04, 0.02)
-OWN = PROJECT.replace(
+OFFSETS = (0.0, 0.05, -0.04, 0.02)
+PER_RUN_PROJECT = PROJECT.replace(
     "[[stage]]", '[[free]]\nname = "sensor.bias[angle]"\nbounds = [-0.3, 0.3]\nper = "run"\n\n[[stage]]', 1
 )
 
 
 @pytest.fixture
 def project(tmp_path):
-    """Swings of an arm whose encoder is zeroed anew before each."""
-    file = write_project(tmp_path, OWN)
-    for k, zero in enumerate(ZEROS):
-        write_swing(tmp_path / f"swing_{k}.csv", 0.5 + 0.2 * k, k, zero)
+    """Swings of an arm whose encoder is zeroed before each run."""
+    file = write_project(tmp_path, PER_RUN_PROJECT)
+    for k, offset in enumerate(OFFSETS):
+        write_swing(tmp_path / f"swing_{k}.csv", 0.5 + 0.2 * k, k, offset)
     return file
 
 
-def write_swing(path, start, seed, zero) -> None:
+def write_swing(path, start, seed, offset) -> None:
     t, angle = swing(start, seed=seed)
-    table = np.column_stack([t, angle + zero])
+    table = np.column_stack([t, angle + offset])
     np.savetxt(path, table, delimiter=",", header="time,angle", comments="")
 
 
-def test_they_are_found_shown_and_told(project, capsys):
+def test_per_run_biases_are_identified_and_reported(project, capsys):
     assert run(["fit", str(project)]) == 0
     shown = capsys.readouterr().out
     folder = project.parent / "runs" / "arm"
     found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     for name, values in found["of_runs"].items():
-        assert values["sensor.bias[angle]"] == pytest.approx(ZEROS[int(name[-1])], abs=4e-3)
+        assert values["sensor.bias[angle]"] == pytest.approx(OFFSETS[int(name[-1])], abs=4e-3)
     assert {row["name"] for row in found["parameters"]} == {"joint.damping[shoulder]", "body.mass[upper]"}
     mass = next(row for row in found["parameters"] if row["name"] == "body.mass[upper]")
     assert mass["after"] == pytest.approx(MASS, rel=0.05)
@@ -44,7 +44,7 @@ def test_they_are_found_shown_and_told(project, capsys):
     held_out = next(row for row in found["scores"] if row["runs"] == "held-out" and row["kind"] == "explained")
     assert held_out["in_noise"]["after"]["rms"] < 1.2
 
-    # a recording with yet another zero
+    # a recording with yet another offset
     write_swing(project.parent / "new.csv", 0.8, 9, 0.1)
     command = ["predict", str(folder), "--data", str(project.parent / "new.csv"), "--horizon", "0.3", "--json"]
     assert run(command) == 0
@@ -52,11 +52,11 @@ def test_they_are_found_shown_and_told(project, capsys):
     assert all(row["in_noise"]["after"]["rms"] < 3.0 for row in scores)
 
 
-def test_a_fit_that_explains_nothing_says_so(tmp_path, capsys):
+def test_a_fit_with_large_errors_causes_a_remark(tmp_path, capsys):
     file = write_project(tmp_path)
     for k in range(4):
         t = 0.005 * np.arange(300)
         table = np.column_stack([t, np.sign(np.sin(20.0 * t + k))])
         np.savetxt(tmp_path / f"swing_{k}.csv", table, delimiter=",", header="time,angle", comments="")
     run(["fit", str(file)])
-    assert "something is missing in the model" in capsys.readouterr().out.replace("\n", " ")
+    assert "the model lacks an effect" in capsys.readouterr().out.replace("\n", " ")

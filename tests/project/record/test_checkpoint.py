@@ -1,4 +1,4 @@
-"""Checkpoints as bytes: what goes in comes out, and damage never does."""
+"""Serialization of checkpoints is exact, and any damage is detected."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
 from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.record import checkpoint as checkpoints
-from hybridsim.project.record.checkpoint import DamagedCheckpoint, Saved, StageEnd, from_bytes, to_bytes
+from hybridsim.project.record.checkpoint import DamagedCheckpointError, SavedCheckpoint, StageEnd, from_bytes, to_bytes
 
 
 class Memory(NamedTuple):
@@ -27,12 +27,12 @@ OWN = (
 )
 
 
-def saved(own=OWN, stage: int = 2) -> Saved:
+def saved(own=OWN, stage: int = 2) -> SavedCheckpoint:
     rng = np.random.default_rng(0)
     point = Point(rng.normal(size=(1, 3)), rng.normal(size=(1, 4, 2)), rng.normal(size=(1, 4, 0)))
     state = SolverState(point, np.array([1.0 / 3.0]), np.array([0]), np.asarray(17), own)
     ends = {0: StageEnd(0.1 + 0.2, Termination.SMALL_GAIN, 12), 1: StageEnd(2.0, Termination.OUT_OF_STEPS, 100)}
-    return Saved(Checkpoint(stage, state), ends)
+    return SavedCheckpoint(Checkpoint(stage, state), ends)
 
 
 def assert_same_bits(a, b):
@@ -40,7 +40,7 @@ def assert_same_bits(a, b):
     assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def test_every_bit_of_a_state_comes_back():
+def test_a_state_is_restored_exactly():
     given = saved()
     found = from_bytes(to_bytes(given))
     assert found.checkpoint.stage == 2 and found.ends == given.ends
@@ -50,58 +50,58 @@ def test_every_bit_of_a_state_comes_back():
         assert_same_bits(a, b)
     assert_same_bits(given.checkpoint.state.cost, state.cost)
     assert_same_bits(17, state.steps)
-    memory, mask, nothing, empty = state.own
+    memory, mask, nothing, empty = state.internal
     assert_same_bits(memory.rate, OWN[0].rate)
     assert list(memory.moments) == ["mu", "count"]
     assert_same_bits(memory.moments["mu"], OWN[0].moments["mu"])
     assert_same_bits(memory.moments["count"], np.int32(7))
     assert_same_bits(mask, OWN[1])
     assert nothing is None and empty == {}
-    # what a solver gets back can be made its own class again
+    # named tuples can be converted back to the solver's class
     assert_same_bits(Memory(*memory).rate, OWN[0].rate)
 
 
-def test_arrays_that_are_not_in_order_in_memory_come_back():
+def test_noncontiguous_arrays_are_restored():
     own = (np.arange(12.0).reshape(3, 4).T, np.arange(10)[::2])
-    found = from_bytes(to_bytes(saved(own))).checkpoint.state.own
+    found = from_bytes(to_bytes(saved(own))).checkpoint.state.internal
     assert_same_bits(found[0], np.ascontiguousarray(own[0]))
     assert_same_bits(found[1], own[1].copy())
 
 
-def test_every_flipped_bit_is_noticed():
+def test_every_flipped_bit_is_detected():
     data = to_bytes(saved())
     for position in range(len(data)):
         broken = bytearray(data)
         broken[position] ^= 1 << (position % 8)
-        with pytest.raises(DamagedCheckpoint):
+        with pytest.raises(DamagedCheckpointError):
             from_bytes(bytes(broken))
 
 
-def test_every_missing_end_is_noticed():
+def test_every_truncation_is_detected():
     data = to_bytes(saved())
     for size in range(0, len(data), 7):
-        with pytest.raises(DamagedCheckpoint):
+        with pytest.raises(DamagedCheckpointError):
             from_bytes(data[:size])
-    with pytest.raises(DamagedCheckpoint):
+    with pytest.raises(DamagedCheckpointError):
         from_bytes(data + b"\0")
 
 
-def test_a_safetensors_file_of_somebody_else_is_not_a_checkpoint():
-    with pytest.raises(DamagedCheckpoint, match="hash"):
+def test_a_foreign_safetensors_file_is_not_a_checkpoint():
+    with pytest.raises(DamagedCheckpointError, match="hash"):
         from_bytes(safetensors.numpy.save({"x": np.zeros(3)}))
 
 
-def test_a_later_format_is_not_called_damaged(monkeypatch):
+def test_a_later_format_is_not_reported_as_damage(monkeypatch):
     monkeypatch.setattr(checkpoints, "FORMAT", 2)
     data = to_bytes(saved())
     monkeypatch.undo()
     with pytest.raises(HybridsimError, match=r"format 2.*reads 1") as caught:
         from_bytes(data)
-    assert not isinstance(caught.value, DamagedCheckpoint)
+    assert not isinstance(caught.value, DamagedCheckpointError)
 
 
-def test_what_is_no_number_is_refused():
-    with pytest.raises(TypeError, match=r"state\.own\.name"):
+def test_states_that_are_not_numeric_are_refused():
+    with pytest.raises(TypeError, match=r"state\.internal\.name"):
         to_bytes(saved({"name": "adam"}))
-    with pytest.raises(ValueError, match="two arrays"):
+    with pytest.raises(ValueError, match=r"two arrays of a solver state have the path state\.internal\.a\.b"):
         to_bytes(saved({"a.b": np.zeros(1), "a": {"b": np.ones(1)}}))

@@ -1,4 +1,4 @@
-"""What a record holds for use elsewhere: the identified model and the weights of networks."""
+"""Export of the identified model and of the weights of networks."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def task_with(task: Task, sim: Simulator, frees: list[Free]) -> Task:
     return replace(task, problem=replace(task.problem, setup=setup, space=ParameterSpace(setup, frees)))
 
 
-def test_a_model_that_a_floor_was_put_under_is_written_without_it(tmp_path):
+def test_a_model_is_written_without_the_floor_of_the_project(tmp_path):
     task = arm_task(tmp_path)
     sim = Simulator(with_floor(load_model(tmp_path / "arm.urdf"), -1.0))
     task = task_with(task, sim, [Free("body.mass[upper]"), Free("sensor.bias[angle]")])
@@ -34,18 +34,18 @@ def test_a_model_that_a_floor_was_put_under_is_written_without_it(tmp_path):
     assert written is not None and written["file"] == "identified.urdf"
     assert [(row["parameter"], row["after"]) for row in written["changes"]] == [("mass [kg]", 3.0)]
     assert written["doubts"] == [
-        "identified.urdf does not hold sensor.bias[angle]: no part of a model file. result.json has them."
+        "identified.urdf does not contain sensor.bias[angle], which model files cannot represent; see result.json."
     ]
     assert load_model(tmp_path / "identified.urdf").body.mass == pytest.approx([3.0])
 
 
-def test_a_model_that_cannot_be_written_does_not_cost_the_result(tmp_path):
+def test_a_model_that_cannot_be_written_causes_a_warning_only(tmp_path):
     task = arm_task(tmp_path)
     theta = np.array(task.problem.space.initial)
     (tmp_path / "arm.urdf").write_text("<robot name='other'><link name='base'/></robot>")
     written = write_model(task, theta, Record(tmp_path))
     assert written is not None and written["file"] is None
-    assert "was not written back" in written["doubts"][0]
+    assert "could not be written to a model file" in written["doubts"][0]
 
 
 def test_weights_of_networks_are_written_by_name(tmp_path):
@@ -57,7 +57,8 @@ def test_weights_of_networks_are_written_by_name(tmp_path):
     write_weights(task, theta, record)
     written = write_model(task, theta, record)
     assert written is not None and written["doubts"] == [
-        "identified.urdf is without the networks on joint.tau[shoulder]; weights.safetensors has their weights."
+        "identified.urdf does not contain the networks on joint.tau[shoulder]; their weights are in "
+        "weights.safetensors."
     ]
     found = safetensors.numpy.load_file(record.weights_file)
     net = task.problem.space.put(task.problem.setup, theta).sim.blueprint.grafts[0].net
@@ -66,7 +67,7 @@ def test_weights_of_networks_are_written_by_name(tmp_path):
     assert found["graft[0].weights[1]"].any()
 
 
-def test_without_networks_there_is_no_file_of_weights(tmp_path):
+def test_without_networks_no_weights_file_is_written(tmp_path):
     task, record = arm_task(tmp_path), Record(tmp_path)
     write_weights(task, np.array(task.problem.space.initial), record)
     assert not record.weights_file.exists()

@@ -1,4 +1,4 @@
-"""Run records: one writer, nothing deleted that is not theirs, and a history that survives a kill."""
+"""Run records: one writer at a time, no deletion of foreign files, and a history that survives a kill."""
 
 import json
 import os
@@ -35,14 +35,14 @@ def ended(process: subprocess.Popen) -> None:
     process.communicate()
 
 
-def test_a_second_process_is_refused_and_told_who_is_there(tmp_path):
+def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
     process = holder(tmp_path)
     with pytest.raises(HybridsimError, match=f"process id {process.pid}.*--out"), RecordLock(tmp_path):
         pass
     ended(process)
 
 
-def test_the_lock_of_a_killed_process_holds_nobody_up(tmp_path):
+def test_the_lock_of_a_killed_process_is_released(tmp_path):
     ended(holder(tmp_path))
     assert (tmp_path / "lock").exists()
     with RecordLock(tmp_path):
@@ -51,12 +51,12 @@ def test_the_lock_of_a_killed_process_holds_nobody_up(tmp_path):
         pass
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+def test_a_folder_that_is_not_writable_is_reported(tmp_path):
     with pytest.raises(HybridsimError, match=r"cannot write to .*--out"), RecordLock(tmp_path / "missing"):
         pass
 
 
-def test_a_run_that_is_there_is_neither_continued_nor_deleted_unasked(tmp_path):
+def test_an_existing_run_is_neither_continued_nor_deleted_by_default(tmp_path):
     record = Record(tmp_path / "run")
     record.make_folder()
     record.check_mode("new")
@@ -70,29 +70,29 @@ def test_a_run_that_is_there_is_neither_continued_nor_deleted_unasked(tmp_path):
     record.check_mode("fresh")
 
 
-def test_a_folder_with_other_things_is_not_taken(tmp_path):
+def test_a_folder_with_foreign_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(HybridsimError, match=r"thesis\.tex.*--out"):
         Record(tmp_path).make_folder()
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(HybridsimError, match="cannot make the folder"):
+    with pytest.raises(HybridsimError, match="cannot create the folder"):
         Record(file).make_folder()
 
 
-def test_a_record_whose_making_was_killed_can_be_begun(tmp_path):
+def test_a_partially_created_record_can_be_started(tmp_path):
     record = Record(tmp_path)
     (tmp_path / "lock").write_text("1")
     (tmp_path / ".manifest.json.0af.part").write_text("{")
     record.project_file.write_text("# project")
     record.make_folder()
-    record.tidy()
+    record.remove_partial_files()
     record.begin(MANIFEST, "# project")
     assert record.manifest() == MANIFEST
     assert not list(tmp_path.glob(".*"))
 
 
-def test_starting_afresh_deletes_only_what_records_consist_of(tmp_path):
+def test_starting_over_deletes_only_files_of_records(tmp_path):
     record = Record(tmp_path)
     record.begin(MANIFEST, "# old")
     record.plots.mkdir()
@@ -111,48 +111,48 @@ def test_starting_afresh_deletes_only_what_records_consist_of(tmp_path):
     assert record.project_file.read_text() == "# new"
 
 
-def test_what_is_no_record_is_said_to_be_none(tmp_path):
+def test_folders_without_a_valid_record_are_refused(tmp_path):
     record = Record(tmp_path)
-    with pytest.raises(HybridsimError, match=r"no record of a run"):
+    with pytest.raises(HybridsimError, match=r"is not a run folder: it has no manifest\.json"):
         record.manifest()
-    with pytest.raises(HybridsimError, match="no result yet"):
+    with pytest.raises(HybridsimError, match="has no result; complete the fit"):
         record.result()
     record.manifest_file.write_text("{ torn")
     with pytest.raises(HybridsimError, match="cannot read"):
         record.manifest()
     record.manifest_file.write_text(json.dumps({"format": 99}))
-    with pytest.raises(HybridsimError, match="not of the format 1"):
+    with pytest.raises(HybridsimError, match="does not have format 1"):
         record.manifest()
 
 
-def test_a_torn_last_line_of_the_history_is_left_out(tmp_path):
+def test_a_truncated_last_line_of_the_history_is_ignored(tmp_path):
     history = History(tmp_path / "history.jsonl")
     for step in range(1, 4):
-        history.add(Step(0, step, cost=1.0 / step, rms=2.0))
+        history.append(Step(0, step, cost=1.0 / step, rms=2.0))
     with history.path.open("a") as file:
         file.write('{"stage": 0, "step": 4, "co')
     assert [step.step for step in history.read()] == [1, 2, 3]
-    # what comes next begins a line of its own
-    history.cut(Step(0, 3, cost=1.0 / 3))
-    history.add(Step(0, 4, cost=float("inf")))
+    # the next step starts a new line
+    history.truncate(Step(0, 3, cost=1.0 / 3))
+    history.append(Step(0, 4, cost=float("inf")))
     assert [(step.step, step.cost) for step in history.read()][-1] == (4, None)
 
 
-def test_the_history_goes_back_to_where_the_fit_goes_on(tmp_path):
+def test_the_history_is_truncated_to_the_step_from_which_the_fit_resumes(tmp_path):
     history = History(tmp_path / "history.jsonl")
     for stage, step in ((0, 1), (0, 2), (1, 1), (1, 2), (1, 3)):
-        history.add(Step(stage, step, cost=1.0))
-    history.cut(Step(1, 2, cost=1.0))
+        history.append(Step(stage, step, cost=1.0))
+    history.truncate(Step(1, 2, cost=1.0))
     assert [(step.stage, step.step) for step in history.read()] == [(0, 1), (0, 2), (1, 1), (1, 2)]
     # killed between the checkpoint and its line
-    history.cut(Step(1, 3, cost=0.5))
+    history.truncate(Step(1, 3, cost=0.5))
     assert history.read()[-1] == Step(1, 3, cost=0.5)
 
 
-def test_a_history_on_a_full_disk_says_so():
+def test_a_history_on_a_full_disk_raises_an_error():
     if not os.path.exists("/dev/full"):  # noqa: PTH110
         pytest.skip("there is no /dev/full here")
     from pathlib import Path
 
     with pytest.raises(HybridsimError, match=r"/dev/full.*No space left.*--resume"):
-        History(Path("/dev/full")).add(Step(0, 1, cost=1.0))
+        History(Path("/dev/full")).append(Step(0, 1, cost=1.0))

@@ -1,4 +1,4 @@
-"""Looking at held-out runs while a fit goes on: often enough to be watched, cheap, and without effect on the fit."""
+"""Evaluation of held-out runs during a fit: regular, with bounded cost, and without effect on the fit."""
 
 from types import SimpleNamespace
 
@@ -11,74 +11,81 @@ from hybridsim.project.fit_run import run_fit
 from hybridsim.project.record.history import History
 from hybridsim.project.record.record import Record
 from hybridsim.project.report import held_out
-from hybridsim.project.report.held_out import MOST, HeldOutGap
-from support.fit_tasks import arm_task, restless
+from hybridsim.project.report.held_out import MAX_TIME_SHARE, HeldOutMonitor
+from support.fit_tasks import arm_task, solver_without_tolerances
 
 
-def looks(task, monkeypatch, *, steps: int, step_time: float, look_time: float) -> tuple[list[list[int]], float]:
-    """Steps of each stage after which a fit looks, and the share of its time that this takes."""
+def evaluations(
+    task, monkeypatch, *, steps: int, step_time: float, evaluation_time: float
+) -> tuple[list[list[int]], float]:
+    """Steps of each stage after which held-out runs are evaluated, and the fraction of time spent on it."""
     clock = [0.0]
     monkeypatch.setattr(held_out, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     def rms(self, stage, theta):
-        clock[0] += look_time
+        clock[0] += evaluation_time
         self._stage = stage
         return 1.0
 
-    monkeypatch.setattr(HeldOutGap, "_rms", rms)
-    gap, seen, theta = HeldOutGap(task.problem, task.stages), [], np.zeros(2)
+    monkeypatch.setattr(HeldOutMonitor, "_rms", rms)
+    monitor, evaluated, theta = HeldOutMonitor(task.problem, task.stages), [], np.zeros(2)
     for stage in range(2):
-        seen.append([])
+        evaluated.append([])
         for step in range(1, steps + 1):
             clock[0] += step_time
             now = Progress(stage, 2, step, steps, 1.0, 1.0, theta, clock[0])
-            if gap.after(now, is_last=step == steps) is not None:
-                seen[stage].append(step)
-    return seen, sum(map(len, seen)) * look_time / clock[0]
+            if monitor.after(now, is_last=step == steps) is not None:
+                evaluated[stage].append(step)
+    return evaluated, sum(map(len, evaluated)) * evaluation_time / clock[0]
 
 
-def test_a_short_fit_is_looked_at_in_every_stage(tmp_path, monkeypatch):
-    seen, share = looks(arm_task(tmp_path), monkeypatch, steps=40, step_time=0.02, look_time=0.03)
-    for steps in seen:
+def test_a_short_fit_is_evaluated_in_every_stage(tmp_path, monkeypatch):
+    evaluated, share = evaluations(arm_task(tmp_path), monkeypatch, steps=40, step_time=0.02, evaluation_time=0.03)
+    for steps in evaluated:
         assert steps[0] == 1 and steps[-1] == 40 and len(steps) >= 5
-    assert share < MOST
+    assert share < MAX_TIME_SHARE
 
 
-@pytest.mark.parametrize("look_time", [0.001, 0.01, 0.1])
-def test_looking_takes_a_bounded_share_of_the_time(look_time, tmp_path, monkeypatch):
-    seen, share = looks(arm_task(tmp_path), monkeypatch, steps=500, step_time=0.01, look_time=look_time)
-    assert all(len(steps) >= 5 for steps in seen) and share < MOST
+@pytest.mark.parametrize("evaluation_time", [0.001, 0.01, 0.1])
+def test_evaluation_takes_a_bounded_share_of_the_time(evaluation_time, tmp_path, monkeypatch):
+    evaluated, share = evaluations(
+        arm_task(tmp_path), monkeypatch, steps=500, step_time=0.01, evaluation_time=evaluation_time
+    )
+    assert all(len(steps) >= 5 for steps in evaluated) and share < MAX_TIME_SHARE
 
 
-def test_the_last_step_of_a_stage_is_looked_at_whatever_it_takes(tmp_path, monkeypatch):
-    seen, _ = looks(arm_task(tmp_path), monkeypatch, steps=10, step_time=0.01, look_time=1.0)
-    assert [steps[-1] for steps in seen] == [10, 10]
+def test_the_last_step_of_a_stage_is_always_evaluated(tmp_path, monkeypatch):
+    evaluated, _ = evaluations(arm_task(tmp_path), monkeypatch, steps=10, step_time=0.01, evaluation_time=1.0)
+    assert [steps[-1] for steps in evaluated] == [10, 10]
 
 
-def test_the_history_has_it_at_both_ends_of_every_stage(tmp_path):
+def test_the_history_has_the_error_at_both_ends_of_every_stage(tmp_path):
     task, record = arm_task(tmp_path), Record(tmp_path / "run")
     run_fit(task, record)
     for number in range(len(task.stages)):
-        told = [step.held_out_rms for step in History(record.history_file).read() if step.stage == number]
-        assert told[0] is not None and told[-1] is not None
+        errors = [step.held_out_rms for step in History(record.history_file).read() if step.stage == number]
+        assert errors[0] is not None and errors[-1] is not None
 
 
-def test_nothing_is_looked_at_where_nothing_is_held_out(tmp_path):
+def test_nothing_is_evaluated_without_held_out_runs(tmp_path):
     task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
     run_fit(task, record)
     assert all(step.held_out_rms is None for step in History(record.history_file).read())
 
 
-def test_looking_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
-    stages = (Stage(window=0.25, solver=restless(6)), Stage(window=0.75, solver=restless(6)))
+def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
+    stages = (
+        Stage(window=0.25, solver=solver_without_tolerances(6)),
+        Stage(window=0.75, solver=solver_without_tolerances(6)),
+    )
     found = {}
     for always in (False, True):
         if always:
-            monkeypatch.setattr(HeldOutGap, "_is_cheap", lambda self, progress: True)
+            monkeypatch.setattr(HeldOutMonitor, "_is_cheap", lambda self, progress: True)
         else:
-            monkeypatch.setattr(HeldOutGap, "after", lambda self, progress, is_last: None)
+            monkeypatch.setattr(HeldOutMonitor, "after", lambda self, progress, is_last: None)
         record = Record(tmp_path / f"run_{always}")
-        theta = run_fit(arm_task(tmp_path, stages=stages), record).fitted.theta
+        theta = run_fit(arm_task(tmp_path, stages=stages), record).fit.theta
         steps = History(record.history_file).read()
         assert all((step.held_out_rms is not None) == always for step in steps)
         found[always] = (theta.tobytes(), [(step.stage, step.step, step.cost) for step in steps])

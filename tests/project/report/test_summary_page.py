@@ -1,4 +1,4 @@
-"""The summary page and its pictures: complete, readable by itself, and true to what was found."""
+"""Summary page and figures of a fit: self-contained, complete and consistent with the result."""
 
 import re
 from dataclasses import replace
@@ -16,8 +16,8 @@ from hybridsim.project.fit_run import run_fit
 from hybridsim.project.record.history import Step
 from hybridsim.project.record.record import Record
 from hybridsim.project.report.comparison import HELD_OUT, theta_before
-from hybridsim.project.report.figures import curves_of, fit_pictures
-from hybridsim.project.report.result import CONVERGED, remarks_on, ways_out
+from hybridsim.project.report.figures import fit_pictures, window_curves
+from hybridsim.project.report.result import CONVERGED, remarks_on, suggestions
 from hybridsim.project.report.summary_page import summary_page
 from support.fit_tasks import DAMPING, MASS, arm_task
 
@@ -25,7 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Page(HTMLParser):
-    """Tags that are open at the end, and what the page would load."""
+    """Unclosed tags, loaded resources and text of a page."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -53,14 +53,14 @@ def made(tmp_path_factory):
     return task, record, outcome
 
 
-def test_the_page_needs_nothing_but_itself(made):
+def test_the_page_is_self_contained(made):
     _, record, _ = made
     page = Page(record.summary_file.read_text(encoding="utf-8"))
     assert not page.open
     assert len(page.loaded) == 4 and all(source.startswith("data:image/png;base64,") for source in page.loaded)
 
 
-def test_the_page_tells_what_was_found_and_what_of(made):
+def test_the_page_shows_parameters_scores_and_provenance(made):
     _, record, outcome = made
     words = Page(record.summary_file.read_text(encoding="utf-8")).words
     for row in outcome.result["parameters"]:
@@ -71,7 +71,7 @@ def test_the_page_tells_what_was_found_and_what_of(made):
     assert manifest["versions"]["jax"] in words and manifest["model"]["sha256"][:12] in words
 
 
-def test_the_result_is_right_and_better_on_runs_that_the_fit_never_saw(made):
+def test_the_result_is_accurate_and_better_on_held_out_runs(made):
     _, _, outcome = made
     damping, mass = (row["after"] for row in outcome.result["parameters"])
     # by the noise of 3 runs of 300 samples
@@ -89,7 +89,7 @@ def test_the_result_is_right_and_better_on_runs_that_the_fit_never_saw(made):
         assert channel["after"] == pytest.approx(0.005 * after, rel=1e-6)
 
 
-def test_the_model_file_has_the_new_numbers_and_nothing_else_changed(made):
+def test_only_the_identified_parameters_change_in_the_model_file(made):
     task, record, outcome = made
     mass = outcome.result["parameters"][1]["after"]
     old = task.model_file.read_text()
@@ -100,7 +100,7 @@ def test_the_model_file_has_the_new_numbers_and_nothing_else_changed(made):
     ]
 
 
-def test_pictures_are_written_as_files_too(made):
+def test_figures_are_written_as_files(made):
     _, record, _ = made
     files = {path.name: path.read_bytes() for path in record.plots.iterdir()}
     assert set(files) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
@@ -123,16 +123,16 @@ def test_names_from_files_cannot_change_the_page(made):
     assert "<script" not in text and Page(text).words.count(evil) == 13
 
 
-def test_bounds_hit_and_fits_that_did_not_end_are_pointed_out(tmp_path, monkeypatch):
+def test_parameters_at_bounds_and_lack_of_convergence_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
     solver = LevenbergMarquardt(max_steps=4, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0)
     stages = (Stage(window=0.75, solver=solver),)
-    task = arm_task(tmp_path, stages=stages, held_out=0, most_damping=0.05)
+    task = arm_task(tmp_path, stages=stages, held_out=0, max_damping=0.05)
     record = Record(tmp_path / "run")
     outcome = run_fit(replace(task, model_file=None), record)
     assert outcome.result["status"] == "not converged"
     remarks = " ".join(outcome.result["remarks"])
-    assert "did not converge: out of steps" in remarks and "No run was held out" in remarks
+    assert "did not converge: step limit reached" in remarks and "No run was held out" in remarks
     assert "joint.damping[shoulder] ended at its upper bound, 0.05 N·m·s/rad" in remarks
     assert "at its upper bound" in Page(record.summary_file.read_text(encoding="utf-8")).words
     assert outcome.result["model"] is None and not list(record.folder.glob("identified.*"))
@@ -143,61 +143,61 @@ def windows_of(task, theta):
     return score_windows(task.problem, thetas, task.problem.held_out, 0.25)
 
 
-def test_curves_are_those_that_the_errors_are_told_of(made):
+def test_curves_are_consistent_with_the_reported_errors(made):
     task, _, outcome = made
-    windows = windows_of(task, outcome.fitted.theta)
-    (curves,) = curves_of(windows, 0, {"angle": "rad"})
+    windows = windows_of(task, outcome.fit.theta)
+    (curves,) = window_curves(windows, 0, {"angle": "rad"})
     assert curves.noise == pytest.approx(0.005) and len(curves.t) == len(curves.measured) == len(curves.after)
     error = np.sqrt(np.mean(np.square(curves.after - curves.measured))) / curves.noise
     assert error == pytest.approx(windows.errors[1, 0])
 
 
-def test_windows_that_diverge_are_drawn_without_their_simulation(made):
+def test_windows_that_diverge_are_plotted_without_simulation(made):
     task, _, outcome = made
-    windows = windows_of(task, outcome.fitted.theta)
+    windows = windows_of(task, outcome.fit.theta)
     ok = windows.ok.copy()
     ok[:, 1] = False
     broken = windows._replace(ok=ok)
     assert np.isnan(broken.errors[:, 1]).all()
-    (curves,) = curves_of(broken, 1, {})
+    (curves,) = window_curves(broken, 1, {})
     assert curves.before is None and curves.after is None
-    # a step whose line was lost has no residual to draw
+    # a step whose line was lost has no residual
     history = [Step(0, 1, 2.0, 3.0), Step(0, 2, 1.0, 1.0, 1.5), Step(1, 1, None, None)]
     pictures = fit_pictures(broken, task.problem.held_out, "held-out", history, {})
     assert set(pictures) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
     assert all(content.startswith(PNG) for content in pictures.values())
 
 
-def test_predictions_count_only_what_comes_after_the_start_was_fitted(made):
+def test_predictions_are_scored_after_the_interval_of_the_initial_state(made):
     task, _, outcome = made
-    thetas = np.stack([theta_before(task.problem), outcome.fitted.theta])
+    thetas = np.stack([theta_before(task.problem), outcome.fit.theta])
     found = score_predictions(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
     w = found.objective.windows
     times = w.position * w.dt
     assert times[w.weight > 0.0].min() > 0.2 and np.all(found.errors[1] < found.errors[0])
-    with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s of it from 2 s before"):
+    with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s from the preceding 2 s"):
         score_predictions(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0)
 
 
-def test_the_page_is_made_of_plain_tags(made):
+def test_the_page_has_no_scripts_or_links(made):
     _, record, _ = made
     text = record.summary_file.read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|@import|url\(", text)
 
 
-def test_what_may_be_missing_is_nothing_that_is_free_already():
-    assert ways_out(["body.mass[arm]"]).startswith(
-        "Free joint.armature or joint.friction or sensor.delay, give every run"
+def test_suggestions_omit_free_parameters():
+    assert suggestions(["body.mass[arm]"]).startswith(
+        "Free joint.armature or joint.friction or sensor.delay, estimate sensor.bias separately for each run"
     )
-    told = ways_out(["joint.armature[hinge]", "joint.friction[hinge]", "sensor.bias[angle]"])
-    assert told == "Free sensor.delay, or graft a network."
-    everything = ["joint.armature[a]", "joint.friction[a]", "sensor.delay[b]", "sensor.bias[b]"]
-    assert ways_out(everything) == "Graft a network."
+    text = suggestions(["joint.armature[hinge]", "joint.friction[hinge]", "sensor.bias[angle]"])
+    assert text == "Free sensor.delay, or graft a network."
+    free = ["joint.armature[a]", "joint.friction[a]", "sensor.delay[b]", "sensor.bias[b]"]
+    assert suggestions(free) == "Graft a network."
 
 
-@pytest.mark.parametrize("after, is_told", [(0.99, False), (1.0005, False), (1.2, True)])
-def test_a_fit_is_called_worse_where_that_can_be_seen(after, is_told):
+@pytest.mark.parametrize("after, is_reported", [(0.99, False), (1.0005, False), (1.2, True)])
+def test_an_increased_error_is_reported_if_it_is_visible_in_the_digits_shown(after, is_reported):
     errors = {name: {"rms": rms, "diverged": 0} for name, rms in (("before", 1.0), ("after", after))}
     score = {"runs": HELD_OUT, "kind": "explained", "seconds": 1.0, "windows": 3, "in_noise": errors}
-    told = remarks_on({"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": []})
-    assert any("worse" in one for one in told) == is_told
+    remarks = remarks_on({"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": []})
+    assert any("increased the error" in remark for remark in remarks) == is_reported

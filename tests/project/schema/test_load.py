@@ -1,4 +1,4 @@
-"""A project that is right: what it says, which files it means, and what it leaves open."""
+"""Loading of valid projects: defaults, files and paths."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def test_a_small_project_has_sensible_defaults(tmp_path):
     assert content.channel[0].gain == 1.0 and content.stage == () and content.run.seed == 0
 
 
-def test_a_project_is_known_by_its_text(tmp_path):
+def test_projects_are_compared_by_their_text(tmp_path):
     path = write_project(tmp_path)
     first, second = load_project(path), load_project(path)
     assert first == second and hash(first) == hash(second) and first.sha256 == second.sha256
@@ -29,7 +29,7 @@ def test_a_project_is_known_by_its_text(tmp_path):
         first.content.model.dt = 1.0
 
 
-def test_loading_needs_neither_model_nor_jax(tmp_path):
+def test_loading_requires_neither_model_nor_jax(tmp_path):
     path = write_project(tmp_path, PROJECT.replace('built_in = "pendulum"', 'file = "not_there.urdf"'))
     code = f"""
 import sys
@@ -41,13 +41,13 @@ print('jax' in sys.modules)
     assert done.stdout.strip() == "False"
 
 
-def test_wildcards_mean_files_in_order_and_each_once(tmp_path):
+def test_wildcards_expand_to_sorted_unique_files(tmp_path):
     for name in ("b.csv", "a.csv", "[1].csv", "notes.txt"):
         (tmp_path / name).touch()
     (tmp_path / "folder.csv").mkdir()
 
-    def files(told: str) -> list[tuple[str, ...]]:
-        project = load_project(write_project(tmp_path, PROJECT.replace('["run.csv"]', told)))
+    def files(patterns: str) -> list[tuple[str, ...]]:
+        project = load_project(write_project(tmp_path, PROJECT.replace('["run.csv"]', patterns)))
         return [tuple(path.name for path in group) for group in project.data_files]
 
     assert files('"*.csv"') == [("[1].csv",), ("a.csv",), ("b.csv",), ("run.csv",)]
@@ -57,14 +57,14 @@ def test_wildcards_mean_files_in_order_and_each_once(tmp_path):
     assert files(f'"{tmp_path}/[ab].csv"') == [("a.csv",), ("b.csv",)]
 
 
-def test_wildcards_of_a_folder_name_are_plain_letters(tmp_path):
+def test_wildcards_in_the_project_folder_are_literal(tmp_path):
     folder = tmp_path / "[ab]*"
     folder.mkdir()
     project = load_project(write_project(folder, PROJECT.replace('["run.csv"]', '"*.csv"')))
     assert project.data_files == ((folder / "run.csv",),)
 
 
-def test_the_records_folder_stays_inside(tmp_path):
+def test_the_run_folder_must_be_inside_the_project_folder(tmp_path):
     text = PROJECT + '[run]\nname = "second"\nout = "deep/er"\n'
     project = load_project(write_project(tmp_path, text))
     assert project.name == "second" and project.out == tmp_path / "deep" / "er"
@@ -72,7 +72,7 @@ def test_the_records_folder_stays_inside(tmp_path):
     assert problem.code == "project.outside"
 
 
-def test_paths_of_the_model_begin_in_the_projects_folder(tmp_path):
+def test_paths_of_the_model_are_relative_to_the_project_folder(tmp_path):
     text = PROJECT.replace(
         'built_in = "pendulum"',
         'file = "models/arm.urdf"\nbase = "free"\npackages = { arm = "arm_description" }\nallowed = ["meshes"]',

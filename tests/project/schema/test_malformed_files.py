@@ -1,4 +1,4 @@
-"""Malformed files of every kind through the command line: each error names its file and place, never a traceback."""
+"""Malformed files on the command line: each error names file and line, without a traceback."""
 
 import json
 import os
@@ -113,11 +113,11 @@ MALFORMED = {
     "project in UTF-16": (content("project.toml", PROJECT.encode("utf-16")), "project.toml:1", "not UTF-8"),
     "project in Latin-1": (content("project.toml", PROJECT.replace("angle", "Größe").encode("latin-1")),
         "project.toml:10", "not UTF-8"),
-    "key twice": (project("dt = 0.01", "dt = 0.01\ndt = 0.02"), "project.toml:4", "the key is there twice"),
+    "key twice": (project("dt = 0.01", "dt = 0.01\ndt = 0.02"), "project.toml:4", "the key is defined twice"),
     "key twice in a line": (project("[[free]]", "[[stage]]\nsolver = { name = 'lm', name = 'adam' }\n[[free]]"),
-        "project.toml:16", "the key is there twice"),
+        "project.toml:16", "the key is defined twice"),
     "huge project": (content("project.toml", "#" * 2**21), "project.toml", "more than the 1048576"),
-    "zeros": (content("project.toml", bytes(100)), "project.toml:1", "this is not TOML"),
+    "zeros": (content("project.toml", bytes(100)), "project.toml:1", "invalid TOML"),
     "project is a folder": (instead("project.toml", Path.mkdir), "project.toml", "this is a folder"),
     "project is a loop": (instead("project.toml", to_itself), "project.toml", "cannot be read"),
     "bounds in a list": (project("[0.0, 1.0]", "[[0.0, 1.0]]"), "project.toml:17", "bounds[0] of [[free]] 1"),
@@ -146,11 +146,12 @@ MALFORMED = {
         "run.csv:52", "line 52 has 1 of 2 cells"),
     "column twice": (content("run.csv", "time,q,q\n" + ROWS.replace("\n", ",1\n")),
         "run.csv", "2 columns are named 'q'"),
-    "time backwards": (content("run.csv", HEADER + "\n".join(reversed(ROWS.splitlines()))), "run.csv:3", "goes back"),
+    "time backwards": (content("run.csv", HEADER + "\n".join(reversed(ROWS.splitlines()))),
+        "run.csv:3", "decreases from"),
     "column of words": (content("run.csv", HEADER + re.sub(r",.*", ",fast", ROWS)),
         "run.csv", "the text 'fast' in line 2"),
     "too large for a number": (content("run.csv", HEADER + ROWS.replace(",1.0", ",1e400")),
-        "run.csv:2", "no finite number"),
+        "run.csv:2", "no finite value"),
     "dates": (content("run.csv", HEADER + "2024-01-01 00:00:01,1\n2024-01-01 00:00:02,1\n"),
         "run.csv:2", "'2024-01-01"),
     "a line without end": (content("run.csv", "9" * 3_000_000), "run.csv", "there is no column 'q'"),
@@ -171,7 +172,7 @@ MALFORMED = {
         "run.h5", "there is no column 'q'"),
     "records in a column": (recorded(".parquet", parquet([{"a": 1.0, "b": 2.0}] * 50)),
         "run.parquet", "'q.a' or 'q.b'"),
-    "lists of lists": (recorded(".parquet", parquet([[[1.0]]] * 50)), "run.parquet", "holds no numbers"),
+    "lists of lists": (recorded(".parquet", parquet([[[1.0]]] * 50)), "run.parquet", "is not numeric"),
     "half of a Parquet file": (recorded(".parquet", parquet(T), kept=0.5), "run.parquet", "cannot be read"),
     "half of an MCAP file": (recorded(".mcap", mcap(*[b'{"q": 1.0}'] * 50), kept=0.5, time="log_time"),
         "run.mcap", "mcap recover"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybridsim.project.schema.toml_lines import Way, quoted, toml_lines
+from hybridsim.project.schema.toml_lines import KeyPath, quote, toml_lines
 
 
 def test_keys_of_every_form_have_their_line():
@@ -38,7 +38,7 @@ y = 2
 z = ''''''
 """
     lines = toml_lines(text)
-    for way, line in (
+    for key_path, line in (
         (("top",), 2),
         (("dotted", "with space", "key", 0), 3),
         (("dotted", "with space", "key", 1), 4),
@@ -54,10 +54,10 @@ z = ''''''
         (("entry", 1, "list", 1, "y"), 23),
         (("quoted.table", "z"), 25),
     ):
-        assert lines.line(way) == line, way
+        assert lines.line(key_path) == line, key_path
 
 
-def test_what_is_not_there_has_the_line_of_what_it_would_be_in():
+def test_missing_keys_have_the_line_of_their_parent():
     lines = toml_lines("\n[[channel]]\nname = 'a'\n\n[[channel]]\n")
     assert lines.line(("channel", 0, "unit")) == 2
     assert lines.line(("channel", 1, "unit", 3)) == 5
@@ -68,15 +68,15 @@ def test_windows_line_ends_count_once():
     assert toml_lines("a = 1\r\n\r\nb = 2\r\n").line(("b",)) == 3
 
 
-def ways_of(content: Any, way: Way = ()) -> Iterator[Way]:
+def key_paths_of(content: Any, key_path: KeyPath = ()) -> Iterator[KeyPath]:
     pairs = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     for key, value in pairs:
-        yield (*way, key)
-        yield from ways_of(value, (*way, key))
+        yield (*key_path, key)
+        yield from key_paths_of(value, (*key_path, key))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_texts_lose_no_key(seed):
+def test_all_keys_of_random_texts_are_found(seed):
     rng = np.random.default_rng(seed)
     scalars = ["1", "-1.5e3", "true", "inf", '"a # ] } = \\" b"', "'''x\n[y]\n'''", "07:32:00", '""', "[]", "{}"]
 
@@ -96,15 +96,15 @@ def test_random_texts_lose_no_key(seed):
         lines.append(f"[[many]] # {table}" if rng.integers(2) else f"[one{table}.'in ner']")
         lines += [f'a{k} . "b" = {value(2)} # [c]' for k in range(3)]
     text = "\n".join(lines)
-    found = toml_lines(text).by_way
+    found = toml_lines(text).by_key_path
     content = tomllib.loads(text)
-    assert set(ways_of(content)) == set(found)
+    assert set(key_paths_of(content)) == set(found)
     numbered = text.split("\n")
-    for way, line in found.items():
-        if isinstance(way[-1], str) and way[-1].startswith("a"):
-            assert numbered[line - 1].startswith(way[-1])
+    for key_path, line in found.items():
+        if isinstance(key_path[-1], str) and key_path[-1].startswith("a"):
+            assert numbered[line - 1].startswith(key_path[-1])
 
 
 @pytest.mark.parametrize("text", ["plain", 'with "quotes" and \\', "new\nline\ttab", "\x7f\x00\x1f", "grün 漢字 🙂"])
-def test_a_quoted_text_is_read_as_it_was(text):
-    assert tomllib.loads(f"x = {quoted(text)}")["x"] == text
+def test_quoted_text_round_trips(text):
+    assert tomllib.loads(f"x = {quote(text)}")["x"] == text

@@ -1,13 +1,13 @@
-"""What columns mean, by their names and numbers."""
+"""Quantities and units of columns, from their names and values."""
 
 import numpy as np
 import pytest
 
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import Kind, read_name
+from hybridsim.project.starter.columns import Kind, parse_column_name
 from hybridsim.project.starter.match import match_columns
-from hybridsim.project.starter.units import position_unit, starts_again, time_unit, velocity_unit
+from hybridsim.project.starter.units import has_wraps, position_unit, time_unit, velocity_unit
 from hybridsim.robots import cube, double_pendulum, pendulum
 
 NO_LIMITS = (-np.inf, np.inf)
@@ -46,16 +46,16 @@ def two_joints(first: str, second: str) -> Model:
         ("temperature", None, ""),
     ],
 )
-def test_names_say_what_columns_are(name, kind, unit):
-    column = read_name(name)
+def test_kind_and_unit_are_parsed_from_names(name, kind, unit):
+    column = parse_column_name(name)
     assert (column.kind, column.unit) == (kind, unit)
 
 
 def targets(names: list[str], model: Model) -> dict[str, tuple[str, str]]:
-    return {match.column.name: (str(match.kind), match.target) for match in match_columns(names, model).found}
+    return {match.column.name: (str(match.kind), match.target) for match in match_columns(names, model).best}
 
 
-def test_columns_that_simulate_writes_are_known():
+def test_columns_of_simulate_are_recognized():
     assert targets(["q:joint0", "qd:joint1"], double_pendulum()) == {
         "q:joint0": ("position", "joint0"),
         "qd:joint1": ("velocity", "joint1"),
@@ -66,7 +66,7 @@ def test_columns_that_simulate_writes_are_known():
     }
 
 
-def test_a_column_belongs_to_the_joint_that_it_names():
+def test_columns_match_the_joint_in_their_name():
     model = two_joints("elbow", "left_elbow")
     found = targets(["LeftElbow_pos", "elbow_pos", "elbow", "tau.left_elbow"], model)
     assert found == {
@@ -87,11 +87,11 @@ def test_a_column_belongs_to_the_joint_that_it_names():
         (("q1", "q2"), ("hip", "knee")),
     ],
 )
-def test_numbers_are_those_of_the_joints_or_count_them(names, joints):
+def test_numbers_match_joint_names_or_indices(names, joints):
     model = two_joints(*(joint or f"joint{k}" for k, joint in enumerate(joints)))
     found = targets(list(names), model)
-    wanted = [joint for joint in joints if joint]
-    assert [found[name][1] for name in names] == wanted[-len(names) :]
+    expected = [joint for joint in joints if joint]
+    assert [found[name][1] for name in names] == expected[-len(names) :]
 
 
 def test_a_single_joint_needs_no_number():
@@ -103,38 +103,38 @@ def test_a_single_joint_needs_no_number():
     assert targets(["angle", "velocity"], double_pendulum()) == {}
 
 
-def test_of_several_columns_the_plain_measurement_is_taken():
+def test_plain_measurements_are_preferred():
     matches = match_columns(["pos_filt1", "pos_meas1", "pos_des1", "note1"], double_pendulum())
-    assert [match.column.name for match in matches.found] == ["pos_meas1"]
-    assert [match.column.name for match in matches.spare] == ["pos_filt1"]
-    assert matches.unknown == ("pos_des1", "note1")
+    assert [match.column.name for match in matches.best] == ["pos_meas1"]
+    assert [match.column.name for match in matches.duplicates] == ["pos_filt1"]
+    assert matches.unrecognized == ("pos_des1", "note1")
 
 
-def test_degrees_are_recognised_by_their_range():
+def test_degrees_are_recognized_by_their_range():
     swing = [np.array([-80.0, 10.0, 95.0])]
     assert position_unit("", swing, sliding=False, limits=NO_LIMITS).unit == "deg"
     assert position_unit("", [np.array([-2.0, 9.0])], sliding=False, limits=NO_LIMITS).unit == "rad"
     assert position_unit("rad", swing, sliding=False, limits=NO_LIMITS).unit == "rad"
-    # within the stops in degrees, far beyond them in radians
+    # within the limits in degrees, far beyond them in radians
     assert position_unit("", [np.array([-12.0, 15.0])], sliding=False, limits=(-0.5, 0.5)).unit == "deg"
     assert position_unit("", [np.array([0.0, 250.0])], sliding=True, limits=(0.0, 0.3)).unit == "mm"
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, "rad/s"), (180 / np.pi, "deg/s"), (30 / np.pi, "rpm")])
-def test_units_of_velocities_are_found_by_comparing_with_positions(factor, unit):
+def test_units_of_velocities_are_guessed_by_comparison_with_positions(factor, unit):
     t = np.arange(500) * 0.01
     position = ("deg", [np.rad2deg(np.sin(t))], [t])
     assert velocity_unit("", [factor * np.cos(t)], position, sliding=False).unit == unit
 
 
-def test_units_of_time_are_found_by_the_step():
+def test_units_of_time_are_guessed_from_the_step():
     for unit, step in (("s", 0.002), ("ms", 2.0), ("us", 2000.0), ("ns", 2e6)):
         assert time_unit("", [np.arange(10) * step]).unit == unit
     assert time_unit("ms", [np.arange(10) * 0.1]).unit == "ms"
 
 
-def test_angles_that_start_again_are_noticed():
+def test_wrapped_angles_are_detected():
     t = np.arange(1000) * 0.01
     wrapped = (3.0 * t + np.pi) % (2 * np.pi) - np.pi
-    assert starts_again("rad", [wrapped]) and not starts_again("rad", [3.0 * t])
-    assert starts_again("deg", [np.rad2deg(wrapped)]) and not starts_again("m", [wrapped])
+    assert has_wraps("rad", [wrapped]) and not has_wraps("rad", [3.0 * t])
+    assert has_wraps("deg", [np.rad2deg(wrapped)]) and not has_wraps("m", [wrapped])

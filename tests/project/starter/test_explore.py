@@ -9,10 +9,10 @@ import pytest
 from hybridsim.cli.init import init
 from hybridsim.cli.main import run
 from hybridsim.core.errors import DataError, HybridsimError
-from hybridsim.experiments.recordings import MissingRecordings, recordings
+from hybridsim.experiments.recordings import MissingRecordings, recordings_folder
 from hybridsim.identify.fit import fit
 from hybridsim.io.load import load_model
-from hybridsim.project.build.build import Built, build
+from hybridsim.project.build.build import BuiltProject, build
 from hybridsim.project.schema.load import load_project
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
@@ -30,7 +30,7 @@ def arm(tmp_path) -> Path:
     return path
 
 
-def fitted(project: Path) -> tuple[Built, dict[str, float]]:
+def fitted(project: Path) -> tuple[BuiltProject, dict[str, float]]:
     built = build(load_project(project))
     found = fit(built.problem, built.stages)
     assert found.converged
@@ -43,9 +43,9 @@ def test_recordings_of_simulate_are_fitted_without_editing(arm, tmp_path, monkey
         code = run(["simulate", "true.urdf", "--time", "1", "--start", "shoulder", angle, "--out", f"run{k}.csv"])
         assert code == 0
     assert init("arm.urdf", (Path("run0.csv"), Path("run1.csv"))) == 0
-    told = capsys.readouterr().out
-    assert "velocity of elbow" in told and "wrote project.toml: 4 channels, 0 commands" in told
-    assert "hybridsim fit project.toml" in told
+    shown = capsys.readouterr().out
+    assert "velocity of elbow" in shown and "wrote project.toml: 4 channels, 0 commands" in shown
+    assert "hybridsim fit project.toml" in shown
     built, values = fitted(tmp_path / "project.toml")
     assert len(built.problem.train) == len(built.problem.held_out) == 1
     for name, true in (("joint.damping[shoulder]", DAMPING), ("joint.damping[elbow]", DAMPING)):
@@ -79,8 +79,8 @@ def test_a_log_with_other_names_and_units_is_fitted_without_editing(arm, tmp_pat
     text = out.read_text()
     assert '"../arm.urdf"' in text and '"../log.csv"' in text and "motor_temp" in text
     built, values = fitted(out)
-    assert tuple(built.problem.measured.commands) == ("shoulder", "elbow")
-    assert list(built.problem.measured.noise.values()) == pytest.approx([1e-4, 1e-4], rel=0.2)
+    assert tuple(built.problem.measurements.commands) == ("shoulder", "elbow")
+    assert list(built.problem.measurements.noise.values()) == pytest.approx([1e-4, 1e-4], rel=0.2)
     assert values["joint.damping[shoulder]"] == pytest.approx(DAMPING, rel=0.02)
     # of a mechanism in a plane, only the product of a mass and its arm can be told
     assert values["body.mass[lower]"] * values["body.com[lower].z"] == pytest.approx(-0.8 * 0.2, rel=0.01)
@@ -97,13 +97,13 @@ def test_nothing_is_overwritten_unless_asked_to(arm, tmp_path, capsys):
     assert out.read_text() == "mine"
     assert init(str(arm), (tmp_path / "run.csv",), out=out, force=True) == 0
     assert load_project(out).content.channel[0].measures == "joint.q[shoulder]"
-    assert "nothing measures elbow" in capsys.readouterr().out
+    assert "not measured: elbow" in capsys.readouterr().out
     for path in (arm, tmp_path / "run.csv"):
-        with pytest.raises(HybridsimError, match="destroy"):
+        with pytest.raises(HybridsimError, match="is an input of this command and would be overwritten"):
             init(str(arm), (tmp_path / "run.csv",), out=path, force=True)
 
 
-def test_what_cannot_be_told_is_asked_for(arm, tmp_path):
+def test_missing_information_is_requested(arm, tmp_path):
     write_columns(tmp_path / "run.csv", {"shoulder": np.sin(np.arange(50.0)), "x": np.arange(50.0)})
     out = tmp_path / "project.toml"
     with pytest.raises(HybridsimError, match="--step"):
@@ -142,28 +142,28 @@ def test_every_joint_type_gives_a_project_that_builds(tmp_path):
         write_columns(csv, rows)
         assert init(model, (csv,), out=out) == 0
         built = build(load_project(out))
-        assert len(built.problem.measured.noise) == len(names) - 1 and built.problem.space.size
+        assert len(built.problem.measurements.noise) == len(names) - 1 and built.problem.space.size
 
 
-def test_logs_with_holes_are_fitted_with_a_word_about_it(arm, tmp_path, capsys):
+def test_logs_with_gaps_can_be_fitted(arm, tmp_path, capsys):
     t = np.arange(100) * 0.01
     angle, still = np.sin(t), np.full(100, 0.3)
     angle[17] = np.nan
     t[40] = t[39]
     write_columns(tmp_path / "run.csv", {"time": t, "shoulder": angle, "shoulder_vel": np.cos(t), "elbow": still})
     assert init(str(arm), (tmp_path / "run.csv",), out=tmp_path / "project.toml") == 0
-    assert "'elbow' never changes and is left out" in capsys.readouterr().out
+    assert "'elbow' is constant and not used" in capsys.readouterr().out
     built = build(load_project(tmp_path / "project.toml"))
     assert built.project.content.data.on_nan == built.project.content.data.on_disorder == "drop"
-    assert set(built.problem.measured.noise) == {"joint.q[shoulder]", "joint.qd[shoulder]"}
+    assert set(built.problem.measurements.noise) == {"joint.q[shoulder]", "joint.qd[shoulder]"}
 
 
 @pytest.mark.slow
-def test_a_real_mechanism_whose_published_inertias_are_wrong_is_put_right(tmp_path, monkeypatch):
-    """Its URDF has moments of inertia about the joints, where they should be about the centres of mass."""
+def test_wrong_published_inertias_of_a_real_mechanism_are_corrected(tmp_path, monkeypatch):
+    """The URDF has moments of inertia about the joints instead of the centres of mass."""
     monkeypatch.chdir(tmp_path)
     try:
-        folder = recordings("driven_double_pendulum")
+        folder = recordings_folder("driven_double_pendulum")
     except MissingRecordings as missing:
         pytest.skip(str(missing))
     assert run(["init", str(folder / "acrobot.urdf"), *map(str, sorted(folder.glob("*.csv")))]) == 0

@@ -1,4 +1,4 @@
-"""A network as C: the numbers of JAX, and its derivatives."""
+"""Network exported as C: values and derivatives equal those of JAX."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from hybridsim.robots import double_pendulum
 from hybridsim.sim.c_export.export_network import export_network_c
 from hybridsim.taps.blueprint import Blueprint, Graft
 from support.c_library import EXACT, build, call, needs_compiler
-from support.some_networks import shaken
+from support.networks import randomize_weights
 
 STATE = ["joint.q", "joint.qd"]
 SHAPE = {"hidden": (5,), "input_shift": 0.1, "input_scale": 2.0}
@@ -29,7 +29,7 @@ GRAFTS = {
 
 def simulator(kind: str) -> Simulator:
     graft = GRAFTS[kind]
-    net = shaken(graft.net, (3, 0.5))
+    net = randomize_weights(graft.net, (3, 0.5))
     return Simulator(
         double_pendulum(), blueprint=Blueprint(Graft(graft.outputs, graft.inputs, net, mode=graft.mode, per=graft.per))
     )
@@ -37,7 +37,7 @@ def simulator(kind: str) -> Simulator:
 
 @needs_compiler
 @pytest.mark.parametrize("kind", GRAFTS)
-def test_the_numbers_are_those_of_jax(kind, tmp_path):
+def test_values_and_derivatives_equal_jax(kind, tmp_path):
     sim = simulator(kind)
     source, header = export_network_c(sim, 0, tmp_path / "net.c", prefix="friction")
     library = build(source, *EXACT)
@@ -70,22 +70,20 @@ def test_the_numbers_are_those_of_jax(kind, tmp_path):
 
 
 def params_of(source) -> np.ndarray:
-    """The numbers that the file holds."""
+    """Parameters in the C file."""
     body = source.read_text().rpartition("= {")[2].partition("};")[0]
     rows = [line.partition("/*")[0] for line in body.splitlines()]
     return np.array([float(word) for row in rows for word in row.split(",") if word.strip()])
 
 
-def test_the_header_tells_what_is_read_and_changed(tmp_path):
+def test_the_header_documents_inputs_and_outputs(tmp_path):
     _, header = export_network_c(simulator("JointFriction"), 0, tmp_path / "net.c")
     text = header.read_text()
-    assert (
-        "x[0]              joint.q" in text and "is added to joint.tau" in text and "of one element at a time" in text
-    )
+    assert "x[0]              joint.q" in text and "is added to joint.tau" in text and "one element per call" in text
 
 
-def test_what_cannot_be_exported_is_told(tmp_path):
+def test_invalid_exports_are_explained(tmp_path):
     with pytest.raises(HybridsimError, match="there is no network 1; the blueprint has 1 network"):
         export_network_c(simulator("MLP"), 1, tmp_path / "net.c")
-    with pytest.raises(HybridsimError, match="the ending"):
+    with pytest.raises(HybridsimError, match=r"the extension \.c"):
         export_network_c(simulator("MLP"), 0, tmp_path / "net.cpp")

@@ -1,4 +1,4 @@
-"""A step as C: what XLA computes, in the bits of the native kernels, in files that any C99 compiler accepts."""
+"""Step exported as C: equal to XLA, bit-identical to the native kernels, accepted by any C99 compiler."""
 
 import re
 import shutil
@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "export-c.md"
 
 
 def cartpole_with_network() -> Simulator:
-    """A network with an input of its own, and actuators that remember."""
+    """A network with a user input, and actuators with internal states."""
     net = MLP(4, 1, hidden=(6,), seed=1)
     last = np.random.default_rng(2).normal(size=net.weights[-1].shape)
     net = eqx.tree_at(lambda n: n.weights[-1], net, last)
@@ -55,7 +55,7 @@ SLOW_IN_XLA = slow("cartpole_with_network")
 
 
 class Case(NamedTuple):
-    """An exported simulator, its library, and rows of numbers to call it with."""
+    """An exported simulator, its library, and arguments to call it with."""
 
     sim: Simulator
     files: ExportedC
@@ -67,8 +67,8 @@ class Case(NamedTuple):
     ct: np.ndarray
 
     def step(self, x=None, u=None, params=None) -> np.ndarray:
-        given = [a if b is None else b for a, b in ((self.params, params), (self.x, x), (self.u, u))]
-        return call(self.library, f"{self.files.prefix}_step", given, [self.files.state_size])[0]
+        arguments = [a if b is None else b for a, b in ((self.params, params), (self.x, x), (self.u, u))]
+        return call(self.library, f"{self.files.prefix}_step", arguments, [self.files.state_size])[0]
 
     def vjp(self) -> list[np.ndarray]:
         sizes = [self.files.gradient_size, self.files.state_size, self.files.input_size]
@@ -81,93 +81,94 @@ def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine
     rng = np.random.default_rng(0)
     parts, state, inputs = split_parameters(sim), sim.initial_state(qd=rng.normal(size=sim.model.nv)), zero_inputs(sim)
     native = Rollout(parts.step, parts.fixed, parts.free, state, inputs)
-    # the C derivative stands alone, so the kernel must not keep anything for its reverse sweep either
+    # the C derivative has no forward sweep, so the kernel must not save values for its reverse sweep either
     native.program.__dict__["sweeps"] = (native.program.step_graph, native.program.vjp_graph, 0)
-    x = native.forms.carry.pack(state)
+    x = native.layouts.carry.pack(state)
     u, ct = rng.normal(size=files.input_size), rng.normal(size=files.state_size)
     return Case(sim, files, library, native, defaults(files, "params"), x, u, ct)
 
 
 def defaults(files: ExportedC, name: str) -> np.ndarray:
-    """The numbers of an array in the source."""
+    """Values of an array in the source."""
     text = files.source.read_text().split(f"{files.prefix}_{name}[", 1)[1].split("{", 1)[1].split("}", 1)[0]
-    numbers = re.sub(r"/\*.*?\*/", "", text).replace("INFINITY", "inf")
-    return np.array([float(n) for n in numbers.split(",") if n.strip()])
+    values = re.sub(r"/\*.*?\*/", "", text).replace("INFINITY", "inf")
+    return np.array([float(value) for value in values.split(",") if value.strip()])
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    made: dict[str, Case] = {}
+    cached: dict[str, Case] = {}
 
     def case(name: str) -> Case:
-        if name not in made:
-            made[name] = exported(SIMULATORS[name](), tmp_path_factory.mktemp(name))
-        return made[name]
+        if name not in cached:
+            cached[name] = exported(SIMULATORS[name](), tmp_path_factory.mktemp(name))
+        return cached[name]
 
     return case
 
 
 @pytest.fixture(scope="module")
 def with_xla():
-    """The next state and the derivatives with respect to parameters, state and inputs; compiled once per case."""
+    """Next state and cotangents of parameters, state and inputs by XLA; compiled once per case."""
     compiled = {}
 
     def results(case: Case, sim: Simulator) -> tuple[np.ndarray, list[np.ndarray]]:
-        forms, parts = case.native.forms, split_parameters(sim)
+        layouts, parts = case.native.layouts, split_parameters(sim)
 
         def both(free, fixed, state, inputs, ct):
-            new, pull = jax.vjp(lambda *given: parts.step(fixed, *given)[0], free, state, inputs)
-            return new, pull(ct)
+            new, pullback = jax.vjp(lambda *arguments: parts.step(fixed, *arguments)[0], free, state, inputs)
+            return new, pullback(ct)
 
         function = compiled.setdefault(case.library, jax.jit(both))
-        rows = forms.carry.unpack(case.x), forms.inputs.unpack(case.u), forms.carry.unpack(case.ct)
-        new, pulled = function(parts.free, parts.fixed, *rows)
-        groups = (forms.free, forms.carry, forms.inputs)
-        return forms.carry.pack(new), [form.pack(tree) for form, tree in zip(groups, pulled, strict=True)]
+        rows = layouts.carry.unpack(case.x), layouts.inputs.unpack(case.u), layouts.carry.unpack(case.ct)
+        new, cotangents = function(parts.free, parts.fixed, *rows)
+        groups = (layouts.free, layouts.carry, layouts.inputs)
+        return layouts.carry.pack(new), [layout.pack(tree) for layout, tree in zip(groups, cotangents, strict=True)]
 
     return results
 
 
-def assert_as_xla(case: Case, expected: tuple[np.ndarray, list[np.ndarray]]) -> None:
+def assert_equals_xla(case: Case, expected: tuple[np.ndarray, list[np.ndarray]]) -> None:
     # the same formulas in another order of summation
-    new, pulled = expected
+    new, cotangents = expected
     assert_relative(case.step(), new, 1e-12, "x_next")
-    for what, found, wanted in zip(("ct_params", "ct_x", "ct_u"), case.vjp(), pulled, strict=True):
-        assert_relative(found, wanted, 1e-11, what)
+    for name, actual, reference in zip(("ct_params", "ct_x", "ct_u"), case.vjp(), cotangents, strict=True):
+        assert_relative(actual, reference, 1e-11, name)
 
 
 def assert_bits_of_native(case: Case, *, steps: int) -> None:
-    forms, parts = case.native.forms, split_parameters(case.sim)
-    fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
+    layouts, parts = case.native.layouts, split_parameters(case.sim)
+    fixed, free = layouts.fixed.pack(parts.fixed), layouts.free.pack(parts.free)
     rows = np.random.default_rng(1).normal(size=(steps, len(case.u)))
     x = case.x
     for u in rows:
         x = case.step(x, u)
     end = case.native.forward(fixed, free, case.x[None], rows[None]).end[0]
     assert same_bits(x, end) and not np.array_equal(x, case.x)
-    pulled = case.native.gradient(fixed, free, case.x[None], case.u[None, None], case.ct[None], np.zeros((1, 1, 0)))
-    for found, expected in zip(case.vjp(), (pulled.free[0], pulled.initial[0], pulled.inputs[0, 0]), strict=True):
-        # the kernel adds up the contributions of all steps to zero, which makes 0 of −0
-        assert same_bits(found + 0.0, expected + 0.0)
+    gradient = case.native.gradient(fixed, free, case.x[None], case.u[None, None], case.ct[None], np.zeros((1, 1, 0)))
+    references = (gradient.free[0], gradient.initial[0], gradient.inputs[0, 0])
+    for actual, expected in zip(case.vjp(), references, strict=True):
+        # the kernel accumulates the contributions of all steps from zero, which turns −0 into 0
+        assert same_bits(actual + 0.0, expected + 0.0)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["double_pendulum", "pendulum_with_large_network", SLOW_IN_XLA, SLOW])
-def test_values_and_derivatives_are_those_of_xla(name, cases, with_xla):
+def test_values_and_derivatives_equal_xla(name, cases, with_xla):
     case = cases(name)
-    assert_as_xla(case, with_xla(case, case.sim))
+    assert_equals_xla(case, with_xla(case, case.sim))
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["double_pendulum", "cartpole_with_network", "pendulum_with_large_network", SLOW])
-def test_bits_are_those_of_the_native_kernels(name, cases):
+def test_results_are_bit_identical_to_the_native_kernels(name, cases):
     assert_bits_of_native(cases(name), steps=100)
 
 
 @needs_compiler
-def test_other_options_cost_the_last_digits_at_most(cases, tmp_path):
+def test_other_compiler_options_change_at_most_the_last_digits(cases, tmp_path):
     case = cases("double_pendulum")
-    new, pulled = case.step(), case.vjp()
+    new, cotangents = case.step(), case.vjp()
     contracting = [("-O2", *FUSED, "-ffp-contract=fast")]
     # without the instruction the library computes the same fused multiply-add
     exact = [("-O0",), ("-O3", *FUSED, "-ffp-contract=off"), ("-O2", "-ffp-contract=off")]
@@ -178,15 +179,15 @@ def test_other_options_cost_the_last_digits_at_most(cases, tmp_path):
         if options in exact:
             assert same_bits(other.step(), new)
         assert_relative(other.step(), new, 1e-14)
-        for found, expected in zip(other.vjp(), pulled, strict=True):
-            assert_relative(found, expected, 1e-14)
+        for actual, expected in zip(other.vjp(), cotangents, strict=True):
+            assert_relative(actual, expected, 1e-14)
 
 
 @needs_compiler
 def test_without_fused_multiply_add(tmp_path):
     case = exported(Simulator(pendulum(), dt=0.01), tmp_path, (*STRICT, "-O2", "-ffp-contract=off"), fma=False)
     assert "fma(" not in case.files.source.read_text() and "-mfma" not in case.files.header.read_text()
-    # a rod of 1 m and 1 kg turns about its end with an inertia of 1/3 kg·m²
+    # a rod of 1 m and 1 kg has an inertia of 1/3 kg·m² about its end
     q, qd, u = 0.7, -0.4, 0.3
     qd_next = qd + 0.01 * 3.0 * (u - 9.81 * 0.5 * np.sin(q))
     np.testing.assert_allclose(
@@ -200,22 +201,22 @@ def test_without_fused_multiply_add(tmp_path):
 def test_every_integrator(integrator, tmp_path, with_xla):
     case = exported(Simulator(acrobot(), integrator=integrator, dt=0.01), tmp_path)
     assert_bits_of_native(case, steps=100)
-    assert_as_xla(case, with_xla(case, case.sim))
+    assert_equals_xla(case, with_xla(case, case.sim))
 
 
 @needs_compiler
 def test_parameters_can_be_changed(cases, with_xla):
-    """What was zero in the model too, and the time step."""
+    """Including parameters that are zero in the model, and the time step."""
     case = cases("double_pendulum")
     sim, header = case.sim, case.files.header.read_text()
-    place = {name: int(at) for name, at in re.findall(r"#define DOUBLE_PENDULUM_(\w+) (\d+)", header)}
+    offset = {name: int(first) for name, first in re.findall(r"#define DOUBLE_PENDULUM_(\w+) (\d+)", header)}
     params = case.params.copy()
-    params[place["BODY_MASS"] + 1] = 2.5
-    params[place["BODY_COM"] : place["BODY_COM"] + 3] = 0.1, 0.2, -0.3
-    params[place["JOINT_FRICTION"]] = 0.4
-    params[place["JOINT_ARMATURE"] + 1] = 0.05
-    params[place["GRAVITY"]] = 3.0
-    params[place["DT"]] = 0.02
+    params[offset["BODY_MASS"] + 1] = 2.5
+    params[offset["BODY_COM"] : offset["BODY_COM"] + 3] = 0.1, 0.2, -0.3
+    params[offset["JOINT_FRICTION"]] = 0.4
+    params[offset["JOINT_ARMATURE"] + 1] = 0.05
+    params[offset["GRAVITY"]] = 3.0
+    params[offset["DT"]] = 0.02
     body, joint = sim.model.body, sim.model.joint
     body = eqx.tree_at(lambda b: b.mass, body, np.array([1.0, 2.5]))
     body = eqx.tree_at(lambda b: b.com, body, np.array([[0.1, 0.2, -0.3], body.com[1]]))
@@ -223,7 +224,7 @@ def test_parameters_can_be_changed(cases, with_xla):
     joint = eqx.tree_at(lambda j: j.armature, joint, np.array([0.0, 0.05]))
     gravity = np.array([3.0, 0.0, -9.81])
     model = eqx.tree_at(lambda m: (m.body, m.joint, m.gravity), sim.model, (body, joint, gravity))
-    assert_as_xla(case._replace(params=params), with_xla(case, Simulator(model, dt=0.02)))
+    assert_equals_xla(case._replace(params=params), with_xla(case, Simulator(model, dt=0.02)))
 
 
 @needs_compiler
@@ -237,7 +238,7 @@ def test_a_free_body_without_actuators(tmp_path):
     assert re.search(r"x\[7\] +qd\[\w+\.wx\]  \[rad/s\]", header) and re.search(r"x\[0\] +q\[\w+\.x\]  \[m\]", header)
 
 
-def test_the_header_tells_every_number(cases):
+def test_the_header_documents_every_array_element(cases):
     case = cases("cartpole_with_network")
     header = case.files.header.read_text()
     assert header.startswith("/* cartpole: one time step") and f"hybridsim {hybridsim.__version__};" in header
@@ -246,7 +247,7 @@ def test_the_header_tells_every_number(cases):
         r"x\[1\] +q\[hinge\]  \[rad\]",
         r"x\[2\] +qd\[slider\]  \[m/s\]",
         r"x\[4\] +time  \[s\]",
-        r"x\[5\.\.7\] +memory of actuation\.0 \(3 x 1, row by row\)",
+        r"x\[5\.\.7\] +internal state of actuation\.0 \(3 x 1, row by row\)",
         r"u\[0\] +command of slider",
         r"u\[1\] +input\.wind",
         r"params\[2\.\.4\] +body\.com\[cart\]: x, y, z  \[m\]",
@@ -263,10 +264,10 @@ def test_the_header_tells_every_number(cases):
         ("u", case.files.input_size),
         ("params", case.files.parameter_count),
     ):
-        places = re.findall(rf"^ \*   {array}\[(\d+)(?:\.\.(\d+))?\]", header, re.MULTILINE)
-        covered = [k for first, last in places for k in range(int(first), int(last or first) + 1)]
+        ranges = re.findall(rf"^ \*   {array}\[(\d+)(?:\.\.(\d+))?\]", header, re.MULTILINE)
+        covered = [k for first, last in ranges for k in range(int(first), int(last or first) + 1)]
         assert covered == list(range(size))
-    start = case.native.forms.carry.pack(case.sim.initial_state())
+    start = case.native.layouts.carry.pack(case.sim.initial_state())
     np.testing.assert_array_equal(defaults(case.files, "home"), start)
     assert f"{case.files.vjp_stack_bytes} bytes for its derivative" in header
     for file in (case.files.source, case.files.header):
@@ -274,7 +275,7 @@ def test_the_header_tells_every_number(cases):
 
 
 HOSTILE = ("*/ int x; /*", "line\nbreak??/\\", "é" * 300 + '"')
-"""Names that would end a comment, go on in the next line, or not be C at all."""
+"""Names that would end a comment, continue on the next line, or are invalid in C."""
 
 
 def hostile_model(name: str):
@@ -288,7 +289,7 @@ def hostile_model(name: str):
 @needs_compiler
 def test_names_cannot_become_code(tmp_path):
     files = export_c(Simulator(hostile_model("*/ #error \\")), tmp_path / "step.c")
-    build(files.source, *STRICT, "-O0", to=".o")
+    build(files.source, *STRICT, "-O0", suffix=".o")
     header = files.header.read_text()
     assert files.prefix == "error" and header.isascii() and "??" not in header and "\\" not in header
     assert "q[_/ int x; /_0]" in header and "line_break" in header and "é" not in header
@@ -298,7 +299,7 @@ def test_names_cannot_become_code(tmp_path):
     ("name", "prefix"),
     [("7dof arm", "model_7dof_arm"), ("", "model"), ("Über-Roboter__2", "ber_roboter_2"), ("x" * 90, "x" * 24)],
 )
-def test_prefixes_come_from_the_models_name(name, prefix):
+def test_prefixes_are_derived_from_the_models_name(name, prefix):
     from hybridsim.sim.c_export.layout import is_valid_prefix, prefix_from_name
 
     assert prefix_from_name(name) == prefix and is_valid_prefix(prefix)
@@ -306,13 +307,13 @@ def test_prefixes_come_from_the_models_name(name, prefix):
 
 @needs_compiler
 @pytest.mark.skipif(shutil.which("nm") is None, reason="this machine has no `nm`")
-def test_no_global_state_and_no_strange_calls(cases, tmp_path):
+def test_no_global_state_and_no_unexpected_calls(cases, tmp_path):
     case = cases("cartpole_with_network")
     for file in (case.files.source, case.files.header):
         shutil.copy(file, tmp_path)
-    build(tmp_path / "step.c", *STRICT, "-O0", to=".o")
+    build(tmp_path / "step.c", *STRICT, "-O0", suffix=".o")
     symbols = [line.split()[-2:] for line in run("nm", "step.o", folder=tmp_path).splitlines()]
-    assert not [name for kind, name in symbols if kind in "bBdDcC"], "memory that functions could change"
+    assert not [name for kind, name in symbols if kind in "bBdDcC"], "mutable global state"
     allowed = set("fma sqrt fabs floor ceil rint trunc memcpy fmod erf erfc asinh acosh atanh cbrt".split())
     assert {name for kind, name in symbols if kind == "U"} <= allowed | {"__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
     public = {name for kind, name in symbols if kind in "TR"}
@@ -331,7 +332,7 @@ def test_usable_from_cpp(cases, tmp_path):
         "  double_pendulum_step(double_pendulum_params, double_pendulum_home, u, x);\n"
         "  return std::abs(x[DOUBLE_PENDULUM_TIME] - 0.01) < 1e-15 ? 0 : 1;\n}\n"
     )
-    build(tmp_path / "step.c", *EXACT, to=".o")
+    build(tmp_path / "step.c", *EXACT, suffix=".o")
     strict = ("-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic")
     run("c++", *strict, "main.cpp", "step.o", "-lm", "-o", "main", folder=tmp_path)
     run("./main", folder=tmp_path)
@@ -352,30 +353,30 @@ def test_the_example_of_the_documentation_runs(cases, tmp_path):
 
 
 class Counting(AbstractStage):
-    """A stage that counts, which C arrays of doubles cannot."""
+    """A stage with an integer counter, which arrays of doubles in C cannot hold."""
 
-    def initial(self, motor):
+    def initial_state(self, motor):
         return np.zeros((), dtype=np.int64)
 
-    def output(self, model, signal, motor, memory, dt):
+    def output(self, model, signal, motor, aux, dt):
         return signal
 
 
-def test_what_cannot_be_exported_is_refused(tmp_path):
+def test_invalid_exports_are_refused(tmp_path):
     sim = Simulator(pendulum())
     for path, message in (
-        (tmp_path / "step.txt", "ending .c"),
-        (tmp_path / 'a"b.c', "plain letters"),
+        (tmp_path / "step.txt", "the extension .c"),
+        (tmp_path / 'a"b.c', "ASCII letters"),
         (tmp_path / "none" / "step.c", "there is no folder"),
     ):
         with pytest.raises(HybridsimError, match=message):
             export_c(sim, path)
     for prefix in ("3d", "a b", "_x", "a__b", "x_", "", "int;", "é"):
-        with pytest.raises(HybridsimError, match="no name in C can begin with"):
+        with pytest.raises(HybridsimError, match="is not a valid prefix in C"):
             export_c(sim, tmp_path / "step.c", prefix=prefix)
     (tmp_path / "folder.h").mkdir()
     with pytest.raises(HybridsimError, match="it is a folder"):
         export_c(sim, tmp_path / "folder.c")
-    with pytest.raises(HybridsimError, match="other numbers than floats"):
+    with pytest.raises(HybridsimError, match="internal states that are not floats"):
         export_c(Simulator(pendulum(), actuation=Actuation(Counting())), tmp_path / "step.c")
     assert [file.name for file in tmp_path.iterdir()] == ["folder.h"]

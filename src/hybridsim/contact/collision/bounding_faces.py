@@ -1,4 +1,4 @@
-"""Where shapes can be touched: their extents and sides, in plain NumPy, for what is found once per simulator."""
+"""Bounding boxes of shapes and points on their faces. Plain NumPy, once per simulator."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ import numpy as np
 
 from hybridsim.model.geometry import Geometry, Shape
 
-_FIELDS = (Shape.PLANE, Shape.HEIGHTFIELD)
-"""Shapes that are grounds rather than bodies."""
+_GROUNDS = (Shape.PLANE, Shape.HEIGHTFIELD)
+"""Unbounded shapes, without a bounding box."""
 
 
 def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and half edges [m] of the box, along the axes of a shape, that just holds it; a ground has none."""
+    """Centre and half extents [m] of the bounding box in the frame of a shape; zero extents for grounds."""
     info, size = geometry.infos[shape], np.asarray(geometry.size)[shape]
     centre, half = np.zeros(3), size.copy()
-    if info.shape in _FIELDS:
+    if info.shape in _GROUNDS:
         half = np.zeros(3)
     elif info.shape is Shape.SPHERE:
         half = np.full(3, size[0])
@@ -30,10 +30,10 @@ def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray
 
 
 def bounding_faces(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The axis that each of six sides is normal to, and points (n, 3) that bear where it is touched; in its frame."""
+    """Normal axis of each of the six faces, and contact points (n, 3) that bear on it, in the frame of the shape."""
     kind = geometry.infos[shape].shape
     centre, half = bounding_box(geometry, shape)
-    # how far each side extends along the other axes
+    # extents of each face along the other two axes
     flat = np.tile(half, (3, 1))
     if kind in (Shape.SPHERE, Shape.ELLIPSOID):
         flat[:] = 0.0
@@ -41,9 +41,9 @@ def bounding_faces(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.nda
         flat[:2] = 0.0, 0.0, np.asarray(geometry.size)[shape, 1]
         flat[2] = 0.0 if kind is Shape.CAPSULE else np.sqrt(0.5) * half[0]
     for axis, sign in itertools.product(range(3), (-1.0, 1.0)):
-        along = [k for k in range(3) if k != axis]
-        corners = sorted(set(itertools.product(*((-flat[axis, k], flat[axis, k]) for k in along))))
+        in_plane = [k for k in range(3) if k != axis]
+        corners = sorted(set(itertools.product(*((-flat[axis, k], flat[axis, k]) for k in in_plane))))
         points = np.zeros((len(corners), 3))
-        points[:, along] = corners
+        points[:, in_plane] = corners
         points[:, axis] = sign * half[axis]
         yield axis, centre + points

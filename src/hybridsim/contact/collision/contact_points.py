@@ -1,4 +1,4 @@
-"""Where two shapes touch, or would: gaps, normals and nearest points."""
+"""Contact points of two shapes: gaps, normals and nearest points."""
 
 import equinox as eqx
 import jax
@@ -18,83 +18,83 @@ class PlacedShape(eqx.Module):
     X_WG: Pose
     """Pose of the shape."""
     size: Float[AnyArray, "*stack 3"]
-    """Size [m] as `Shape` defines it; a stack of shapes carries leading axes."""
+    """Size [m] as defined by `Shape`; a stack of shapes has leading axes."""
     data: AnyArray | None = None
-    """Points or heights [m] as `Geometry.data` has them."""
+    """Points or heights [m] as in `Geometry.data`."""
     faces: Faces = eqx.field(static=True, default=())
     """Triangles of a convex hull."""
 
     def to_world(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
-        """Points of the shape's frame in the world [m]."""
+        """Points given in the shape's frame, in the world [m]."""
         return self.X_WG.p[None] + points @ self.X_WG.R.T
 
     def to_shape(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
-        """Points of the world in the shape's frame [m]."""
+        """Points given in the world, in the shape's frame [m]."""
         return (points - self.X_WG.p[None]) @ self.X_WG.R
 
 
 class ContactPoints(eqx.Module):
     """Possible contacts between a first shape and a second one, one per row.
 
-    `on_first - on_second` is `gap · normal`, except in rows that stand for no contact: their gap is `FAR`, and their
-    points lie somewhere near the shapes, so that no lever arm gets long.
+    `on_first - on_second` is `gap · normal`, except in rows without a contact: their gap is `FAR`, and their points lie
+    near the shapes, to keep lever arms short.
     """
 
     gap: Float[AnyArray, " k"]
-    """Distance, negative for a penetration [m]."""
+    """Signed distance, negative in penetration [m]."""
     normal: Float[AnyArray, "k 3"]
     """Unit vector from the second shape towards the first, in world axes."""
     on_first: Float[AnyArray, "k 3"]
-    """The first shape's nearest point, in the world [m]."""
+    """Nearest point of the first shape, in the world [m]."""
     on_second: Float[AnyArray, "k 3"]
-    """The second shape's nearest point, in the world [m]."""
+    """Nearest point of the second shape, in the world [m]."""
 
     def swap(self) -> "ContactPoints":
-        """The same contacts with the shapes' roles exchanged."""
+        """Exchange the roles of the two shapes."""
         return ContactPoints(self.gap, -self.normal, self.on_second, self.on_first)
 
 
 FAR = 1e3
-"""Gap of a contact that does not exist [m]: candidates are a fixed list, and not all of its points are there always."""
+"""Gap of an absent contact [m]: the list of candidates has a fixed length, and manifolds can have fewer points."""
 
 
 def from_first(
     gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_first: Float[AnyArray, "k 3"]
 ) -> ContactPoints:
-    """Contacts of which the first shape's points are known."""
+    """Contacts from the points on the first shape."""
     return ContactPoints(gap, normal, on_first, on_first - gap[:, None] * normal)
 
 
 def from_second(
     gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_second: Float[AnyArray, "k 3"]
 ) -> ContactPoints:
-    """Contacts of which the second shape's points are known."""
+    """Contacts from the points on the second shape."""
     return ContactPoints(gap, normal, on_second + gap[:, None] * normal, on_second)
 
 
 def ball_contacts(
-    center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, aside: Vec3
+    center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
 ) -> ContactPoints:
-    """Contacts between balls; those with one and the same centre are pushed along `aside`."""
-    normal, distance = jax.vmap(lambda away: unit(away, aside))(center - other)
+    """Contacts between balls; `fallback` is the normal of concentric ones."""
+    normal, distance = jax.vmap(lambda offset: unit(offset, fallback))(center - other)
     gap = distance - radius - other_radius
     return from_first(gap, normal, center - radius * normal)
 
 
 def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:
-    """One row, by a number that comes from an argmax and is therefore never out of bounds."""
+    """Row at an index that comes from an argmax and is therefore never out of bounds."""
     return jnp.asarray(rows).at[index].get(mode="promise_in_bounds")
 
 
 def cycle_axes(rows: Float[AnyArray, " 3 *rest"], axis: Int[AnyArray, ""]) -> Float[AnyArray, " 3 *rest"]:
-    """What belongs to x, y and z, turned round so that a given axis comes first: of y the order is y, z, x."""
+    """Components along x, y and z, cycled so that a given axis comes first: for y the order is y, z, x."""
     return jnp.where(axis == 0, rows, jnp.where(axis == 1, jnp.roll(rows, -1, axis=0), jnp.roll(rows, -2, axis=0)))
 
 
 def tangents(normal: Vec3) -> tuple[Vec3, Vec3]:
-    """Two unit vectors that make a right-handed frame with a normal; x and y for a normal along z.
+    """Two unit vectors that form a right-handed frame with a normal; x and y for a normal along z.
 
-    The formula of Duff et al. (2017): no division by small numbers, and a jump at z = 0 only.
+    Formula of Duff et al. (2017): no division by small values, and discontinuous only at z = 0.
     """
     x, y, z = normal
     sign = jnp.where(z < 0.0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Collision detection: gaps, normals and nearest points of every contact in the list."""
+"""Collision detection: gaps, normals and nearest points of all contact candidates."""
 
 import equinox as eqx
 import jax
@@ -14,38 +14,38 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MANY_PAIRS = 6
-"""Pairs of a kind from which on those of a long routine are taken one after the other: native code for boxes that may
-touch other boxes would otherwise be compiled anew for every two of them."""
+"""Number of pairs of one kind from which on an expensive routine is applied in a loop instead of in lanes, which limits
+the size of the native code of a heap of boxes."""
 
 
 def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoints:
-    """Every contact of a list, one per row.
+    """Contact points of all candidates, one per row.
 
     Args:
         geometry: shapes of the model.
         X_WB: poses of all bodies.
-        candidates: the list.
+        candidates: contact candidates.
     """
     parts: list[ContactPoints] = []
     rows: list[list[int]] = []
-    starts = np.cumsum([0, *(pair.max_points for pair in candidates.pairs)])
+    offsets = np.cumsum([0, *(pair.max_points for pair in candidates.pairs)])
     for kinds, members in candidates.shape_groups:
         first, axes_first = place_shapes(geometry, X_WB, [candidates.pairs[k].first for k in members])
         second, axes_second = place_shapes(geometry, X_WB, [candidates.pairs[k].second for k in members])
-        found = _each(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
-        parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found))
-        rows.append([row for k in members for row in range(starts[k], starts[k + 1])])
+        points = _pair_contacts(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
+        parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), points))
+        rows.append([row for k in members for row in range(offsets[k], offsets[k + 1])])
     if not parts:
-        nothing = jnp.zeros((0, 3))
-        return ContactPoints(jnp.zeros(0), nothing, nothing, nothing)
+        empty = jnp.zeros((0, 3))
+        return ContactPoints(jnp.zeros(0), empty, empty, empty)
     return merge(parts, rows)
 
 
-def _each(
+def _pair_contacts(
     routine: Routine, shapes: tuple[PlacedShape, PlacedShape], axes: tuple[PlacedShape, PlacedShape], count: int
 ) -> ContactPoints:
-    """Contacts of every pair of shapes."""
-    if not routine.is_long or count < MANY_PAIRS:
+    """Contact points of all pairs of one kind."""
+    if not routine.is_expensive or count < MANY_PAIRS:
         return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
     has_rows = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
     rows, shared = eqx.partition(shapes, has_rows)
@@ -53,9 +53,9 @@ def _each(
 
 
 def place_shapes(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[PlacedShape, PlacedShape]:
-    """Shapes of one kind in the world, one per row, and along which axes `vmap` finds them.
+    """Shapes of one kind placed in the world, one per row, and their batch axes for `vmap`.
 
-    Shapes that have points or heights in common, as all that stand on one terrain, share them.
+    Shapes with the same points or heights, such as a common terrain, share one array.
     """
     infos = [geometry.infos[k] for k in shapes]
     X_BG = take(jax.tree.map(jnp.asarray, geometry.placement), shapes)

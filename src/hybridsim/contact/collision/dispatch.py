@@ -1,4 +1,4 @@
-"""Which pairs of shapes can touch, by what routine, and in how many points at most."""
+"""Collision routines by kinds of shapes, with the size of their manifolds."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from hybridsim.model.geometry import Shape
 
 
 class Routine(NamedTuple):
-    """How two shapes meet."""
+    """Collision routine of two kinds of shapes."""
 
     contacts: Callable[[PlacedShape, PlacedShape], ContactPoints]
     max_points: int
-    """Points that it gives; 0 for one per point of the first shape."""
-    is_long: bool = False
-    """Does it take thousands of operations?"""
+    """Contact points that it returns; 0 for one per point of the first shape."""
+    is_expensive: bool = False
+    """Whether it takes thousands of operations."""
 
 
 ROUTINES: dict[tuple[Shape, Shape], Routine] = {
@@ -31,9 +31,9 @@ ROUTINES: dict[tuple[Shape, Shape], Routine] = {
     (Shape.CAPSULE, Shape.CAPSULE): Routine(sphere_capsule.capsule_capsule, 1),
     (Shape.SPHERE, Shape.BOX): Routine(box.sphere_box, 1),
     (Shape.CAPSULE, Shape.BOX): Routine(box.capsule_box, 2),
-    (Shape.BOX, Shape.BOX): Routine(box_box.box_box, 4, is_long=True),
-    (Shape.MESH, Shape.SPHERE): Routine(hull.hull_sphere, 1, is_long=True),
-    (Shape.MESH, Shape.BOX): Routine(hull.hull_box, 4, is_long=True),
+    (Shape.BOX, Shape.BOX): Routine(box_box.box_box, 4, is_expensive=True),
+    (Shape.MESH, Shape.SPHERE): Routine(hull.hull_sphere, 1, is_expensive=True),
+    (Shape.MESH, Shape.BOX): Routine(hull.hull_box, 4, is_expensive=True),
     (Shape.SPHERE, Shape.HEIGHTFIELD): Routine(terrain.sphere_terrain, 1),
     (Shape.CAPSULE, Shape.HEIGHTFIELD): Routine(terrain.capsule_terrain, 2),
     (Shape.BOX, Shape.HEIGHTFIELD): Routine(terrain.box_terrain, 8),
@@ -42,4 +42,4 @@ ROUTINES: dict[tuple[Shape, Shape], Routine] = {
     (Shape.POLYGON, Shape.CYLINDER): Routine(planar.polygon_cylinder, 1),
     (Shape.ELLIPSE, Shape.CYLINDER): Routine(planar.ellipse_cylinder, 1),
 }
-"""The first shape of a pair is the one that comes first here; detection puts shapes in that order."""
+"""Routines by kinds of the first and second shape; detection orders the shapes of a pair accordingly."""

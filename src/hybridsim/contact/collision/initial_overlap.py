@@ -1,4 +1,4 @@
-"""Shapes that are inside each other where a model starts: contact would throw them apart."""
+"""Initial interpenetration of shapes, which contact would turn into a violent separation."""
 
 import itertools
 from collections.abc import Iterator
@@ -20,54 +20,55 @@ from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
-AT_REST = 1e-3
-"""Depth [m] up to which shapes that overlap may have been meant to touch."""
-MOST_NAMES = 4
-"""Pairs that a message names before it only counts the others."""
+MIN_OVERLAP = 1e-3
+"""Depth [m] above which an overlap is reported: less passes for intended contact."""
+MAX_NAMES = 4
+"""Pairs that a message lists by name; the others are only counted."""
 
 
-def warn_about_overlaps(model: Model, watched: Candidates, *, within_trees: bool) -> None:
-    """Warn of watched pairs whose shapes overlap in the model's home configuration.
+def warn_about_overlaps(model: Model, candidates: Candidates, *, within_trees: bool) -> None:
+    """Warn of candidate pairs whose shapes overlap in the model's home configuration.
 
     Args:
         model: the mechanism.
-        watched: the pairs.
-        within_trees: look at shapes of one tree of bodies, which are where they are wherever that tree starts, or at
-            all others.
+        candidates: the candidate pairs.
+        within_trees: whether to check pairs within one tree of bodies, whose relative placement does not depend on the
+            base pose, or all others.
     """
     parts = (model.home, model.joint.placement, model.joint.axis, model.joint.anchor, model.geometry.placement)
     parts += (model.geometry.size, model.geometry.data, model.joint.mimic_ratio, model.joint.mimic_offset)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(parts)):
         return
-    some = tuple(pair for pair in watched.pairs if _is_within_tree(model, pair) == within_trees)
+    checked = tuple(pair for pair in candidates.pairs if _is_within_tree(model, pair) == within_trees)
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        found = overlaps(model, replace(watched, pairs=some))
-    if found:
-        names = [f"{name} by {1e3 * depth:.3g} mm" for name, depth in found]
-        more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+        overlapping = overlaps(model, replace(candidates, pairs=checked))
+    if overlapping:
+        names = [f"{name} by {1e3 * depth:.3g} mm" for name, depth in overlapping]
+        more = f" and {len(overlapping) - MAX_NAMES} more" if len(overlapping) > MAX_NAMES else ""
         warn_user(
-            f"shapes of model {model.name!r} are inside each other in its home configuration, and contact throws them "
-            f"apart: {', '.join(names[:MOST_NAMES])}{more}; move them, or leave them out: exclude=({found[0][0]!r},)"
+            f"shapes of model {model.name!r} overlap in its home configuration, and contact will push them apart "
+            f"violently: {', '.join(names[:MAX_NAMES])}{more}; move them apart, or exclude the pairs: "
+            f"exclude=({overlapping[0][0]!r},)"
         )
 
 
-def overlaps(model: Model, watched: Candidates) -> list[tuple[str, float]]:
-    """Watched pairs whose shapes overlap at home, with the depth [m], the deepest ones first."""
+def overlaps(model: Model, candidates: Candidates) -> list[tuple[str, float]]:
+    """Candidate pairs whose shapes overlap at home, with the depth [m], in descending order."""
     poses = home_poses(model)
     placed = {}
-    for shape in {shape for pair in watched.pairs for shape in (pair.first, pair.second)}:
+    for shape in {shape for pair in candidates.pairs for shape in (pair.first, pair.second)}:
         body, X_BG = model.geometry.infos[shape].body, model.geometry.placement
         X = Pose(np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape])
         placed[shape] = X if body == WORLD else poses[body] @ X
-    near = tuple(pair for pair in watched.pairs if _may_overlap(model.geometry, placed, pair))
-    if not near:
+    possible = tuple(pair for pair in candidates.pairs if _may_overlap(model.geometry, placed, pair))
+    if not possible:
         return []
-    some = replace(watched, pairs=near)
+    checked = replace(candidates, pairs=possible)
     X_WB = Pose(jnp.stack([X.R for X in poses]), jnp.stack([X.p for X in poses]))
-    gaps = np.asarray(jax.jit(lambda X_WB: detect(model.geometry, X_WB, some).gap)(X_WB))
-    depths = [-float(gaps[np.array(some.pair_indices) == k].min()) for k in range(len(near))]
-    found = [(pair.name, depth) for pair, depth in zip(near, depths, strict=True) if depth > AT_REST]
-    return sorted(found, key=lambda item: -item[1])
+    gaps = np.asarray(jax.jit(lambda X_WB: detect(model.geometry, X_WB, checked).gap)(X_WB))
+    depths = [-float(gaps[np.array(checked.pair_indices) == k].min()) for k in range(len(possible))]
+    overlapping = [(pair.name, depth) for pair, depth in zip(possible, depths, strict=True) if depth > MIN_OVERLAP]
+    return sorted(overlapping, key=lambda item: -item[1])
 
 
 def _is_within_tree(model: Model, pair: Pair) -> bool:
@@ -79,46 +80,50 @@ def home_poses(model: Model) -> list[Pose]:
     """Poses of the bodies in the model's home configuration."""
     joint, topology, poses = model.joint, model.topology, []
     q = np.asarray(expand_q(model, np.asarray(model.home)))
-    start = 0
+    offset = 0
     for i, kind in enumerate(topology.joint_types):
-        own, start = q[start : start + kind.nq], start + kind.nq
-        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _motion(model, i, kind, own)
+        q_i, offset = q[offset : offset + kind.nq], offset + kind.nq
+        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _joint_pose(
+            model, i, kind, q_i
+        )
         poses.append(X_PB if topology.parents[i] == WORLD else poses[topology.parents[i]] @ X_PB)
     return poses
 
 
-def _motion(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
+def _joint_pose(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
     """Pose of a body in its joint's placement frame."""
-    from scipy.spatial.transform import Rotation  # takes a while to load
+    from scipy.spatial.transform import Rotation  # slow to import
 
     axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]
     if kind is JointType.FIXED:
         return Pose(np.eye(3), np.zeros(3))
     if kind is JointType.PRISMATIC:
         return Pose(np.eye(3), q[0] * axis)
-    turn = Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(np.roll(q[-4:], -1))
-    R = turn.as_matrix()
+    rotation = (
+        Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(np.roll(q[-4:], -1))
+    )
+    R = rotation.as_matrix()
     return Pose(R, q[:3] if kind is JointType.FREE else anchor - R @ anchor)
 
 
 def _may_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
-    """Whether the boxes around two shapes overlap, or one reaches below a ground's surface."""
+    """Whether the bounding boxes of two shapes overlap, or one reaches below the highest point of the ground."""
     first, second = placed[pair.first], placed[pair.second]
     (centre, half), (other_centre, other_half) = (bounding_box(geometry, shape) for shape in (pair.first, pair.second))
     ground = geometry.infos[pair.second]
     if ground.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
         top = 0.0 if ground.shape is Shape.PLANE else float(np.max(geometry.data[ground.data]))
         up = second.R[:, 2]
-        return bool((first.point(centre) - second.p) @ up - half @ np.abs(first.R.T @ up) < top - AT_REST)
-    apart = second.point(other_centre) - first.point(centre)
+        return bool((first.point(centre) - second.p) @ up - half @ np.abs(first.R.T @ up) < top - MIN_OVERLAP)
+    offset = second.point(other_centre) - first.point(centre)
     return all(
-        half @ np.abs(first.R.T @ axis) + other_half @ np.abs(second.R.T @ axis) - abs(apart @ axis) > AT_REST
-        for axis in _separating(first.R, second.R)
+        half @ np.abs(first.R.T @ axis) + other_half @ np.abs(second.R.T @ axis) - abs(offset @ axis) > MIN_OVERLAP
+        for axis in _separating_axes(first.R, second.R)
     )
 
 
-def _separating(one: np.ndarray, other: np.ndarray) -> Iterator[np.ndarray]:
-    """Directions in which two boxes are apart, if they are in any."""
+def _separating_axes(one: np.ndarray, other: np.ndarray) -> Iterator[np.ndarray]:
+    """Candidate separating axes of two boxes: face normals and cross products of edges."""
     yield from one.T
     yield from other.T
     for a, b in itertools.product(one.T, other.T):

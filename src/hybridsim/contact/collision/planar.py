@@ -1,7 +1,7 @@
-"""Prisms over polygons and ellipses against an upright cylinder: pushing on a table.
+"""Polygonal and elliptic prisms against an upright cylinder, for planar pushing.
 
-Only the outlines in the prism's plane count, whatever the heights. The prism is the first shape, the cylinder's axis is
-taken as parallel to the prism's, and contact is amid the heights that both have in common.
+Only the outlines in the prism's plane matter, at any height. The prism is the first shape, the cylinder's axis is
+assumed parallel to the prism's, and the contact is at the middle of the common range of heights.
 """
 
 import jax
@@ -16,15 +16,15 @@ from hybridsim.core.types import AnyArray, Scalar
 Vec2 = Float[AnyArray, "2"]
 
 BISECTIONS = 20
-"""Halvings of a right angle on the way to the nearest point of an ellipse, before Newton's method takes over."""
+"""Bisection steps of a right angle towards the nearest point of an ellipse, before Newton's method."""
 ELLIPSE_STEPS = 2
-"""Newton steps after them: the first leaves 1e-12 of an angle, the second rounding."""
-LEAST_SLOPE = 1e-9
-"""Least slope, by the squares of the half axes, that a Newton step divides by: inside, it vanishes at some points."""
+"""Newton steps after bisection: the first leaves an error of 1e-12 rad, the second rounding error."""
+MIN_SLOPE = 1e-9
+"""Lower bound of the slope in a Newton step, relative to the squared half axes: it vanishes at some interior points."""
 
 
 def polygon_cylinder(polygon: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
-    """One point; the outline may be indented and must not cross itself."""
+    """One point; the outline may be concave but must not intersect itself."""
     outline = jnp.asarray(polygon.data)[:, :2]
     return _planar(polygon, cylinder, lambda p: polygon_distance(outline, p))
 
@@ -37,17 +37,17 @@ def ellipse_cylinder(ellipse: PlacedShape, cylinder: PlacedShape) -> ContactPoin
 def _planar(prism: PlacedShape, cylinder: PlacedShape, distance) -> ContactPoints:
     X = prism.X_WG
     p = X.inv_point(cylinder.X_WG.p)
-    gap, away = distance(p[:2])
+    gap, outward = distance(p[:2])
     gap = gap - cylinder.size[0]
-    normal = -(X.R[:, :2] @ away)
+    normal = -(X.R[:, :2] @ outward)
     half, half_prism = cylinder.size[1], prism.size[2]
     height = 0.5 * (clamp(p[2] - half, -half_prism, half_prism) + clamp(p[2] + half, -half_prism, half_prism))
-    on_tip = X.point(jnp.concatenate([p[:2] - cylinder.size[0] * away, height[None]]))
+    on_tip = X.point(jnp.concatenate([p[:2] - cylinder.size[0] * outward, height[None]]))
     return from_second(gap[None], normal[None], on_tip[None])
 
 
 def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, Vec2]:
-    """Signed distance of a point from a polygon, and the direction away from it."""
+    """Signed distance of a point from a polygon, and the outward direction."""
     ends = jnp.roll(outline, -1, axis=0)
     along, from_start = ends - outline, p[None] - outline
     squared = jnp.sum(along * along, axis=1)
@@ -57,42 +57,42 @@ def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, 
     to_edge = from_start - clamp(t, 0.0, 1.0)[:, None] * along
     nearest = jnp.argmin(jnp.sum(to_edge * to_edge, axis=1))
 
-    # beside an edge its normal counts, which has a derivative even on the edge
-    turn = jnp.where(_doubled_area(outline) < 0.0, -1.0, 1.0)
-    outward = turn * jnp.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
+    # beside an edge the direction is its normal, which has a derivative even on the edge
+    orientation = jnp.where(_doubled_area(outline) < 0.0, -1.0, 1.0)
+    outward = orientation * jnp.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
     height, normal = pick(jnp.sum(from_start * outward, axis=1), nearest), pick(outward, nearest)
     is_beside = pick((t >= 0.0) & (t <= 1.0) & has_length, nearest)
 
-    # beyond a corner the direction from it, or to it from within an indented outline
+    # beyond a corner the direction is from it, or towards it inside a concave outline
     sign = jnp.where(_is_inside(outline, ends, p), -1.0, 1.0)
     direction, distance = unit(pick(to_edge, nearest), sign * normal)
     return jnp.where(is_beside, height, sign * distance), jnp.where(is_beside, normal, sign * direction)
 
 
 def _doubled_area(outline: Float[AnyArray, "n 2"]) -> Scalar:
-    """Twice the area within an outline [m²], negative if it runs clockwise."""
+    """Twice the signed area of an outline [m²], negative if it runs clockwise."""
     x, y = (outline - outline[:1]).T
     return jnp.sum(x * jnp.roll(y, -1) - y * jnp.roll(x, -1))
 
 
 def _is_inside(starts: Float[AnyArray, "n 2"], ends: Float[AnyArray, "n 2"], p: Vec2) -> Bool[AnyArray, ""]:
-    """Does a ray from a point cross an outline an odd number of times?"""
+    """Whether a ray from a point crosses an outline an odd number of times."""
     along = ends - starts
     spans = (starts[:, 1] > p[1]) != (ends[:, 1] > p[1])
-    at = starts[:, 0] + (p[1] - starts[:, 1]) * along[:, 0] / jnp.where(spans, along[:, 1], 1.0)
-    return jnp.sum(jnp.where(spans & (p[0] < at), 1, 0)) % 2 == 1
+    crossing = starts[:, 0] + (p[1] - starts[:, 1]) * along[:, 0] / jnp.where(spans, along[:, 1], 1.0)
+    return jnp.sum(jnp.where(spans & (p[0] < crossing), 1, 0)) % 2 == 1
 
 
 def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
-    """Signed distance of a point from an ellipse, and the direction away from it.
+    """Signed distance of a point from an ellipse, and the outward direction.
 
     The nearest point is (a cos φ, b sin φ) where the line to `p` is normal to the ellipse. Bisection on that condition
-    over the quadrant of `p` brackets φ, and Newton steps, through which the derivative goes, finish.
+    over the quadrant of `p` brackets φ; Newton steps, which are differentiated, converge to it.
     """
     a, b = jnp.maximum(half[0], MIN_HALF_EXTENT), jnp.maximum(half[1], MIN_HALF_EXTENT)
 
     def condition(angle: Scalar, p: Vec2) -> Scalar:
-        """Half the slope of the squared distance, but for the sign: positive before the nearest point."""
+        """Minus half the slope of the squared distance: positive before the nearest point."""
         s, c = jnp.sin(angle), jnp.cos(angle)
         return (a * a - b * b) * c * s - p[0] * a * s + p[1] * b * c
 
@@ -104,15 +104,15 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
 
     bracket = (jnp.asarray(0.0), jnp.asarray(0.5 * np.pi))
     low, high = jax.lax.stop_gradient(jax.lax.scan(halve, bracket, length=BISECTIONS)[0])
-    # back to the quadrant of `p`; from here on nothing depends on which one that is, so the axes are no seams
+    # back to the quadrant of `p`; the steps below do not depend on the quadrant, so the axes are no discontinuities
     angle = 0.5 * (low + high)
     angle = jnp.where(p[0] < 0.0, np.pi - angle, angle)
     angle = jnp.where(p[1] < 0.0, -angle, angle)
-    steepest = -LEAST_SLOPE * (a * a + b * b)
+    max_slope = -MIN_SLOPE * (a * a + b * b)
     for _ in range(ELLIPSE_STEPS):
         value, slope = jax.jvp(lambda angle: condition(angle, p), (angle,), (jnp.ones_like(angle),))
-        # inside, where several points are equally near, the slope vanishes: never go farther than the bracket
-        angle = angle - clamp(value / jnp.where(slope < steepest, slope, steepest), low - high, high - low)
+        # inside, where several points are equally near, the slope vanishes: limit the step to the bracket
+        angle = angle - clamp(value / jnp.where(slope < max_slope, slope, max_slope), low - high, high - low)
     s, c = jnp.sin(angle), jnp.cos(angle)
     outward = jnp.stack([b * c, a * s])
     outward = outward / jnp.sqrt(outward @ outward)

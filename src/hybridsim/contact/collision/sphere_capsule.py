@@ -21,39 +21,39 @@ def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
 
 
 def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
-    """One point; between parallel capsules, one amid what they have beside each other."""
+    """One point; between parallel capsules, the middle of their common section."""
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
-    # axes that cross part along what is normal to both
-    aside, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
-    return ball_contacts(near_a[None], a.size[0], near_b[None], b.size[0], aside)
+    # for intersecting axes the normal is perpendicular to both
+    fallback, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
+    return ball_contacts(near_a[None], a.size[0], near_b[None], b.size[0], fallback)
 
 
-HALF_PARALLEL = 1e-10
-"""Squared sine of the angle at which two segments are half parallel, half crossing: with a sharp bound, or none, the
-nearest points of parallel ones would run along them at the least turn."""
+PARALLEL_BLEND = 1e-10
+"""Squared sine of the angle at which the solutions for parallel and crossing segments have equal weight: with a sharp
+threshold, or none, the nearest points of parallel segments would jump along them under a minute rotation."""
 
 
 def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
-    """The nearest points of two segments.
+    """Nearest points of two segments.
 
     Args:
         p: middle of the first [m].
         u: its direction, a unit vector.
-        half_p: half of its length [m].
+        half_p: half its length [m].
         q: middle of the second [m].
         v: its direction, a unit vector.
-        half_q: half of its length [m].
+        half_q: half its length [m].
     """
     d = p - q
     cosine, along_u, along_v = u @ v, u @ d, v @ d
     sine_squared = 1.0 - cosine * cosine
-    # the first line's point next to the second line; of parallel ones the middle of the common stretch. A weighted mean
-    # of both, since the nearest point runs along the segment when parallel ones turn ever so little
+    # nearest point of the first line to the second line, and for parallel segments the middle of the common section; a
+    # weighted mean of both, since the nearest point of nearly parallel segments is ill-conditioned
     reach = jnp.abs(cosine) * half_q
     first, last = jnp.maximum(-half_p, -along_u - reach), jnp.minimum(half_p, -along_u + reach)
     middle = 0.5 * (first + last)
-    s = clamp((cosine * along_v - along_u + HALF_PARALLEL * middle) / (sine_squared + HALF_PARALLEL), -half_p, half_p)
+    s = clamp((cosine * along_v - along_u + PARALLEL_BLEND * middle) / (sine_squared + PARALLEL_BLEND), -half_p, half_p)
     t = clamp(along_v + s * cosine, -half_q, half_q)
     s = clamp(t * cosine - along_u, -half_p, half_p)
     return p + s * u, q + t * v

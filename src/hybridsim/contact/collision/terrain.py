@@ -1,8 +1,8 @@
-"""Terrain given by heights on a regular grid. The terrain is the second shape.
+"""Height-field terrain on a regular grid. The terrain is the second shape.
 
-Between grid points heights are bilinear. What touches it are points of the other shape: the centre of a sphere, the
-ends of a capsule, the corners of a box. A point is measured along the terrain's normal beneath it, which is exact on
-slopes and slightly off at ridges; beyond its border the terrain goes on as at the border.
+Heights are interpolated bilinearly. Contact is tested at points of the other shape: the centre of a sphere, the ends of
+a capsule, the corners of a box. The gap is measured along the terrain's normal beneath the point, which is exact on
+slopes and approximate at ridges; beyond its border the terrain is extrapolated as constant.
 """
 
 import jax
@@ -17,32 +17,32 @@ from hybridsim.core.types import AnyArray, Scalar
 
 def sphere_terrain(sphere: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """One point."""
-    return _above(terrain, sphere.X_WG.p[None], sphere.size[0])
+    return _ball_contacts(terrain, sphere.X_WG.p[None], sphere.size[0])
 
 
 def capsule_terrain(capsule: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """One point for each end."""
+    """One point per end."""
     reach = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _above(terrain, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
+    return _ball_contacts(terrain, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
 
 
 def box_terrain(box: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """Eight points, the corners: on a terrain there is no lowest face."""
+    """Eight points, the corners: on terrain no face is the lowest."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
-    return _above(terrain, box.to_world(signs * box.size[None]), 0.0)
+    return _ball_contacts(terrain, box.to_world(signs * box.size[None]), 0.0)
 
 
 def points_terrain(points: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """All of them."""
-    return _above(terrain, points.to_world(points.data), points.size[0])
+    """All points."""
+    return _ball_contacts(terrain, points.to_world(points.data), points.size[0])
 
 
 def hull_terrain(hull: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """All corners."""
-    return _above(terrain, hull.to_world(hull.data), 0.0)
+    return _ball_contacts(terrain, hull.to_world(hull.data), 0.0)
 
 
-def _above(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
+def _ball_contacts(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
     def one(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
@@ -55,12 +55,12 @@ def _above(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar 
 
 
 def terrain_height(terrain: PlacedShape, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Height [m] and slopes along x and y of a terrain at a point of its own plane."""
+    """Height [m] and slopes along x and y of a terrain at a point of its base plane."""
     heights = jnp.asarray(terrain.data)
     rows, columns = heights.shape
     if rows < 2 or columns < 2:
-        raise ValueError(f"a terrain needs two rows and two columns of heights at least, not {rows} and {columns}")
-    # in units of the grid, from its corner
+        raise ValueError(f"a terrain needs at least two rows and two columns of heights, not {rows} and {columns}")
+    # in grid cells, from the corner
     size = jnp.maximum(terrain.size, MIN_HALF_EXTENT)
     per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
     i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
@@ -69,7 +69,7 @@ def terrain_height(terrain: PlacedShape, x: Scalar, y: Scalar) -> tuple[Scalar, 
     corner = jax.lax.dynamic_slice(heights, (row.astype(int), column.astype(int)), (2, 2))
     near, far = corner[:, 0] + t * (corner[:, 1] - corner[:, 0])
     left, right = corner[0] + s * (corner[1] - corner[0])
-    beyond_x, beyond_y = (i < 0.0) | (i > rows - 1.0), (j < 0.0) | (j > columns - 1.0)
-    slope_x = jnp.where(beyond_x, 0.0, (far - near) * per_x)
-    slope_y = jnp.where(beyond_y, 0.0, (right - left) * per_y)
+    is_beyond_x, is_beyond_y = (i < 0.0) | (i > rows - 1.0), (j < 0.0) | (j > columns - 1.0)
+    slope_x = jnp.where(is_beyond_x, 0.0, (far - near) * per_x)
+    slope_y = jnp.where(is_beyond_y, 0.0, (right - left) * per_y)
     return near + s * (far - near), slope_x, slope_y

@@ -1,8 +1,8 @@
 """Friction laws of compliant contact: friction force from normal force and slip velocity.
 
-Each gives the force by the normal force N at a slip of speed v; the force is directed against the slip. All are zero
-without slip and smooth there, so a body under a steady side load creeps: at a speed of about `transition` times the
-load's share of the friction force.
+Each law is a friction coefficient as a function of slip speed v; the force opposes the slip. All are zero and smooth at
+zero slip, so a body under a steady tangential load creeps, at about `transition` times the ratio of the load to the
+sliding friction force.
 """
 
 import abc
@@ -24,60 +24,60 @@ Vec2 = Float[AnyArray, "2"]
 
 
 class FrictionLaw(eqx.Module):
-    """Friction by slip speed; numbers are one for all pairs, one each, or by name, as those of `CompliantContact`.
+    """Friction coefficient by slip speed. Parameters are specified per pair as those of `CompliantContact`.
 
-    The velocity over which friction rises from zero is by default as small as the time step can follow under the load:
-    where friction could reverse a contact's slip within a step, bodies at rest would chatter and wander.
+    The transition velocity is by default as small as is stable for the time step under the load: if friction could
+    reverse a contact's slip within a step, bodies at rest would chatter and drift.
     """
 
     transition: eqx.AbstractVar[PairParameters]
-    """Velocity v_t [m/s]; those that are left open are 0.01 m/s at a slope of μ/v_t, or what the load calls for."""
+    """Transition velocity v_t [m/s]; by default 0.01 m/s at a slope of μ/v_t, or more as the load requires."""
     positive = ("transition",)
-    """Numbers that are divided by."""
+    """Parameters that must be positive because laws divide by them."""
 
     @abc.abstractmethod
     def coefficient(self, speed: Scalar, mu: Scalar) -> Scalar:
-        """Friction force by normal force at a slip speed [m/s], for a coefficient of sliding friction."""
+        """Friction coefficient at a slip speed [m/s], for a coefficient of sliding friction."""
 
     def bind(self, candidates: Candidates) -> "FrictionLaw":
-        """With one number per pair; raises `ValueError` for those that do not fit or make no sense."""
+        """Return a copy with one value per pair; raises `ValueError` for invalid ones."""
 
-        def told(name: str, given: PairParameters, **more) -> AnyArray:
+        def values(name: str, specified: PairParameters, **more) -> AnyArray:
             what = f"{name} of the friction law"
-            return per_pair(what, given, candidates, is_positive=name in self.positive, **more)
+            return per_pair(what, specified, candidates, is_positive=name in self.positive, **more)
 
         names = [field.name for field in fields(self) if field.name != "transition"]
-        law = replace(self, **{name: told(name, getattr(self, name)) for name in names})
-        least = LEAST_TRANSITION * law.steepness + np.zeros(len(candidates.pairs))
-        transition = told("transition", least if law.transition is None else law.transition, otherwise=least)
+        law = replace(self, **{name: values(name, getattr(self, name)) for name in names})
+        default = DEFAULT_TRANSITION * law.steepness + np.zeros(len(candidates.pairs))
+        transition = values("transition", default if law.transition is None else law.transition, default=default)
         return replace(law, transition=transition)
 
     @property
     def steepness(self) -> AnyArray | float:
-        """Slope of the law at rest, by μ / v_t."""
+        """Slope of the law at zero slip, relative to μ / v_t."""
         return 1.0
 
-    def widened(self, least: AnyArray) -> "FrictionLaw":
-        """The law with a slope at rest of no more than μ by this velocity [m/s]."""
+    def with_min_transition(self, velocity: AnyArray) -> "FrictionLaw":
+        """Return a copy whose slope at zero slip is at most μ / velocity [m/s]."""
         assert self.transition is not None and not isinstance(self.transition, Mapping)
-        return replace(self, transition=jnp.maximum(self.transition, least * self.steepness))
+        return replace(self, transition=jnp.maximum(self.transition, velocity * self.steepness))
 
     def force(self, normal_force: Scalar, slip: Vec2, mu: Scalar) -> Vec2:
-        """Force on the first body [N]."""
+        """Friction force on the first body [N]."""
         speed = safe_norm(slip)
-        # c(v)/v is smooth at v = 0, where the direction is not
-        at = jnp.where(speed < SMALL_SLIP, SMALL_SLIP, speed)
-        return -normal_force * (self.coefficient(at, mu) / at) * slip
+        # c(v)/v is smooth at v = 0, the direction of slip is not
+        speed = jnp.where(speed < SMALL_SLIP, SMALL_SLIP, speed)
+        return -normal_force * (self.coefficient(speed, mu) / speed) * slip
 
 
 SMALL_SLIP = 1e-9
 """Slip [m/s] below which friction is proportional to it."""
-LEAST_TRANSITION = 0.01
-"""Velocity [m/s] over which friction rises by default, or more than that under a high load."""
+DEFAULT_TRANSITION = 0.01
+"""Default transition velocity [m/s]; larger under a high load."""
 
 
 def _excess(static: PairParameters) -> AnyArray | float:
-    """By how much of the sliding friction the static one is larger, in a law with plain numbers."""
+    """Excess of static over sliding friction, relative to sliding friction, of a bound law."""
     assert static is not None and not isinstance(static, Mapping)
     return static - 1.0
 
@@ -98,7 +98,7 @@ class Andersson(FrictionLaw):
     transition: PairParameters = None
     """v_t [m/s]."""
     static: PairParameters = 1.2
-    """μ_s by μ."""
+    """Ratio μ_s / μ."""
     stribeck: PairParameters = 0.05
     """v_s [m/s]."""
     exponent: PairParameters = 1.0
@@ -120,7 +120,7 @@ class Hollars(FrictionLaw):
     transition: PairParameters = None
     """v_t [m/s]."""
     static: PairParameters = 1.2
-    """μ_s by μ."""
+    """Ratio μ_s / μ."""
 
     @property
     def steepness(self):
@@ -135,9 +135,9 @@ class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
     transition: PairParameters = None
-    """v_t [m/s]; friction rises four times as fast as for the other laws."""
+    """v_t [m/s]; the slope at zero slip is four times that of the other laws."""
     static: PairParameters = 1.2
-    """μ_s by μ."""
+    """Ratio μ_s / μ."""
 
     @property
     def steepness(self):
@@ -155,6 +155,6 @@ LAWS = {"coulomb": Coulomb, "andersson": Andersson, "hollars": Hollars, "brown":
 def friction_forces(
     law: FrictionLaw, normal_force: Float[AnyArray, " nc"], slip: Float[AnyArray, "nc 2"], mu: Float[AnyArray, " nc"]
 ) -> Float[AnyArray, "nc 2"]:
-    """Friction of every contact [N]."""
+    """Friction forces of all contacts [N]."""
     axes = jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, law)
     return jax.vmap(lambda law, *args: law.force(*args), in_axes=(axes, 0, 0, 0))(law, normal_force, slip, mu)

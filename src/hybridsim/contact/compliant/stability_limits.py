@@ -1,16 +1,16 @@
-"""What a time step can follow: bounds of springs, dampers and friction that were left to the simulator.
+"""Stability limits of explicit time steps for contact stiffness, damping and friction that the user does not specify.
 
-A spring, a damper or a steep friction law at a contact is stable in explicit steps as long as what all contacts change
-its velocity by within a step stays in bounds. That depends on how deep bodies are in each other and how much they
-press: a box bears the boxes on it, a foot the robot that lands on it. So depth and load are taken as they are in the
-step; what a newton-second at one contact does to another follows from the masses, once, at q = 0.
+A spring, a damper or a steep friction law at a contact is stable in explicit steps as long as the velocity change by
+all contacts within a step is bounded. The bound depends on depths and loads: a box bears the boxes on it, a foot the
+robot that lands on it. Depth and load are therefore those of the step; the coupling between contacts follows from the
+masses, once, at q = 0.
 
-    spring      k ≤ SPRING / (dt² w)       as a slope of force over depth
-    damper      c ≤ 1 / (dt w)             then it stops a contact within a step and no more
-    friction    v_t ≥ FRICTION · dt w μN   then it does not throw back all of a slow slip within a step
+    spring      k ≤ SPRING / (dt² w)       slope of force over depth
+    damper      c ≤ 1 / (dt w)             stops a contact within a step and no more
+    friction    v_t ≥ FRICTION · dt w μN   does not reverse slow slip within a step
 
-Beyond 4 (spring) and 2 (damper, friction) steps would grow without bounds. w is the apparent inverse mass that contacts
-share: of points that bear together, and of each by itself where only one is loaded.
+Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the apparent inverse mass of contacts: of all points
+of a pair under a common load, or of a single point where only one is loaded.
 """
 
 import equinox as eqx
@@ -26,99 +26,102 @@ from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 
 SPRING = 0.5
-"""Largest square of a contact's natural frequency by the step rate."""
+"""Largest squared natural frequency of a contact, relative to the squared step rate."""
 FRICTION = 0.6
-"""Least velocity over which friction rises, by what friction changes slip by within a step. More makes what bears a
-side load creep faster."""
+"""Smallest transition velocity, relative to the slip change by friction within a step. A larger one means faster creep
+under tangential load."""
 
 PerContact = Float[AnyArray, " nc"]
 PerPair = Float[AnyArray, " npairs"]
 
 
-class Sharing(eqx.Module):
-    """What newton-seconds at contacts change their velocities by, in one direction [1/kg]."""
+class ContactCoupling(eqx.Module):
+    """Velocity changes of contacts per unit impulse at contacts, in one direction [1/kg]."""
 
     pairs: Float[AnyArray, "npairs npairs"]
-    """At a pair (row) by another one (column), spread over the points of a side."""
+    """At a pair (row) due to a pair (column), with the impulse distributed over the points of a face."""
     point: PerPair
-    """At one point of a pair by itself."""
+    """At a single point of a pair, due to an impulse at that point."""
 
-    def felt(self, strength: PerContact, pairs: Candidates) -> PerContact:
-        """Σ w · strength at every contact: of all pairs together, or of its own point if that is more."""
+    def weighted_sum(self, strength: PerContact, pairs: Candidates) -> PerContact:
+        """Σ w · strength at every contact: over all pairs, or for its own point alone if that is larger."""
         each = np.array(pairs.pair_indices, dtype=int)
         of_pair = np.equal(np.arange(len(pairs.pairs))[:, None], each[None]).astype(float)
-        together = jnp.asarray(self.pairs) @ (of_pair @ strength)
-        return jnp.maximum(together[each], jnp.asarray(self.point)[each] * strength)
+        total = jnp.asarray(self.pairs) @ (of_pair @ strength)
+        return jnp.maximum(total[each], jnp.asarray(self.point)[each] * strength)
 
 
 class StabilityLimits(eqx.Module):
-    """How contacts of a mechanism feel each other."""
+    """Stability limits of the contacts of a mechanism, from their coupling in normal and slip direction."""
 
-    normal: Sharing
-    slip: Sharing
+    normal: ContactCoupling
+    slip: ContactCoupling
 
-    def hardest(self, pairs: Candidates, dt: Scalar) -> PerPair:
-        """Largest stiffness of one contact [N/m]."""
+    def max_stiffness(self, pairs: Candidates, dt: Scalar) -> PerPair:
+        """Largest stable stiffness of one contact [N/m]."""
         points = np.array([pair.max_points for pair in pairs.pairs], dtype=float)
         shared = points * jnp.diag(jnp.asarray(self.normal.pairs))
         return SPRING / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
 
-    def damping_share(self, damping: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
-        """Share of the damping of contacts [N·s/m] that stops none of them within less than a step."""
-        return 1.0 / jnp.maximum(1.0, dt * self.normal.felt(damping, pairs))
+    def damping_scale(self, damping: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
+        """Scale of the damping [N·s/m] of contacts such that none stops within less than a step."""
+        return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, pairs))
 
-    def transition(self, friction: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
-        """Least velocity [m/s] over which friction of this size [N] may rise."""
-        return FRICTION * dt * self.slip.felt(friction, pairs)
+    def min_transition(self, friction: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
+        """Smallest stable transition velocity [m/s] for sliding friction forces [N]."""
+        return FRICTION * dt * self.slip.weighted_sum(friction, pairs)
 
 
 def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
-    """How the contacts of a mechanism feel each other.
+    """Stability limits of the contacts of a mechanism.
 
     Raises:
-        ValueError: masses or placements are traced, so that they are no numbers yet.
+        ValueError: masses or placements are traced, so their values are not known yet.
     """
-    moves, geometry = mobility(model), model.geometry
+    response, geometry = mobility(model), model.geometry
     ends = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in pairs.pairs]
     shapes = sorted({k for shapes in ends for k in shapes})
     centres = {
-        k: moves.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0] for k in shapes
+        k: response.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0]
+        for k in shapes
     }
-    own = {k: _own(model, moves, k) for k in shapes}
-    across = {
-        (a, b): float(np.linalg.norm(centres[a] @ moves.inverse @ centres[b].T, 2)) for a in shapes for b in shapes
+    self_coupling = {k: _self_coupling(model, response, k) for k in shapes}
+    cross_coupling = {
+        (a, b): float(np.linalg.norm(centres[a] @ response.inverse @ centres[b].T, 2)) for a in shapes for b in shapes
     }
 
-    def sharing(direction: int) -> Sharing:
-        together, alone = ({k: own[k][direction][which] for k in shapes} for which in (0, 1))
-        coupling = np.array(
+    def coupling(direction: int) -> ContactCoupling:
+        face, point = ({k: self_coupling[k][direction][index] for k in shapes} for index in (0, 1))
+        of_pairs = np.array(
             [
-                [sum(together[a] if a == b else across[a, b] for a in one for b in other) for other in ends]
+                [sum(face[a] if a == b else cross_coupling[a, b] for a in one for b in other) for other in ends]
                 for one in ends
             ]
         ).reshape(len(ends), len(ends))
-        # what moves both shapes of a pair alike changes nothing between them
-        coupling[np.diag_indices(len(ends))] = [sum(together[k] for k in one) for one in ends]
-        point = np.array([sum(alone[k] for k in one) for one in ends], dtype=float)
-        return Sharing(coupling, point + MIN_INVERSE_MASS)
+        # a common motion of both shapes of a pair does not change their relative velocity
+        of_pairs[np.diag_indices(len(ends))] = [sum(face[k] for k in one) for one in ends]
+        of_points = np.array([sum(point[k] for k in one) for one in ends], dtype=float)
+        return ContactCoupling(of_pairs, of_points + MIN_INVERSE_MASS)
 
-    return StabilityLimits(sharing(0), sharing(1))
+    return StabilityLimits(coupling(0), coupling(1))
 
 
-def _own(model: Model, moves: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Along the normal of a shape's side and across it: of the whole side, and of one of its points; the largest."""
+def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Largest inverse mass of a shape's faces, along the normal and tangentially: of a face and of a single point."""
     info, X_BG = model.geometry.infos[shape], model.geometry.placement
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
-    axes = np.asarray(moves.poses[info.body].R) @ R
-    found = []
+    axes = np.asarray(response.poses[info.body].R) @ R
+    inverse_masses = []
     for axis, points in bounding_faces(model.geometry, shape):
-        J = np.einsum("ij,nik->njk", axes, moves.jacobian(model, info.body, p + points @ R.T))
+        J = np.einsum("ij,nik->njk", axes, response.jacobian(model, info.body, p + points @ R.T))
         for rows in (J[:, [axis]], np.delete(J, axis, axis=1)):
-            spread = rows.reshape(-1, J.shape[2])
-            found.append((_size(spread, moves) / len(points), max(_size(row, moves) for row in rows)))
-    normal, slip = (np.max(found[direction::2], axis=0).tolist() for direction in (0, 1))
+            stacked = rows.reshape(-1, J.shape[2])
+            of_face = _inverse_mass(stacked, response) / len(points)
+            inverse_masses.append((of_face, max(_inverse_mass(row, response) for row in rows)))
+    normal, slip = (np.max(inverse_masses[direction::2], axis=0).tolist() for direction in (0, 1))
     return tuple(normal), tuple(slip)
 
 
-def _size(J: np.ndarray, moves: Mobility) -> float:
-    return float(np.linalg.norm(J @ moves.inverse @ J.T, 2))
+def _inverse_mass(J: np.ndarray, response: Mobility) -> float:
+    """Largest eigenvalue of J M⁻¹ Jᵀ."""
+    return float(np.linalg.norm(J @ response.inverse @ J.T, 2))

@@ -1,13 +1,13 @@
-"""Projected Gauss–Seidel: impulses that obey unilateral contact and Coulomb friction.
+"""Projected Gauss–Seidel for impulses under unilateral contact and Coulomb friction.
 
-Velocities after the impulses x are w = A x + b with A = u kᵀ + cfm. Every contact wants 0 ≤ x_n ⊥ w_n ≥ 0 and friction
-that opposes its slip within |x_t| ≤ μ x_n, every further row lower ≤ x ≤ upper with w = 0 between the bounds. Row by
-row, each impulse is set so that its own w vanishes, then projected onto what is allowed; a fixed number of sweeps over
-all rows.
+Velocities after the impulses x are w = A x + b with A = u kᵀ + diag(cfm). Contacts obey 0 ≤ x_n ⊥ w_n ≥ 0 and friction
+opposes slip within |x_t| ≤ μ x_n; scalar rows obey lower ≤ x ≤ upper with w = 0 between the bounds. Row by row, each
+impulse is set so that its own w vanishes, then projected onto its feasible set, for a fixed number of sweeps over all
+rows.
 
-A is never formed. What all impulses together do is kept as one vector of the size of the mechanism, z = kᵀ x, which
-each turn reads and changes: a turn costs as much as the mechanism has joints, not as there are contacts. A turn knows
-nothing of its number, so that a sweep is one loop, for XLA and, if it is long, in native code.
+A is never formed. The joint effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads and
+writes: the cost of an update grows with the degrees of freedom, not with the contacts. Updates do not depend on the row
+index, so a sweep is one loop, in XLA and, if it is long, in native code.
 """
 
 from functools import partial
@@ -22,24 +22,24 @@ from hybridsim.core.numerics import TINY_COMPLIANCE, clamp
 from hybridsim.core.types import AnyArray
 
 CONES = ("pyramid", "cone")
-"""Friction bounded along each tangent by itself, or by a circle."""
+"""Friction bounded along each tangent separately, or by a circle."""
 
 
 class ContactProblem(eqx.Module):
-    """Rows of contacts first, three each (normal, tangents), then single rows."""
+    """Complementarity problem. Contact rows first, three each (normal, tangents), then scalar rows."""
 
     u: Float[AnyArray, "n nv"]
     k: Float[AnyArray, "n nv"]
-    """Halves of the rows: u of one times k of another is the velocity of the one after a unit impulse of the other."""
+    """Factors of A: u of one row times k of another is the velocity of the one due to a unit impulse of the other."""
     cfm: Float[AnyArray, " n"]
-    """Regularisation: what is added to a row's velocity per unit of its own impulse [1/kg and the like]."""
+    """Regularisation added to the diagonal of A [1/kg, or 1/(kg·m²) for hinges]."""
     b: Float[AnyArray, " n"]
-    """Velocity without impulses, minus what is aimed at [m/s or rad/s]."""
+    """Velocity without impulses minus target velocity [m/s or rad/s]."""
     friction: Float[AnyArray, " nc"]
     """Coulomb's μ."""
     lower: Float[AnyArray, " nj"]
     upper: Float[AnyArray, " nj"]
-    """Bounds of the single rows' impulses."""
+    """Bounds of the impulses of scalar rows."""
     cone: str = eqx.field(static=True, default="pyramid")
 
     @property
@@ -49,136 +49,137 @@ class ContactProblem(eqx.Module):
 
     @property
     def nj(self) -> int:
-        """Number of single rows."""
+        """Number of scalar rows."""
         return self.lower.shape[0]
 
     @property
     def A(self) -> Float[AnyArray, "n n"]:
-        """Change of each row's velocity by each row's impulse [1/kg and the like]."""
+        """Delassus matrix: velocity of each row due to a unit impulse of each row [1/kg, or 1/(kg·m²) for hinges]."""
         upper = np.triu(np.ones((self.u.shape[0], self.u.shape[0]), dtype=bool))
         A = self.u @ self.k.T
         return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code never computes the lower half
 
     @property
     def blocks(self) -> Float[AnyArray, "nc 3 3"]:
-        """A between each contact's own rows."""
+        """Diagonal 3×3 blocks of A, one per contact."""
         nc = self.nc
         u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (self.u, self.k))
-        own = jnp.einsum("ciz,cjz->cij", u, k)
-        upper = np.broadcast_to(np.triu(np.ones((3, 3), dtype=bool)), own.shape)
-        own = jnp.where(upper, own, own.transpose(0, 2, 1))
-        return own + jax.vmap(jnp.diag)(self.cfm[: 3 * nc].reshape(nc, 3))
+        blocks = jnp.einsum("ciz,cjz->cij", u, k)
+        upper = np.broadcast_to(np.triu(np.ones((3, 3), dtype=bool)), blocks.shape)
+        blocks = jnp.where(upper, blocks, blocks.transpose(0, 2, 1))
+        return blocks + jax.vmap(jnp.diag)(self.cfm[: 3 * nc].reshape(nc, 3))
 
     @property
-    def steps(self) -> Float[AnyArray, " n"]:
-        """What each row's velocity is multiplied by to give the change of its impulse."""
-        nc, own = self.nc, self.blocks
-        single = jnp.einsum("nz,nz->n", self.u[3 * nc :], self.k[3 * nc :]) + self.cfm[3 * nc :]
-        contacts = 1.0 / jnp.stack([own[:, 0, 0], own[:, 1, 1], own[:, 2, 2]], axis=1)
+    def step_sizes(self) -> Float[AnyArray, " n"]:
+        """Update of each row's impulse per unit of its velocity."""
+        nc, blocks = self.nc, self.blocks
+        scalar = jnp.einsum("nz,nz->n", self.u[3 * nc :], self.k[3 * nc :]) + self.cfm[3 * nc :]
+        contacts = 1.0 / jnp.stack([blocks[:, 0, 0], blocks[:, 1, 1], blocks[:, 2, 2]], axis=1)
         if self.cone == "cone" and nc:
-            # one step for both tangents, so short that it cannot overshoot: then what is projected opposes the slip
-            both = 1.0 / (jnp.maximum(own[:, 1, 1], own[:, 2, 2]) + jnp.abs(own[:, 1, 2]))
-            contacts = jnp.concatenate([contacts[:, :1], both[:, None], both[:, None]], axis=1)
-        return jnp.concatenate([contacts.reshape(-1), 1.0 / single])
+            # one step size for both tangents, too small to overshoot: then the projected impulse opposes the slip
+            tangent = 1.0 / (jnp.maximum(blocks[:, 1, 1], blocks[:, 2, 2]) + jnp.abs(blocks[:, 1, 2]))
+            contacts = jnp.concatenate([contacts[:, :1], tangent[:, None], tangent[:, None]], axis=1)
+        return jnp.concatenate([contacts.reshape(-1), 1.0 / scalar])
 
     @property
-    def limits(self) -> Float[AnyArray, "nc 2"]:
-        """Coulomb's μ along both tangents: none along one in which nothing can move.
+    def tangent_friction(self) -> Float[AnyArray, "nc 2"]:
+        """Coulomb's μ along both tangents: zero along tangents without mobility.
 
-        A planar mechanism has no motion out of its plane, and with this, native code has no impulses there either.
+        A planar mechanism has no motion out of its plane, and native code then eliminates the impulses there.
         """
-        own = self.blocks
-        moves = jnp.stack([own[:, 1, 1], own[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
-        return jnp.where(moves, self.friction[:, None], 0.0)
+        blocks = self.blocks
+        is_mobile = jnp.stack([blocks[:, 1, 1], blocks[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
+        return jnp.where(is_mobile, self.friction[:, None], 0.0)
 
 
 class Impulses(eqx.Module):
-    """Impulses, and what they do together."""
+    """Impulses and their joint effect."""
 
     x: Float[AnyArray, " n"]
     z: Float[AnyArray, " nv"]
     """kᵀ x."""
 
 
-def gauss_seidel(problem: ContactProblem, start: Float[AnyArray, " n"], sweeps: int) -> Impulses:
-    """Impulses after some sweeps."""
+def gauss_seidel(problem: ContactProblem, warm_start: Float[AnyArray, " n"], sweeps: int) -> Impulses:
+    """Impulses after a number of sweeps from a warm start."""
     nc = problem.nc
-    contacts, singles = _contact_rows(problem), _single_rows(problem)
+    contact_rows, scalar_rows = _contact_rows(problem), _scalar_rows(problem)
 
     def sweep(state, _):
-        z, touching, rest = state
+        z, contacts, scalars = state
         if nc:
-            z, touching = jax.lax.scan(partial(_contact_turn, problem.cone), z, (contacts, touching))
+            z, contacts = jax.lax.scan(partial(_update_contact, problem.cone), z, (contact_rows, contacts))
         if problem.nj:
-            z, rest = jax.lax.scan(_single_turn, z, (singles, rest))
-        return (z, touching, rest), None
+            z, scalars = jax.lax.scan(_update_scalar, z, (scalar_rows, scalars))
+        return (z, contacts, scalars), None
 
-    state = (start @ problem.k, start[: 3 * nc].reshape(nc, 3), start[3 * nc :])
-    (z, touching, rest), _ = jax.lax.scan(sweep, state, None, length=sweeps)
-    return Impulses(jnp.concatenate([touching.reshape(-1), rest]), z)
+    state = (warm_start @ problem.k, warm_start[: 3 * nc].reshape(nc, 3), warm_start[3 * nc :])
+    (z, contacts, scalars), _ = jax.lax.scan(sweep, state, None, length=sweeps)
+    return Impulses(jnp.concatenate([contacts.reshape(-1), scalars]), z)
 
 
 class _ContactRow(eqx.Module):
-    """What the turn of one contact needs, or of all of them with a leading axis."""
+    """Data for updating one contact, or all of them with a leading axis."""
 
     u: Float[AnyArray, "*nc 3 nv"]
-    """Times the step of each row."""
+    """Scaled by the step size of each row."""
     k: Float[AnyArray, "*nc 3 nv"]
-    own: Float[AnyArray, "*nc 3 3"]
-    """Between the contact's own rows, times the step of each."""
+    block: Float[AnyArray, "*nc 3 3"]
+    """Diagonal block of A, scaled by the step size of each row."""
     cfm: Float[AnyArray, "*nc 3"]
-    """Times the step of each row."""
+    """Scaled by the step size of each row."""
     b: Float[AnyArray, "*nc 3"]
-    """Times the step of each row."""
+    """Scaled by the step size of each row."""
     friction: Float[AnyArray, "*nc 2"]
+    """Coulomb's μ along both tangents."""
 
 
 def _contact_rows(problem: ContactProblem) -> _ContactRow:
     nc = problem.nc
-    steps = problem.steps[: 3 * nc].reshape(nc, 3)
+    steps = problem.step_sizes[: 3 * nc].reshape(nc, 3)
     u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (problem.u, problem.k))
     cfm, b = (x[: 3 * nc].reshape(nc, 3) for x in (problem.cfm, problem.b))
-    own = steps[:, :, None] * problem.blocks
-    return _ContactRow(steps[:, :, None] * u, k, own, steps * cfm, steps * b, problem.limits)
+    block = steps[:, :, None] * problem.blocks
+    return _ContactRow(steps[:, :, None] * u, k, block, steps * cfm, steps * b, problem.tangent_friction)
 
 
-def _contact_turn(cone: str, z: Float[AnyArray, " nv"], given: tuple[_ContactRow, Float[AnyArray, "3"]]):
-    row, x = given
-    # what each impulse would be if only its own row moved
-    wanted = x - (row.u @ z + row.cfm * x + row.b)
-    normal = jnp.maximum(wanted[0], 0.0)
-    wanted = wanted[1:] - row.own[1:, 0] * (normal - x[0])
+def _update_contact(cone: str, z: Float[AnyArray, " nv"], data: tuple[_ContactRow, Float[AnyArray, "3"]]):
+    row, x = data
+    # unconstrained update of each impulse by itself
+    proposed = x - (row.u @ z + row.cfm * x + row.b)
+    normal = jnp.maximum(proposed[0], 0.0)
+    proposed = proposed[1:] - row.block[1:, 0] * (normal - x[0])
     if cone == "pyramid":
         limit = row.friction * normal
-        first = _bounded(wanted[0], -limit[0], limit[0])
-        second = _bounded(wanted[1] - row.own[2, 1] * (first - x[1]), -limit[1], limit[1])
+        first = _clamp_impulse(proposed[0], -limit[0], limit[0])
+        second = _clamp_impulse(proposed[1] - row.block[2, 1] * (first - x[1]), -limit[1], limit[1])
         new = jnp.stack([normal, first, second])
     else:
-        new = jnp.concatenate([normal[None], _within_circle(wanted, jnp.max(row.friction) * normal)])
+        new = jnp.concatenate([normal[None], _project_to_circle(proposed, jnp.max(row.friction) * normal)])
     return z + (new - x) @ row.k, new
 
 
-def _bounded(wanted: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
-    """What is wanted, kept between two bounds; where these leave no room, it has no derivative.
+def _clamp_impulse(x: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
+    """Clamp between two bounds, with a zero derivative where they coincide.
 
-    Without that, a contact that does not touch would have the derivative of one that sticks while its slip is zero.
+    Otherwise an open contact without slip would have the derivative of a sticking one.
     """
-    return clamp(_felt_if(lower < upper, wanted), lower, upper)
+    return clamp(_differentiate_if(lower < upper, x), lower, upper)
 
 
-def _felt_if(condition: AnyArray, wanted: AnyArray) -> AnyArray:
-    return jnp.where(condition, wanted, jax.lax.stop_gradient(wanted))
+def _differentiate_if(condition: AnyArray, x: AnyArray) -> AnyArray:
+    return jnp.where(condition, x, jax.lax.stop_gradient(x))
 
 
-def _within_circle(wanted: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
-    wanted = _felt_if(limit > 0.0, wanted)
-    squared = wanted @ wanted
+def _project_to_circle(x: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
+    x = _differentiate_if(limit > 0.0, x)
+    squared = x @ x
     slides = squared > limit * limit
-    return jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0) * wanted
+    return jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0) * x
 
 
-class _SingleRow(eqx.Module):
-    """What the turn of one single row needs, or of all of them with a leading axis; u, cfm and b in steps."""
+class _ScalarRow(eqx.Module):
+    """Data for updating one scalar row, or all with a leading axis; u, cfm and b are scaled by the step size."""
 
     u: Float[AnyArray, "*nj nv"]
     k: Float[AnyArray, "*nj nv"]
@@ -188,47 +189,47 @@ class _SingleRow(eqx.Module):
     upper: Float[AnyArray, "*nj"]
 
 
-def _single_rows(problem: ContactProblem) -> _SingleRow:
+def _scalar_rows(problem: ContactProblem) -> _ScalarRow:
     first = 3 * problem.nc
-    steps = problem.steps[first:]
+    steps = problem.step_sizes[first:]
     u, k, cfm, b = (x[first:] for x in (problem.u, problem.k, problem.cfm, problem.b))
-    return _SingleRow(steps[:, None] * u, k, steps * cfm, steps * b, problem.lower, problem.upper)
+    return _ScalarRow(steps[:, None] * u, k, steps * cfm, steps * b, problem.lower, problem.upper)
 
 
-def _single_turn(z: Float[AnyArray, " nv"], given: tuple[_SingleRow, Float[AnyArray, ""]]):
-    row, x = given
-    new = _bounded(x - (row.u @ z + row.cfm * x + row.b), row.lower, row.upper)
+def _update_scalar(z: Float[AnyArray, " nv"], data: tuple[_ScalarRow, Float[AnyArray, ""]]):
+    row, x = data
+    new = _clamp_impulse(x - (row.u @ z + row.cfm * x + row.b), row.lower, row.upper)
     return z + (new - x) * row.k, new
 
 
-def project(problem: ContactProblem, wanted: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Impulses nearest to what is wanted among those that are allowed.
+def project(problem: ContactProblem, proposed: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+    """Projection of impulses onto the feasible set.
 
-    With `wanted = x − steps · (A x + b)` this is one more turn for all rows at once; what it leaves alone solves the
-    problem.
+    With `proposed = x − step_sizes · (A x + b)` this is a projected Jacobi update; its fixed points solve the problem.
     """
     nc = problem.nc
-    touching = jax.vmap(partial(_projected_contact, problem.cone))(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
-    rest = _bounded(wanted[3 * nc :], problem.lower, problem.upper)
-    return jnp.concatenate([touching.reshape(-1), rest])
+    project_all = jax.vmap(partial(_project_contact, problem.cone))
+    contacts = project_all(proposed[: 3 * nc].reshape(nc, 3), problem.tangent_friction)
+    scalars = _clamp_impulse(proposed[3 * nc :], problem.lower, problem.upper)
+    return jnp.concatenate([contacts.reshape(-1), scalars])
 
 
-def _projected_contact(cone: str, wanted: Float[AnyArray, "3"], friction: Float[AnyArray, "2"]):
-    normal = jnp.maximum(wanted[0], 0.0)
+def _project_contact(cone: str, proposed: Float[AnyArray, "3"], friction: Float[AnyArray, "2"]):
+    normal = jnp.maximum(proposed[0], 0.0)
     limit = friction * normal
     if cone == "pyramid":
-        return jnp.concatenate([normal[None], _bounded(wanted[1:], -limit, limit)])
-    return jnp.concatenate([normal[None], _within_circle(wanted[1:], jnp.max(limit))])
+        return jnp.concatenate([normal[None], _clamp_impulse(proposed[1:], -limit, limit)])
+    return jnp.concatenate([normal[None], _project_to_circle(proposed[1:], jnp.max(limit))])
 
 
 def project_tangents(
-    problem: ContactProblem, wanted: Float[AnyArray, " n"], rows: Float[AnyArray, "n k"]
+    problem: ContactProblem, proposed: Float[AnyArray, " n"], tangents: Float[AnyArray, "n k"]
 ) -> Float[AnyArray, "n k"]:
-    """Change of what is `projected` times a matrix; rows of different contacts have nothing to do with each other."""
+    """Jacobian of `project`, which is block diagonal, times a matrix of tangents."""
     nc = problem.nc
-    slopes = jax.vmap(jax.jacfwd(partial(_projected_contact, problem.cone)))
-    blocks = slopes(wanted[: 3 * nc].reshape(nc, 3), problem.limits)
-    touching = jnp.einsum("cij,cjk->cik", blocks, rows[: 3 * nc].reshape(nc, 3, -1)).reshape(3 * nc, -1)
-    rest = wanted[3 * nc :]
-    is_free = (rest >= problem.lower) & (rest <= problem.upper) & (problem.lower < problem.upper)
-    return jnp.concatenate([touching, jnp.where(is_free[:, None], rows[3 * nc :], 0.0)])
+    jacobians = jax.vmap(jax.jacfwd(partial(_project_contact, problem.cone)))
+    blocks = jacobians(proposed[: 3 * nc].reshape(nc, 3), problem.tangent_friction)
+    contacts = jnp.einsum("cij,cjk->cik", blocks, tangents[: 3 * nc].reshape(nc, 3, -1)).reshape(3 * nc, -1)
+    scalars = proposed[3 * nc :]
+    is_free = (scalars >= problem.lower) & (scalars <= problem.upper) & (problem.lower < problem.upper)
+    return jnp.concatenate([contacts, jnp.where(is_free[:, None], tangents[3 * nc :], 0.0)])

@@ -1,17 +1,17 @@
-"""Impulse contact: rigid bodies that push, rub and bounce, as a complementarity problem of velocities.
+"""Impulse contact: unilateral contact, Coulomb friction and restitution as a velocity-level complementarity problem.
 
-In every step the velocities that motion without contact would lead to are corrected by impulses, so that bodies do not
-move into each other and friction opposes their slip (Stewart & Trinkle 1996, Anitescu & Potra 1997):
+In every step, impulses correct the velocities of the unconstrained motion so that bodies do not penetrate and friction
+opposes slip (Stewart & Trinkle 1996, Anitescu & Potra 1997):
 
-    0 ≤ x_n  ⊥  w_n + R x_n − aim ≥ 0,    |x_t| ≤ μ x_n opposing w_t,    w = J (v + M⁻¹ Jᵀ x).
+    0 ≤ x_n  ⊥  w_n + R x_n − target ≥ 0,    |x_t| ≤ μ x_n opposing w_t,    w = J (v + M⁻¹ Jᵀ x).
 
-What a contact aims at depends on its gap. Apart, it may close within the step, no further: −gap/dt. Penetrating, it
-opens again as the stabilisation says. After an impact it opens with `restitution` times the speed at which it was met:
-bodies first touch, in the step that would have taken them into each other, and part in the next.
+The target velocity of a contact depends on its gap. An open contact may close within the step but not further:
+−gap/dt. A penetrating contact opens as the stabilisation specifies. After an impact, a contact opens at `restitution`
+times the approach speed: the gap closes in the step of the impact, and the bodies separate in the next.
 
-The regularisation R = softness / mass + cfm of a normal row, with the apparent mass of the two bodies at q = 0, lets it
-give way a little. It spreads the load over the corners of a box and makes few sweeps from the last step's impulses
-converge: a stack of five boxes stays at rest with two.
+The regularisation R = softness / mass + cfm of a normal row, with the apparent mass of the two bodies at q = 0, makes
+it slightly compliant. It distributes the load over the corners of a box, and few warm-started sweeps are enough: a
+stack of five boxes stays at rest with two.
 """
 
 from dataclasses import replace
@@ -39,93 +39,93 @@ from hybridsim.model.coordinates import classical_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
-STEPS_OF_FALL = 2.0
-"""Contacts that are met more slowly than by falling for so many time steps do not bounce."""
+MIN_FALL_STEPS = 2.0
+"""Time steps of free fall whose speed an approach must exceed to count as an impact; slower contacts do not bounce."""
 
-BOUNCES_FULLY = 0.1
-"""Restitution from which on a contact that bounces does not give way at all; below, less and less."""
+RIGID_RESTITUTION = 0.1
+"""Restitution at which a bouncing contact is rigid; its softness decreases linearly up to this value."""
 
 
 class ImpulseState(eqx.Module):
-    """What the next step wants to know of this one."""
+    """Internal state of impulse contact."""
 
     impulse: Float[AnyArray, " n"]
-    """Impulses to start from [N·s, and N·m·s for joints]."""
+    """Warm start of the solver: impulses of the last step [N·s, and N·m·s for joints]."""
     approach: Float[AnyArray, " nc"]
-    """Speed at which contacts were met that have not parted yet [m/s]."""
+    """Approach speed of contacts in an impact that have not separated yet [m/s], otherwise zero."""
 
 
 class InverseMass(eqx.Module):
-    """What a unit of impulse changes velocities by at q = 0: the scale of softness."""
+    """Apparent inverse masses at q = 0, which scale softness."""
 
     pairs: Float[AnyArray, " npairs"] = eqx.field(default_factory=lambda: np.zeros(0))
-    """Of the two shapes of each pair together [1/kg]."""
+    """Sum over the two shapes of each pair [1/kg]."""
     limits: Float[AnyArray, " nl"] = eqx.field(default_factory=lambda: np.zeros(0))
-    """Of each limited joint [1/kg or 1/(kg·m²)]."""
+    """Each limited joint [1/kg or 1/(kg·m²)]."""
 
 
 class ImpulseContact(AbstractContact):
-    """Contact by impulses. Numbers per pair may be one for all, one each, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
+    """Impulse contact. Pair parameters are one value, one per pair, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
 
     friction: PairParameters = None
-    """Coulomb's μ per pair; by default the model's for the pair, or the larger one of the two surfaces."""
+    """Coulomb's μ per pair; by default that of an explicit pair in the model, or the larger one of the two surfaces."""
     restitution: PairParameters = None
-    """Speed after an impact by the speed before it, per pair; by default the larger one of the two surfaces."""
+    """Coefficient of restitution per pair; by default the larger one of the two surfaces."""
     softness: PairParameters = None
-    """By how much a contact gives way, by the apparent inverse mass, per pair; by default the surfaces' mean."""
+    """Compliance relative to the apparent inverse mass, per pair; by default the mean of the two surfaces."""
     cfm: PairParameters = 0.0
-    """Constraint force mixing [1/kg] per pair: what is added besides."""
+    """Constraint force mixing [1/kg] per pair, added to the softness."""
     stabilisation: Stabilisation = Recovery()
-    """How penetrations are undone: `Recovery`, `ERP` or `Baumgarte`."""
+    """Penetration recovery: `Recovery`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)
-    """Turns of every row in projected Gauss–Seidel; each step begins with the impulses of the last."""
+    """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the last step."""
     cone: str = eqx.field(static=True, default="pyramid")
-    """Friction bounded along each tangent by itself (`pyramid`) or by a circle (`cone`)."""
+    """Friction bounded along each tangent separately (`pyramid`) or by a circle (`cone`)."""
     gradient: str = eqx.field(static=True, default="unrolled")
-    """Derivative of the sweeps (`unrolled`) or of the solution (`implicit`)."""
+    """Derivative of the sweeps (`unrolled`) or of the converged solution (`implicit`)."""
     reach: float = eqx.field(static=True, default=0.0)
-    """Distance [m] over which derivatives feel contacts that do not touch; values are never changed by it."""
+    """Decay length [m] of the derivatives of open contacts; values are not affected."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
-    """Pairs to watch; all that may touch by default. See `candidates`."""
+    """Pairs to simulate; by default all candidate pairs. See `find_candidates`."""
     exclude: tuple[str, ...] = eqx.field(static=True, default=())
-    """Pairs to leave out."""
+    """Pairs to exclude."""
     self_collision: bool = eqx.field(static=True, default=True)
-    """Can bodies of one tree touch each other?"""
+    """Whether bodies of one tree can collide with each other."""
     joints: JointConstraints = JointConstraints()
-    """Limits and dry friction of joints, which are rows of the same problem; found by the simulator."""
+    """Joint limits and dry joint friction, which are rows of the same problem; set by `bind`."""
     inverse_mass: InverseMass = InverseMass()
-    """How easily what touches is moved; found by the simulator."""
+    """Apparent inverse masses of pairs and joints; set by `bind`."""
     candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
-    """The contacts that are candidates; made by the simulator."""
+    """Contact candidates; set by `bind`."""
     integrators = ("euler",)
     handles_joint_constraints = True
 
     def __check_init__(self):
-        for what, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
+        for setting, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
             if value not in choices:
-                raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(choices)}")
+                raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(choices)}")
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
-            raise ValueError(f"projected Gauss–Seidel needs a whole number of sweeps, at least one, not {self.sweeps}")
+            raise ValueError(f"sweeps must be an integer of at least 1, not {self.sweeps}")
         if not isinstance(self.stabilisation, Stabilisation):
-            raise TypeError(f"stabilisation is Recovery(), ERP() or Baumgarte(), not {self.stabilisation!r}")
+            raise TypeError(f"stabilisation must be Recovery(), ERP() or Baumgarte(), not {self.stabilisation!r}")
         if not self.reach >= 0.0:
-            raise ValueError(f"the reach of derivatives must not be negative, not {self.reach} m")
+            raise ValueError(f"reach must be nonnegative, not {self.reach} m")
 
     def bind(self, model: Model, dt: Scalar) -> "ImpulseContact":
         del dt
         pairs = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
 
-        def numbers(what: str, **bounds) -> AnyArray | None:
-            given = getattr(self, what)
-            return None if given is None else per_pair(what, given, pairs, **bounds)
+        def values(field: str, **bounds) -> AnyArray | None:
+            specified = getattr(self, field)
+            return None if specified is None else per_pair(field, specified, pairs, **bounds)
 
-        given = {what: numbers(what) for what in ("friction", "softness", "cfm")}
-        given["restitution"] = numbers("restitution", most=1.0)
+        parameters = {field: values(field) for field in ("friction", "softness", "cfm")}
+        parameters["restitution"] = values("restitution", max_value=1.0)
         joints, (of_shapes, of_joints) = joint_constraints(model), apparent_inverse_masses(model)
         of_pairs = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
         return replace(
             self,
-            **given,
+            **parameters,
             stabilisation=self.stabilisation.bind(pairs),
             joints=joints,
             inverse_mass=InverseMass(of_pairs, of_joints[list(joints.limited)]),
@@ -133,33 +133,35 @@ class ImpulseContact(AbstractContact):
         )
 
     def initial_state(self) -> ImpulseState:
-        """Memory at the start."""
+        """Internal state at the beginning of a simulation: no impulses."""
         return ImpulseState(np.zeros(3 * self.candidates.nc + self.joints.count), np.zeros(self.candidates.nc))
 
-    def accelerations(self, model, motion, bias, tau, memory, dt, taps):
-        nc, touch = self.candidates.nc, motion.contacts
+    def accelerations(self, model, motion, bias, tau, state, dt, taps):
+        nc, contacts = self.candidates.nc, motion.contacts
         if not nc + self.joints.count:
-            return super().accelerations(model, motion, bias, tau, memory, dt, taps)
-        rows = self._rows(model, motion, memory, dt)
+            return super().accelerations(model, motion, bias, tau, state, dt, taps)
+        rows = self._rows(model, motion, state, dt)
         mechanism = Mechanism(model, motion.kin, motion.inertia, bias, tau)
-        x, qdd = solve_contacts(mechanism, rows, memory.impulse, self.sweeps, self.gradient)
+        x, qdd = solve_contacts(mechanism, rows, state.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
-        normal = self._felt(force[:, 0], touch.gap, mechanism, rows, dt)
-        acting = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=touch.gap)
-        # both differences are exactly zero, whatever the rounding, where only derivatives or nothing was changed
+        normal = self._with_precontact_gradient(force[:, 0], contacts.gap, mechanism, rows, dt)
+        tapped = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=contacts.gap)
+        # both differences are exactly zero, without rounding error, where values have not changed
         if self.reach:
             qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
         if taps.is_active:
-            untouched = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
-            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (acting - untouched).reshape(-1)) / dt
-        # what lies still falls within a step and is caught in the next: that is no impact
-        falls = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
-        is_met = (x[: 3 * nc : 3] > 0.0) & (memory.approach == 0.0) & (-touch.velocity[:, 0] > STEPS_OF_FALL * falls)
-        return qdd, ImpulseState(x, jnp.where(is_met, -touch.velocity[:, 0], 0.0))
+            untapped = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
+            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (tapped - untapped).reshape(-1)) / dt
+        # a body at rest may fall for a step and be stopped in the next, which is not an impact
+        fall_speed = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
+        is_impact = (
+            (x[: 3 * nc : 3] > 0.0) & (state.approach == 0.0) & (-contacts.velocity[:, 0] > MIN_FALL_STEPS * fall_speed)
+        )
+        return qdd, ImpulseState(x, jnp.where(is_impact, -contacts.velocity[:, 0], 0.0))
 
-    def _rows(self, model: Model, motion: StepKinematics, memory: ImpulseState, dt: Scalar) -> ConstraintRows:
-        """The problem of one step."""
-        pairs, geometry, touch = self.candidates, model.geometry, motion.contacts
+    def _rows(self, model: Model, motion: StepKinematics, state: ImpulseState, dt: Scalar) -> ConstraintRows:
+        """Constraint rows of one step."""
+        pairs, geometry, contacts = self.candidates, model.geometry, motion.contacts
         each = np.array(pairs.pair_indices, dtype=int)
         friction = pair_friction(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
         restitution = (
@@ -167,24 +169,24 @@ class ImpulseContact(AbstractContact):
         )
         softness = pair_mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
         joint = joint_constraint_rows(model, self.joints, motion.q, motion.qd, dt)
-        J = jnp.concatenate([contact_jacobian(model, pairs, motion.kin, touch), joint.J])
+        J = jnp.concatenate([contact_jacobian(model, pairs, motion.kin, contacts), joint.J])
 
-        opening = self.stabilisation.target_velocity(touch.gap, touch.velocity[:, 0], dt, geometry, pairs)
-        aim = jnp.where(touch.gap > 0.0, -touch.gap / dt, opening)
-        # by the impact alone, so that nothing jumps where there is no restitution and it can be learnt from none
-        bounces = memory.approach > 0.0
-        aim = jnp.where(bounces, restitution[each] * memory.approach, aim)
-        start = touch.velocity.at[:, 0].add(-aim).reshape(-1)
-        start = jnp.concatenate([start, joint.J @ motion.qd - joint.target_velocity])
+        recovery = self.stabilisation.target_velocity(contacts.gap, contacts.velocity[:, 0], dt, geometry, pairs)
+        target = jnp.where(contacts.gap > 0.0, -contacts.gap / dt, recovery)
+        # depends on the impact only: the step is continuous at zero restitution, which can then be estimated from zero
+        is_bouncing = state.approach > 0.0
+        target = jnp.where(is_bouncing, restitution[each] * state.approach, target)
+        velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)
+        velocity = jnp.concatenate([velocity, joint.J @ motion.qd - joint.target_velocity])
 
-        soft = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
-        # friction does not give way, nor does what bounces, so that it bounces as far as it should
-        giving = jnp.where(bounces, jnp.maximum(1.0 - restitution[each] / BOUNCES_FULLY, 0.0), 1.0)
-        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(giving * soft[each])
+        compliance = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
+        # friction has no compliance, nor do bouncing contacts, for an accurate restitution
+        factor = jnp.where(is_bouncing, jnp.maximum(1.0 - restitution[each] / RIGID_RESTITUTION, 0.0), 1.0)
+        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(factor * compliance[each])
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
         return ConstraintRows(
             J=J,
-            b=start + J @ (dt * classical_acceleration(model, motion.qd, np.zeros(model.nv))),
+            b=velocity + J @ (dt * classical_acceleration(model, motion.qd, np.zeros(model.nv))),
             dt=dt,
             cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.frictional))]) + TINY_COMPLIANCE,
             friction=friction[each],
@@ -193,11 +195,11 @@ class ImpulseContact(AbstractContact):
             cone=self.cone,
         )
 
-    def _felt(self, normal_force, gap, mechanism: Mechanism, rows: ConstraintRows, dt: Scalar):
-        """Normal forces whose derivatives know of contacts that do not touch."""
+    def _with_precontact_gradient(self, normal_force, gap, mechanism: Mechanism, rows: ConstraintRows, dt: Scalar):
+        """Normal forces with derivatives of open contacts."""
         if not self.reach:
             return normal_force
-        # were it closed, a contact would undo a change of its gap within the recovery time
+        # a closed contact compensates a change of its gap within the recovery time
         u, k = jax.vmap(mechanism.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
         return precontact_gradient(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)

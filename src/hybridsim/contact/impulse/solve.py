@@ -1,11 +1,10 @@
-"""Solving a contact problem for its impulses and the accelerations with them, with one of two derivatives.
+"""Solution of a contact problem for impulses and accelerations, with one of two derivatives.
 
-`unrolled`: the derivative of the sweeps that were made, exact for what was computed, however far they have come.
+`unrolled`: derivative of the sweeps themselves, exact for the computed result, converged or not.
 
-`implicit`: the derivative of the solution. There one more step leaves every impulse where it is,
-x = N(x − s (A x + b)), and differentiating that gives one linear system for the change of x, whatever the number of
-sweeps; none of them has to be kept for the reverse sweep. It is off by as much as the sweeps are from the solution, and
-knows nothing of the impulses that they started with.
+`implicit`: derivative of the converged solution, a fixed point of the projected Jacobi update x = N(x − s (A x + b)).
+Differentiating the fixed point gives one linear system for the tangent of x, whatever the number of sweeps, and reverse
+mode stores none of them. Its error is of the order of the convergence error, and it ignores the warm start.
 """
 
 from typing import NamedTuple
@@ -27,56 +26,56 @@ from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
 
 GRADIENTS = ("unrolled", "implicit")
-GIVING_WAY = 2e-7
-"""By how much of its own entry of A a row gives way in the implicit derivative. Feet of one body that stick hold each
-other along the line between them, where hardly anything can move: sweeps would take millions to find what they do to
-each other, and without this the derivative would be that of an answer which they never reach."""
+IMPLICIT_SOFTNESS = 2e-7
+"""Softness of every row in the implicit derivative, relative to its diagonal entry of A. Sticking feet of one body
+constrain each other along the line between them, nearly redundantly: the internal force would take millions of sweeps
+to converge, and without softness the derivative would be that of a solution that is never reached."""
 
 
 class Mechanism(NamedTuple):
-    """What decides how a mechanism accelerates."""
+    """Quantities that determine the accelerations of a mechanism."""
 
     model: Model
     kin: Kinematics
     inertia: RigidInertia
     bias: Float[AnyArray, "nb 6"]
-    """Forces that the bodies' motion calls for, minus those from outside [N·m, N]."""
+    """Bias wrenches of the bodies minus external wrenches [N·m, N]."""
     tau: Tau
     """Joint torques or forces [N·m or N]."""
 
     def factors(self) -> MassFactors:
-        """M, factored."""
+        """Factorisation of M."""
         return mass_factors(self.model, self.kin, self.inertia)
 
     def torque(self) -> Tau:
-        """Joint torques minus what holds the bodies to their motion: M qdd without impulses."""
-        rest = tree_bias_torques(self.model, self.kin, self.inertia, self.bias)
-        return self.tau - reduce_tau(self.model, rest)
+        """Joint torques minus bias torques: M qdd without impulses."""
+        bias = tree_bias_torques(self.model, self.kin, self.inertia, self.bias)
+        return self.tau - reduce_tau(self.model, bias)
 
     def imbalance(self, qdd: Qdd) -> Tau:
-        """Joint torques minus those that accelerations call for: zero without impulses."""
-        tree = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
-        return self.tau - reduce_tau(self.model, tree)
+        """Joint torques minus inverse dynamics of given accelerations: zero without impulses."""
+        tree_tau = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
+        return self.tau - reduce_tau(self.model, tree_tau)
 
 
 class ConstraintRows(eqx.Module):
-    """A contact problem of a mechanism; `Problem` says what the fields mean that are not explained here."""
+    """Constraint rows of a mechanism; other fields are as in `ContactProblem`."""
 
     J: Float[AnyArray, "n nv"]
-    """Velocities of the rows by those of the mechanism."""
+    """Constraint Jacobian."""
     b: Float[AnyArray, " n"]
-    """As in `Problem`, but without what the accelerations of the step add."""
+    """As in `ContactProblem`, but without the velocity change by the accelerations of the step."""
     dt: Scalar
     """Time step [s]."""
     cfm: Float[AnyArray, " n"]
-    """Constraint force mixing, which is added to each row's own entry of A [1/kg]."""
+    """Constraint force mixing, added to the diagonal of A [1/kg]."""
     friction: Float[AnyArray, " nc"]
     lower: Float[AnyArray, " nj"]
     upper: Float[AnyArray, " nj"]
     cone: str = eqx.field(static=True)
 
     def problem(self, factors: MassFactors, free: Float[AnyArray, " nv"]) -> ContactProblem:
-        """The problem for a mechanism that accelerates like this without impulses (the second half of its torque)."""
+        """Contact problem with the free acceleration, given as the second half of the solve for M⁻¹ torque."""
         u, k = jax.vmap(factors.half_solve)(self.J)
         return ContactProblem(
             u, k, self.cfm, self.b + self.dt * (u @ free), self.friction, self.lower, self.upper, self.cone
@@ -84,80 +83,84 @@ class ConstraintRows(eqx.Module):
 
 
 class ContactSolution(NamedTuple):
-    """Impulses, and the accelerations with them."""
+    """Impulses and the resulting accelerations."""
 
     impulses: Float[AnyArray, " n"]
     qdd: Qdd
 
 
 def solve_contacts(
-    mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int, gradient: str
+    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int, gradient: str
 ) -> ContactSolution:
-    """Impulses after some sweeps of projected Gauss–Seidel, and the accelerations over the step that they lead to.
+    """Impulses after a number of projected Gauss–Seidel sweeps, and the resulting accelerations over the step.
 
     Args:
-        mechanism: that they act on.
-        rows: the problem.
-        start: impulses to begin with.
-        sweeps: how often every row has its turn.
+        mechanism: the mechanism.
+        rows: constraint rows.
+        warm_start: initial impulses.
+        sweeps: number of sweeps over all rows.
         gradient: `unrolled` or `implicit`.
     """
     if gradient == "implicit":
-        return _solution(mechanism, rows, jax.lax.stop_gradient(start), sweeps)
-    return _computed(mechanism, rows, start, sweeps)
+        return _solution(mechanism, rows, jax.lax.stop_gradient(warm_start), sweeps)
+    return _sweep(mechanism, rows, warm_start, sweeps)
 
 
-def _computed(mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int) -> ContactSolution:
-    """Impulses, and accelerations with them.
+def _sweep(
+    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+) -> ContactSolution:
+    """Impulses and accelerations by Gauss–Seidel.
 
-    What a torque does to rows follows from the halves of both (see `mass_factors.py`), so that no acceleration is
-    computed before the impulses are known.
+    The effect of a torque on the rows follows from the half solves of both (see `mass_factors.py`), so accelerations
+    need to be computed only once, after the impulses.
     """
     factors = mechanism.factors()
     _, free = factors.half_solve(mechanism.torque())
-    found = gauss_seidel(rows.problem(factors, free), start, sweeps)
-    return ContactSolution(found.x, factors.finish_solve(free + found.z / rows.dt))
+    impulses = gauss_seidel(rows.problem(factors, free), warm_start, sweeps)
+    return ContactSolution(impulses.x, factors.finish_solve(free + impulses.z / rows.dt))
 
 
 def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
-    """M⁻¹ Jᵀ x."""
+    """Velocity change M⁻¹ Jᵀ x by impulses x."""
     return mechanism.factors().apply_mass_inverse(x @ J)
 
 
 @eqx.filter_custom_jvp
-def _solution(mechanism: Mechanism, rows: ConstraintRows, start: Float[AnyArray, " n"], sweeps: int) -> ContactSolution:
-    return _computed(mechanism, rows, start, sweeps)
+def _solution(
+    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+) -> ContactSolution:
+    return _sweep(mechanism, rows, warm_start, sweeps)
 
 
 @_solution.def_jvp
-def _change_of_solution(primals, tangents):
-    mechanism, rows, start, sweeps = primals
-    x, qdd = _solution(mechanism, rows, start, sweeps)
+def _solution_jvp(primals, tangents):
+    mechanism, rows, warm_start, sweeps = primals
+    x, qdd = _solution(mechanism, rows, warm_start, sweeps)
     J, dt = rows.J, rows.dt
     factors = mechanism.factors()
     problem = rows.problem(factors, np.zeros(J.shape[1]))
-    steps = problem.steps
+    step_sizes = problem.step_sizes
 
-    # changes at fixed impulses: of the accelerations, then of what a further step makes of the impulses
+    # tangents at fixed impulses: of the accelerations, then of one more update of the impulses
     def imbalance(mechanism: Mechanism, rows: ConstraintRows) -> Tau:
         return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
-    _, change = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
-    # none where what changes is a number that accelerations at fixed impulses do not depend on, as friction
-    d_qdd = jnp.zeros_like(qdd) if change is None else factors.apply_mass_inverse(change)
+    _, tangent = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
+    # none for parameters, such as friction, that do not affect accelerations at fixed impulses
+    d_qdd = jnp.zeros_like(qdd) if tangent is None else factors.apply_mass_inverse(tangent)
 
-    def wanted(rows: ConstraintRows, moved: Qdd) -> Float[AnyArray, " n"]:
-        # the steps that A sets do not matter at a solution
-        return x - steps * (rows.b + rows.dt * (rows.J @ qdd + J @ moved) + rows.cfm * x)
+    def proposed(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
+        # at a solution the derivative does not depend on the step sizes
+        return x - step_sizes * (rows.b + rows.dt * (rows.J @ qdd + J @ delta_qdd) + rows.cfm * x)
 
-    def updated(rows: ConstraintRows, moved: Qdd) -> Float[AnyArray, " n"]:
+    def update(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
         limits = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
-        return project(limits, wanted(rows, moved))
+        return project(limits, proposed(rows, delta_qdd))
 
-    still = jnp.zeros_like(qdd)
-    _, change = eqx.filter_jvp(updated, (rows, still), (tangents[1], d_qdd))
-    # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = change of N
-    own = np.eye(len(x))
-    kept = (1.0 - GIVING_WAY) * own - steps[:, None] * problem.A
-    dx = solve_without_pivoting(own - project_tangents(problem, wanted(rows, still), kept), change)
+    zero = jnp.zeros_like(qdd)
+    _, tangent = eqx.filter_jvp(update, (rows, zero), (tangents[1], d_qdd))
+    # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = tangent of N at fixed x
+    identity = np.eye(len(x))
+    propagation = (1.0 - IMPLICIT_SOFTNESS) * identity - step_sizes[:, None] * problem.A
+    dx = solve_without_pivoting(identity - project_tangents(problem, proposed(rows, zero), propagation), tangent)
     return ContactSolution(x, qdd), ContactSolution(dx, d_qdd + factors.apply_mass_inverse(dx @ J) / dt)

@@ -1,10 +1,10 @@
-"""Ways to undo a penetration: the velocity at which a contact is to open again.
+"""Penetration recovery (constraint stabilisation): target velocity of a penetrating contact.
 
-| class       | velocity aimed at, for a penetration g < 0 met with velocity v               |
-|-------------|------------------------------------------------------------------------------|
-| Recovery    | −g / time, but within no less than a step                                    |
-| ERP         | −erp · g / dt: the share `erp` of the penetration is undone in every step    |
-| Baumgarte   | (1 − 2 α dt) v − β² dt g: one step of g̈ + 2 α ġ + β² g = 0 (Baumgarte 1972)  |
+| class       | target velocity for a gap g < 0 with velocity v                               |
+|-------------|-------------------------------------------------------------------------------|
+| Recovery    | −g / max(time, dt)                                                            |
+| ERP         | −erp · g / dt: the fraction `erp` of the penetration is removed in every step |
+| Baumgarte   | (1 − 2 α dt) v − β² dt g: one step of g̈ + 2 α ġ + β² g = 0 (Baumgarte 1972)   |
 
 `Recovery(dt / erp)` is `ERP(erp)`, and so is `Baumgarte(1 / (2 dt), sqrt(erp) / dt)`.
 """
@@ -22,70 +22,70 @@ from hybridsim.model.geometry import Geometry
 
 PerContact = Float[AnyArray, " nc"]
 DEFAULT_ERP = 0.05
-"""Share of a penetration that is undone in a step."""
+"""Fraction of a penetration that is removed in a step."""
 
 
 class Stabilisation(eqx.Module):
-    """How penetrations are undone."""
+    """Penetration recovery."""
 
     @abc.abstractmethod
     def bind(self, candidates: Candidates) -> "Stabilisation":
-        """With one number per pair."""
+        """Return a copy with one value per pair."""
 
     @abc.abstractmethod
     def target_velocity(
         self, gap: PerContact, velocity: PerContact, dt: Scalar, geometry: Geometry, candidates: Candidates
     ) -> PerContact:
-        """Velocity at which penetrating contacts are to open [m/s]."""
+        """Target velocity of penetrating contacts [m/s]."""
 
 
-def _each(numbers: Float[AnyArray, " npairs"], candidates: Candidates) -> PerContact:
-    return jnp.asarray(numbers)[jnp.asarray(candidates.pair_indices, dtype=int)]
+def _per_contact(values: Float[AnyArray, " npairs"], candidates: Candidates) -> PerContact:
+    return jnp.asarray(values)[jnp.asarray(candidates.pair_indices, dtype=int)]
 
 
 class Recovery(Stabilisation):
-    """Penetrations are undone within a time, whatever the step."""
+    """Penetrations are removed within a recovery time that does not depend on the step."""
 
     time: PairParameters = None
-    """[s] per pair; by default the surfaces' `recovery_time`."""
+    """Recovery time [s] per pair; by default the mean `recovery_time` of the two surfaces."""
 
     def bind(self, candidates: Candidates) -> "Recovery":
         return self if self.time is None else Recovery(per_pair("the recovery time", self.time, candidates))
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
         time = pair_mean(geometry.recovery_time, candidates) if self.time is None else self.time
-        return -gap / jnp.maximum(_each(time, candidates), dt)
+        return -gap / jnp.maximum(_per_contact(time, candidates), dt)
 
 
 class ERP(Stabilisation):
-    """A share of the penetration is undone in every step."""
+    """A fraction of the penetration is removed in every step."""
 
     erp: PairParameters = DEFAULT_ERP
     """Error reduction parameter, per pair."""
 
     def bind(self, candidates: Candidates) -> "ERP":
-        return ERP(per_pair("erp", self.erp, candidates, most=1.0))
+        return ERP(per_pair("erp", self.erp, candidates, max_value=1.0))
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
-        return -_each(self.erp, candidates) * gap / dt
+        return -_per_contact(self.erp, candidates) * gap / dt
 
 
 class Baumgarte(Stabilisation):
     """Penetrations decay like a damped oscillator."""
 
     alpha: PairParameters = None
-    """α [1/s] per pair; by default 1/(2 dt), which stops the penetration at once; less lets it go on."""
+    """α [1/s] per pair; by default 1/(2 dt), which stops the approach within one step; smaller values do not."""
     beta: PairParameters = None
-    """β [1/s] per pair; by default as much as undoes a twentieth of the penetration in every step."""
+    """β [1/s] per pair; by default the value that removes a twentieth of the penetration in every step."""
 
     def bind(self, candidates: Candidates) -> "Baumgarte":
         alpha, beta = (
-            None if given is None else per_pair(what, given, candidates)
-            for what, given in (("alpha", self.alpha), ("beta", self.beta))
+            None if specified is None else per_pair(field, specified, candidates)
+            for field, specified in (("alpha", self.alpha), ("beta", self.beta))
         )
         return Baumgarte(alpha, beta)
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
-        left = 0.0 if self.alpha is None else 1.0 - 2.0 * _each(self.alpha, candidates) * dt
-        undone = DEFAULT_ERP / dt if self.beta is None else _each(self.beta, candidates) ** 2 * dt
-        return left * velocity - undone * gap
+        remaining = 0.0 if self.alpha is None else 1.0 - 2.0 * _per_contact(self.alpha, candidates) * dt
+        rate = DEFAULT_ERP / dt if self.beta is None else _per_contact(self.beta, candidates) ** 2 * dt
+        return remaining * velocity - rate * gap

@@ -1,10 +1,9 @@
-"""Limited-memory BFGS with bounds, for many problems side by side.
+"""Limited-memory BFGS with bounds, for many independent problems.
 
-A quasi-Newton direction comes from the last few changes of the gradient (Nocedal 1980), among the unknowns that no
-bound holds back (Bertsekas 1982); it ends at the bounds that it would cross. Along it a search looks for a point that
-is lower by a share of what the slope promises and where the slope has become flatter (Wolfe 1969). A step of the solver
-is one evaluation of the objective and its gradient by a reverse sweep, at the next point of that search: its price
-hardly grows with the number of parameters, which is what networks need.
+A quasi-Newton direction follows from the latest gradient differences (Nocedal 1980) among the unknowns that are not at
+an active bound (Bertsekas 1982); it is truncated at the bounds. A line search along it satisfies the Wolfe conditions
+(Wolfe 1969). A step of the solver is one evaluation of the objective and its gradient by a reverse sweep, at the next
+trial of the line search: its cost hardly grows with the number of parameters, as networks require.
 """
 
 from dataclasses import dataclass
@@ -18,171 +17,177 @@ from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, 
 from hybridsim.identify.solvers.unknowns import Unknowns
 
 Array = np.ndarray
-LEAST_GAIN = 1e-4
-"""Share of the gain promised by the slope that a point must have to be taken."""
-FLATTER = 0.9
-"""Share of the slope that may be left there."""
-MOST_TRIALS = 20
-"""Points that are tried along one direction."""
-FIRST_CHANGE = 0.1
-"""Largest change of an unknown in a trial for whose length nothing is known."""
+ARMIJO = 1e-4
+"""Constant of the sufficient-decrease condition."""
+CURVATURE = 0.9
+"""Constant of the curvature condition."""
+MAX_TRIALS = 20
+"""Maximum number of trials along one direction."""
+FIRST_STEP = 0.1
+"""Largest step in any unknown in a trial without curvature information."""
 
 
 class LineSearch(NamedTuple):
-    """Where a search along a direction is."""
+    """State of a line search."""
 
     gradient: Float[Array, "P N"]
-    """At the point where it began, by units."""
+    """Scaled gradient at its base point."""
     direction: Float[Array, "P N"]
-    """By units."""
+    """Scaled direction."""
     slope: Float[Array, " P"]
-    """Of the objective along it."""
+    """Directional derivative at the base point."""
     longest: Float[Array, " P"]
-    """How far along it the bounds let go."""
+    """Step length at the first bound."""
     trial: Float[Array, " P"]
-    """How far along it the next point is."""
+    """Step length of the next trial."""
     low: Float[Array, " P"]
     high: Float[Array, " P"]
-    """Between which the point that is looked for lies."""
+    """Bracket of the step length."""
     low_cost: Float[Array, " P"]
     low_slope: Float[Array, " P"]
     trials: Int[Array, " P"]
 
 
 class CurvaturePairs(NamedTuple):
-    """The last changes, oldest first, with zeros in front while there are few."""
+    """Latest steps and gradient differences, oldest first, padded with zeros in front."""
 
-    change: Float[Array, "P m N"]
-    of_gradient: Float[Array, "P m N"]
+    step: Float[Array, "P m N"]
+    gradient_difference: Float[Array, "P m N"]
 
 
 @dataclass(frozen=True)
 class LBFGS(Solver):
-    """Quasi-Newton steps from gradients alone."""
+    """Quasi-Newton steps from gradients only."""
 
     max_steps: int = 500
-    """Evaluations of the gradient."""
+    """Maximum number of gradient evaluations."""
     memory: int = 10
-    """Changes of the gradient that are remembered."""
+    """Number of curvature pairs."""
     cost_tolerance: float = 1e-10
-    """Relative gain of two searches in a row below which the fit is done."""
+    """Relative decrease of the objective in two consecutive line searches below which the fit has converged."""
     step_tolerance: float = 1e-10
-    """Relative change of all unknowns below which it is done."""
+    """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-9
-    """Slope by the standard error of any unknown, relative to the residuals, below which it is done."""
+    """Derivative by any unknown times its standard error, relative to the residuals, below which the fit has
+    converged."""
     name = "lbfgs"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
         layout, unknowns = objective.layout, Unknowns(objective)
         point = point._replace(theta=np.clip(point.theta, layout.lower, layout.upper))
-        cost, gradient = _slopes(objective, unknowns, point)
+        cost, gradient = _scaled_gradient(objective, unknowns, point)
         P, N = gradient.shape
         usable = np.isfinite(cost) & np.isfinite(gradient).all(axis=1)
         memory = CurvaturePairs(*(np.zeros((P, self.memory, N)) for _ in range(2)))
-        search = _begun(unknowns, point, cost, np.where(usable[:, None], gradient, 0.0), memory)
+        search = _line_search(unknowns, point, cost, np.where(usable[:, None], gradient, 0.0), memory)
         flat = self._is_flat(unknowns, point, cost, search.gradient)
-        verdict = np.where(usable, np.where(flat, Termination.FLAT, Termination.RUNNING), Termination.DIVERGED)
-        return SolverState(point, cost, verdict, np.asarray(0), (search, memory, np.zeros(P, dtype=int)))
+        termination = np.where(usable, np.where(flat, Termination.FLAT, Termination.RUNNING), Termination.DIVERGED)
+        return SolverState(point, cost, termination, np.asarray(0), (search, memory, np.zeros(P, dtype=int)))
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        which = np.flatnonzero(state.verdict == Termination.RUNNING)
-        if not len(which):
+        running = np.flatnonzero(state.termination == Termination.RUNNING)
+        if not len(running):
             return state
         unknowns = Unknowns(objective)
         search, memory, idle = (
-            LineSearch(*(x[which] for x in state.own[0])),
-            CurvaturePairs(*(x[which] for x in state.own[1])),
-            state.own[2][which],
+            LineSearch(*(x[running] for x in state.internal[0])),
+            CurvaturePairs(*(x[running] for x in state.internal[1])),
+            state.internal[2][running],
         )
-        point, cost = state.point.chosen(which), state.cost[which]
+        point, cost = state.point.select(running), state.cost[running]
 
-        change = search.trial[:, None] * search.direction
-        trial = unknowns.moved(point, change * unknowns.standard_errors)
-        new_cost, gradient = _slopes(objective, unknowns, trial)
+        step = search.trial[:, None] * search.direction
+        trial = unknowns.retract(point, step * unknowns.standard_errors)
+        new_cost, gradient = _scaled_gradient(objective, unknowns, trial)
         usable = np.isfinite(new_cost) & np.isfinite(gradient).all(axis=1)
         gradient = np.where(usable[:, None], gradient, 0.0)
         slope = np.einsum("pi,pi->p", gradient, search.direction)
-        lower = usable & (new_cost <= cost + LEAST_GAIN * search.trial * search.slope) & (new_cost < cost)
-        settled = (slope >= FLATTER * search.slope) | np.isfinite(search.high) | (search.trial >= search.longest)
-        taken = lower & (settled | (search.trials + 1 >= MOST_TRIALS))
-        failed = ~lower & (search.trials + 1 >= MOST_TRIALS)
+        decreased = usable & (new_cost <= cost + ARMIJO * search.trial * search.slope) & (new_cost < cost)
+        no_extension = (slope >= CURVATURE * search.slope) | np.isfinite(search.high) | (search.trial >= search.longest)
+        accepted = decreased & (no_extension | (search.trials + 1 >= MAX_TRIALS))
+        failed = ~decreased & (search.trials + 1 >= MAX_TRIALS)
 
-        # verdicts on where the search came to; only a direction made of remembered changes tells how far the minimum is
-        gain, remembers = np.where(taken, cost - new_cost, 0.0), memory.change.any(axis=(1, 2))
-        idle = np.where(taken, np.where(gain <= self.cost_tolerance * cost, idle + 1, 0), idle)
-        tiny = remembers & (_relative_size(unknowns, point, search.direction) <= self.step_tolerance)
-        hopeless = failed & remembers & (-0.5 * search.slope <= self.cost_tolerance * cost)
-        verdict = np.where((taken & (idle >= 2)) | hopeless, Termination.SMALL_GAIN, Termination.RUNNING)
-        verdict = np.where((taken | failed) & tiny, Termination.SMALL_STEP, verdict)
-        # a memory of other slopes may have led astray; without one, there is nothing else to try
-        verdict = np.where((verdict == Termination.RUNNING) & failed & ~remembers, Termination.STUCK, verdict)
+        # convergence tests on the direction need curvature pairs: without them its length means nothing
+        gain, has_pairs = np.where(accepted, cost - new_cost, 0.0), memory.step.any(axis=(1, 2))
+        idle = np.where(accepted, np.where(gain <= self.cost_tolerance * cost, idle + 1, 0), idle)
+        tiny = has_pairs & (_relative_size(unknowns, point, search.direction) <= self.step_tolerance)
+        hopeless = failed & has_pairs & (-0.5 * search.slope <= self.cost_tolerance * cost)
+        termination = np.where((accepted & (idle >= 2)) | hopeless, Termination.SMALL_GAIN, Termination.RUNNING)
+        termination = np.where((accepted | failed) & tiny, Termination.SMALL_STEP, termination)
+        # after a failure with curvature pairs, restart along the gradient; without them there is no alternative
+        stuck = (termination == Termination.RUNNING) & failed & ~has_pairs
+        termination = np.where(stuck, Termination.STUCK, termination)
 
-        # what is next: another point along the same direction, or another direction
-        begun = taken | failed
-        memory = _remembered(memory, change, gradient - search.gradient, taken, failed & remembers)
-        point = Point(*(np.where(_like(taken, x), y, x) for x, y in zip(point, trial, strict=True)))
-        cost = np.where(taken, new_cost, cost)
-        here = np.where(taken[:, None], gradient, search.gradient)
-        fresh = _begun(unknowns, point, cost, here, memory)
-        further = _further(search, new_cost, slope, lower, usable)
-        search = LineSearch(*(np.where(_like(begun, x), x, y) for x, y in zip(fresh, further, strict=True)))
-        flat = taken & self._is_flat(unknowns, point, cost, search.gradient)
-        verdict = np.where(flat, Termination.FLAT, verdict)
+        # continue the line search, or begin another one
+        finished = accepted | failed
+        memory = _append(memory, step, gradient - search.gradient, accepted, failed & has_pairs)
+        point = Point(*(np.where(_expand(accepted, x), y, x) for x, y in zip(point, trial, strict=True)))
+        cost = np.where(accepted, new_cost, cost)
+        base_gradient = np.where(accepted[:, None], gradient, search.gradient)
+        new_search = _line_search(unknowns, point, cost, base_gradient, memory)
+        continued = _next_trial(search, new_cost, slope, decreased, usable)
+        search = LineSearch(*(np.where(_expand(finished, x), x, y) for x, y in zip(new_search, continued, strict=True)))
+        flat = accepted & self._is_flat(unknowns, point, cost, search.gradient)
+        termination = np.where(flat, Termination.FLAT, termination)
 
         steps = state.steps + 1
-        verdicts = _written(state.verdict, which, verdict)
-        own = (
-            LineSearch(*(_written(old, which, new) for old, new in zip(state.own[0], search, strict=True))),
-            CurvaturePairs(*(_written(old, which, new) for old, new in zip(state.own[1], memory, strict=True))),
-            _written(state.own[2], which, idle),
+        terminations = _with_rows(state.termination, running, termination)
+        internal = (
+            LineSearch(*(_with_rows(old, running, new) for old, new in zip(state.internal[0], search, strict=True))),
+            CurvaturePairs(
+                *(_with_rows(old, running, new) for old, new in zip(state.internal[1], memory, strict=True))
+            ),
+            _with_rows(state.internal[2], running, idle),
         )
-        points = Point(*(_written(old, which, new) for old, new in zip(state.point, point, strict=True)))
-        costs = _written(state.cost, which, cost)
-        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, verdicts), steps, own)
+        points = Point(*(_with_rows(old, running, new) for old, new in zip(state.point, point, strict=True)))
+        costs = _with_rows(state.cost, running, cost)
+        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, terminations), steps, internal)
 
-    def resumed(self, objective: Objective, state: SolverState) -> SolverState:
+    def restore(self, objective: Objective, state: SolverState) -> SolverState:
         del objective
-        search, memory, idle = state.own
-        return state._replace(own=(LineSearch(*search), CurvaturePairs(*memory), idle))
+        search, memory, idle = state.internal
+        return state._replace(internal=(LineSearch(*search), CurvaturePairs(*memory), idle))
 
     def _is_flat(self, unknowns: Unknowns, point: Point, cost: Array, gradient: Array) -> Bool[Array, " P"]:
-        free = np.where(_held(unknowns, point, gradient), 0.0, np.abs(gradient))
+        free = np.where(_is_at_active_bound(unknowns, point, gradient), 0.0, np.abs(gradient))
         return free.max(axis=1, initial=0.0) <= self.gradient_tolerance * np.sqrt(2.0 * np.abs(cost))
 
 
-def _slopes(objective: Objective, unknowns: Unknowns, point: Point) -> tuple[Float[Array, " P"], Float[Array, "P N"]]:
-    """The objective, and its gradient by units."""
-    found = objective.gradient(point)
-    return found.cost, unknowns.joined(found.theta, found.start) * unknowns.standard_errors
+def _scaled_gradient(
+    objective: Objective, unknowns: Unknowns, point: Point
+) -> tuple[Float[Array, " P"], Float[Array, "P N"]]:
+    """Value of the objective, and its gradient by unknowns in standard errors."""
+    result = objective.gradient(point)
+    return result.cost, unknowns.concatenate(result.theta, result.initial_states) * unknowns.standard_errors
 
 
-def _held(unknowns: Unknowns, point: Point, gradient: Float[Array, "P N"]) -> Bool[Array, "P N"]:
-    """Unknowns at a bound with the way down beyond it."""
-    least, most = unknowns.room(point)
-    return ((least >= 0.0) & (gradient > 0.0)) | ((most <= 0.0) & (gradient < 0.0)) | (least >= most)
+def _is_at_active_bound(unknowns: Unknowns, point: Point, gradient: Float[Array, "P N"]) -> Bool[Array, "P N"]:
+    """Which unknowns are at a bound with the descent direction across it."""
+    lower, upper = unknowns.step_bounds(point)
+    return ((lower >= 0.0) & (gradient > 0.0)) | ((upper <= 0.0) & (gradient < 0.0)) | (lower >= upper)
 
 
-def _begun(
+def _line_search(
     unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P N"], memory: CurvaturePairs
 ) -> LineSearch:
-    """A search along the quasi-Newton direction, or straight down where that does not lead down."""
-    held = _held(unknowns, point, gradient)
-    least, most = (x / unknowns.standard_errors for x in unknowns.room(point))
-    free = np.where(held, 0.0, gradient)
-    straight = np.clip(-free, least, most)
-    direction = np.clip(-_two_loops(free, memory, ~held), least, most)
+    """New line search along the quasi-Newton direction, or along the gradient if that is no descent direction."""
+    active = _is_at_active_bound(unknowns, point, gradient)
+    lower, upper = (x / unknowns.standard_errors for x in unknowns.step_bounds(point))
+    free = np.where(active, 0.0, gradient)
+    steepest = np.clip(-free, lower, upper)
+    direction = np.clip(-_two_loop_recursion(free, memory, ~active), lower, upper)
     slope = np.einsum("pi,pi->p", gradient, direction)
     size = np.linalg.norm(gradient, axis=1) * np.linalg.norm(direction, axis=1)
-    wrong = ~(slope < -1e-12 * size)
-    direction = np.where(wrong[:, None], straight, direction)
-    slope = np.where(wrong, np.einsum("pi,pi->p", gradient, straight), slope)
+    no_descent = ~(slope < -1e-12 * size)
+    direction = np.where(no_descent[:, None], steepest, direction)
+    slope = np.where(no_descent, np.einsum("pi,pi->p", gradient, steepest), slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(direction > 0.0, most, least) / direction
+        reach = np.where(direction > 0.0, upper, lower) / direction
     longest = np.where(direction == 0.0, np.inf, reach).min(axis=1, initial=np.inf)
-    # without any memory, nothing tells how long a step should be
-    small = FIRST_CHANGE / np.maximum((np.abs(direction) * unknowns.standard_errors).max(axis=1, initial=0.0), 1e-300)
-    blind = wrong | ~memory.change.any(axis=(1, 2))
-    first = np.where(blind, np.minimum(1.0, small), 1.0)
+    # the gradient has no natural step length
+    small = FIRST_STEP / np.maximum((np.abs(direction) * unknowns.standard_errors).max(axis=1, initial=0.0), 1e-300)
+    no_curvature = no_descent | ~memory.step.any(axis=(1, 2))
+    first = np.where(no_curvature, np.minimum(1.0, small), 1.0)
     zero = np.zeros_like(slope)
     return LineSearch(
         gradient,
@@ -198,20 +203,22 @@ def _begun(
     )
 
 
-def _two_loops(gradient: Float[Array, "P N"], memory: CurvaturePairs, free: Bool[Array, "P N"]) -> Float[Array, "P N"]:
-    """What the remembered changes make of the gradient: about the inverse of the Hessian times it."""
+def _two_loop_recursion(
+    gradient: Float[Array, "P N"], memory: CurvaturePairs, free: Bool[Array, "P N"]
+) -> Float[Array, "P N"]:
+    """Approximate inverse Hessian times the gradient, in the free unknowns."""
     s, y = (np.where(free[:, None], x, 0.0) for x in memory)
     product = np.einsum("pmi,pmi->pm", s, y)
     square = np.einsum("pmi,pmi->pm", y, y)
-    counts = product > np.finfo(float).eps * square
-    inverse = np.where(counts, 1.0 / np.where(counts, product, 1.0), 0.0)
+    is_convex = product > np.finfo(float).eps * square
+    inverse = np.where(is_convex, 1.0 / np.where(is_convex, product, 1.0), 0.0)
     result, alphas = gradient, []
     for k in reversed(range(s.shape[1])):
         alpha = inverse[:, k] * np.einsum("pi,pi->p", s[:, k], result)
         alphas.append(alpha)
         result = result - alpha[:, None] * y[:, k]
-    newest = np.where(counts.any(axis=1), s.shape[1] - 1 - counts[:, ::-1].argmax(axis=1), 0)[:, None]
-    scale = np.where(counts, product / np.where(counts, square, 1.0), 1.0)
+    newest = np.where(is_convex.any(axis=1), s.shape[1] - 1 - is_convex[:, ::-1].argmax(axis=1), 0)[:, None]
+    scale = np.where(is_convex, product / np.where(is_convex, square, 1.0), 1.0)
     result = np.take_along_axis(scale, newest, axis=1) * result
     for k in range(s.shape[1]):
         beta = inverse[:, k] * np.einsum("pi,pi->p", y[:, k], result)
@@ -219,54 +226,56 @@ def _two_loops(gradient: Float[Array, "P N"], memory: CurvaturePairs, free: Bool
     return result
 
 
-def _remembered(
-    memory: CurvaturePairs, change: Array, of_gradient: Array, taken: Array, forget: Array
+def _append(
+    memory: CurvaturePairs, step: Array, gradient_difference: Array, accepted: Array, reset: Array
 ) -> CurvaturePairs:
-    """The memory with one more change where one was made along which the objective bends up."""
-    product, square = np.einsum("pi,pi->p", change, of_gradient), np.einsum("pi,pi->p", of_gradient, of_gradient)
-    bends_up = taken & (product > np.finfo(float).eps * square)
+    """Append a curvature pair where a step was accepted and the curvature along it is positive."""
+    product = np.einsum("pi,pi->p", step, gradient_difference)
+    square = np.einsum("pi,pi->p", gradient_difference, gradient_difference)
+    is_convex = accepted & (product > np.finfo(float).eps * square)
 
-    def updated(old: Array, new: Array) -> Array:
+    def shift(old: Array, new: Array) -> Array:
         longer = np.concatenate([old[:, 1:], new[:, None]], axis=1)
-        kept = np.where(bends_up[:, None, None], longer, old)
-        return np.where(forget[:, None, None], 0.0, kept)
+        result = np.where(is_convex[:, None, None], longer, old)
+        return np.where(reset[:, None, None], 0.0, result)
 
-    return CurvaturePairs(updated(memory.change, change), updated(memory.of_gradient, of_gradient))
+    return CurvaturePairs(shift(memory.step, step), shift(memory.gradient_difference, gradient_difference))
 
 
-def _further(search: LineSearch, new_cost: Array, slope: Array, lower: Array, usable: Array) -> LineSearch:
-    """The same search with the next point to try: farther where it still goes down, otherwise nearer."""
+def _next_trial(search: LineSearch, new_cost: Array, slope: Array, decreased: Array, usable: Array) -> LineSearch:
+    """The search with its next trial: extrapolated while the objective decreases, otherwise within the bracket."""
     trial = search.trial
-    low, high = np.where(lower, trial, search.low), np.where(lower, search.high, trial)
-    low_cost, low_slope = np.where(lower, new_cost, search.low_cost), np.where(lower, slope, search.low_slope)
+    low, high = np.where(decreased, trial, search.low), np.where(decreased, search.high, trial)
+    low_cost, low_slope = np.where(decreased, new_cost, search.low_cost), np.where(decreased, slope, search.low_slope)
     with np.errstate(all="ignore"):
-        # farther: to where the slope would vanish if it went on changing as it did
-        aim = search.low + (trial - search.low) * search.low_slope / (search.low_slope - slope)
-        aim = np.where(np.isfinite(aim) & (aim > 0.0), aim, np.inf)
-        farther = np.clip(aim, 2.0 * trial, 10.0 * trial)
-        # nearer: to the lowest point of the parabola through what is known
+        # extrapolation: zero of the linear slope
+        secant = search.low + (trial - search.low) * search.low_slope / (search.low_slope - slope)
+        secant = np.where(np.isfinite(secant) & (secant > 0.0), secant, np.inf)
+        longer = np.clip(secant, 2.0 * trial, 10.0 * trial)
+        # interpolation: minimum of the parabola through both costs and the lower slope
         width = high - low
-        dip = low - 0.5 * low_slope * width**2 / (new_cost - low_cost - low_slope * width)
-        dip = np.where(usable & np.isfinite(dip), dip, low + 0.1 * width)
-        nearer = np.clip(dip, low + 0.1 * width, low + 0.5 * width)
-    following = np.where(lower, np.minimum(farther, search.longest), nearer)
+        minimum = low - 0.5 * low_slope * width**2 / (new_cost - low_cost - low_slope * width)
+        minimum = np.where(usable & np.isfinite(minimum), minimum, low + 0.1 * width)
+        shorter = np.clip(minimum, low + 0.1 * width, low + 0.5 * width)
+    next_trial = np.where(decreased, np.minimum(longer, search.longest), shorter)
     return search._replace(
-        trial=following, low=low, high=high, low_cost=low_cost, low_slope=low_slope, trials=search.trials + 1
+        trial=next_trial, low=low, high=high, low_cost=low_cost, low_slope=low_slope, trials=search.trials + 1
     )
 
 
-def _relative_size(unknowns: Unknowns, point: Point, change: Float[Array, "P N"]) -> Float[Array, " P"]:
-    """Largest change of an entry of θ, by its size or one, and of a start."""
-    theta, start = unknowns.split(np.abs(change * unknowns.standard_errors))
-    of_theta = (theta / np.maximum(np.abs(point.theta), 1.0)).max(axis=1, initial=0.0)
-    return np.maximum(of_theta, start.max(axis=(1, 2), initial=0.0))
+def _relative_size(unknowns: Unknowns, point: Point, direction: Float[Array, "P N"]) -> Float[Array, " P"]:
+    """Largest entry of a step, in θ relative to max(|θ|, 1)."""
+    theta, initial_states = unknowns.split(np.abs(direction * unknowns.standard_errors))
+    theta_size = (theta / np.maximum(np.abs(point.theta), 1.0)).max(axis=1, initial=0.0)
+    return np.maximum(theta_size, initial_states.max(axis=(1, 2), initial=0.0))
 
 
-def _like(chosen: Bool[Array, " P"], values: Array) -> Array:
-    return chosen.reshape(-1, *(1,) * (values.ndim - 1))
+def _expand(mask: Bool[Array, " P"], values: Array) -> Array:
+    """Mask with the number of axes of the values."""
+    return mask.reshape(-1, *(1,) * (values.ndim - 1))
 
 
-def _written(old: Array, which: Array, new: Array) -> Array:
+def _with_rows(old: Array, index: Array, new: Array) -> Array:
     result = old.copy()
-    result[which] = new
+    result[index] = new
     return result

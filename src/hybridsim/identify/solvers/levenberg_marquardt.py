@@ -1,8 +1,8 @@
-"""Levenberg–Marquardt with bounds, for many problems side by side.
+"""Levenberg–Marquardt with bounds, for many independent problems.
 
-Each step solves the damped normal equations of θ and the windows' starts; the damping of an unknown is relative to how
-strongly it is seen (Marquardt 1963, with the largest diagonal so far as in Moré 1978) and follows the ratio of what a
-step gained to what was promised (Nielsen 1999). Entries of θ that a step would take over a bound are held there.
+Each step solves the damped normal equations of θ and the initial states of windows. The damping of an unknown is scaled
+by the largest diagonal entry so far (Marquardt 1963, Moré 1978) and follows the ratio of actual to predicted decrease
+(Nielsen 1999). Entries of θ that a step would take across a bound are held there.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,22 @@ from hybridsim.identify.solvers.box_qp import box_minimum
 from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 
 Array = np.ndarray
-LEAST_GAIN = 1e-4
-"""Share of the promised gain that a step must have to be taken."""
-MOST_DAMPING = 1e12
-"""From here on a step is so short that it gains nothing if none has gained anything so far."""
-LEAST_DAMPING = 1e-14
+MIN_GAIN_RATIO = 1e-4
+"""Ratio of actual to predicted decrease from which on a step is accepted."""
+MAX_DAMPING = 1e12
+"""Damping above which the solver is stuck: steps are negligible and still rejected."""
+MIN_DAMPING = 1e-14
 
 
 class Damping(NamedTuple):
-    """How careful the next step is."""
+    """Damping of the next step."""
 
     factor: Float[Array, " P"]
     growth: Float[Array, " P"]
-    """What the factor is multiplied by after the next failure."""
-    of_theta: Float[Array, "P n"]
-    of_start: Float[Array, "P W s"]
-    """Largest diagonals of the normal equations so far."""
+    """Factor by which the damping grows after the next rejected step."""
+    theta_scale: Float[Array, "P n"]
+    state_scale: Float[Array, "P W s"]
+    """Largest diagonal entries of the normal equations so far."""
 
 
 @dataclass(frozen=True)
@@ -44,151 +44,155 @@ class LevenbergMarquardt(Solver):
 
     max_steps: int = 100
     cost_tolerance: float = 1e-10
-    """Relative gain of a step below which the fit is done."""
+    """Relative decrease of the objective below which the fit has converged."""
     step_tolerance: float = 1e-10
-    """Relative change of all unknowns below which it is done."""
+    """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-12
-    """Cosine between residuals and any column of the Jacobian below which it is done."""
+    """Cosine between the residuals and any column of the Jacobian below which the fit has converged."""
     initial_damping: float = 1e-3
     hold_common: bool = False
-    """Leave alone what is common to all runs, and find only the starts of windows and the numbers of each run?"""
+    """Hold the common parameters, and fit initial states and per-run parameters only."""
     name = "lm"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
-        point = self._within(objective, point)
+        point = self._clip(objective, point)
         cost, equations = objective.normal_equations(point)
         P = len(cost)
-        of_theta, of_start = diagonals(equations)
-        damping = Damping(np.full(P, self.initial_damping), np.full(P, 2.0), of_theta.copy(), of_start.copy())
-        verdict = np.where(np.isfinite(cost), Termination.RUNNING, Termination.DIVERGED)
-        verdict = np.where(
-            (verdict == Termination.RUNNING) & self._is_flat(objective, point, cost, equations),
+        theta_scale, state_scale = diagonals(equations)
+        damping = Damping(np.full(P, self.initial_damping), np.full(P, 2.0), theta_scale.copy(), state_scale.copy())
+        termination = np.where(np.isfinite(cost), Termination.RUNNING, Termination.DIVERGED)
+        termination = np.where(
+            (termination == Termination.RUNNING) & self._is_flat(objective, point, cost, equations),
             Termination.FLAT,
-            verdict,
+            termination,
         )
-        return SolverState(point, cost, verdict, np.asarray(0), (damping, equations))
+        return SolverState(point, cost, termination, np.asarray(0), (damping, equations))
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        which = np.flatnonzero(state.verdict == Termination.RUNNING)
-        if not len(which):
+        running = np.flatnonzero(state.termination == Termination.RUNNING)
+        if not len(running):
             return state
-        damping, equations = state.own
-        point, cost = state.point.chosen(which), state.cost[which]
-        careful, here = _chosen(damping, which), _chosen(equations, which)
-        least, most = self._room(objective, point)
-        factor = careful.factor
-        found = bounded_step(
-            here,
-            factor[:, None] * careful.of_theta,
-            factor[:, None, None] * careful.of_start,
-            least,
-            most,
-            _with_penalty(objective.penalty, point.theta),
+        all_damping, all_equations = state.internal
+        point, cost = state.point.select(running), state.cost[running]
+        damping, equations = _select(all_damping, running), _select(all_equations, running)
+        lower, upper = self._step_bounds(objective, point)
+        factor = damping.factor
+        step = bounded_step(
+            equations,
+            factor[:, None] * damping.theta_scale,
+            factor[:, None, None] * damping.state_scale,
+            lower,
+            upper,
+            _minimizer(objective.penalty, point.theta),
         )
-        promised = found.promised + objective.penalty(point.theta) - objective.penalty(point.theta + found.theta)
-        # rounding must not take θ over a bound
-        trial = self._within(objective, objective.retract(point, found.theta, found.start))
+        predicted = (
+            step.predicted_decrease + objective.penalty(point.theta) - objective.penalty(point.theta + step.theta)
+        )
+        # rounding must not take θ across a bound
+        trial = self._clip(objective, objective.retract(point, step.theta, step.initial_states))
         new_cost = objective.cost(trial)
         with np.errstate(over="ignore"):
-            gain = (cost - new_cost) / np.maximum(promised, np.finfo(float).tiny)
-        taken = (new_cost < cost) & (gain > LEAST_GAIN) & np.isfinite(new_cost)
+            gain = (cost - new_cost) / np.maximum(predicted, np.finfo(float).tiny)
+        accepted = (new_cost < cost) & (gain > MIN_GAIN_RATIO) & np.isfinite(new_cost)
 
-        # verdicts on the step; one that is small only because it is strongly damped says nothing
-        size, telling = _relative_size(point, trial, found.start), factor <= 1.0
-        small_gain = taken & (cost - new_cost <= self.cost_tolerance * cost) & (gain < 4.0)
-        small_gain |= ~taken & (promised <= self.cost_tolerance * cost)
-        verdict = np.where(telling & small_gain, Termination.SMALL_GAIN, Termination.RUNNING)
-        verdict = np.where((verdict == 0) & telling & (size <= self.step_tolerance), Termination.SMALL_STEP, verdict)
-        careful = _adapted(careful, gain, taken)
-        verdict = np.where((verdict == 0) & (careful.factor > MOST_DAMPING), Termination.STUCK, verdict)
+        # convergence tests do not apply to strongly damped steps, which are small in any case
+        size, weakly_damped = _relative_size(point, trial, step.initial_states), factor <= 1.0
+        small_gain = accepted & (cost - new_cost <= self.cost_tolerance * cost) & (gain < 4.0)
+        small_gain |= ~accepted & (predicted <= self.cost_tolerance * cost)
+        termination = np.where(weakly_damped & small_gain, Termination.SMALL_GAIN, Termination.RUNNING)
+        small_step = (termination == 0) & weakly_damped & (size <= self.step_tolerance)
+        termination = np.where(small_step, Termination.SMALL_STEP, termination)
+        damping = _update_damping(damping, gain, accepted)
+        termination = np.where((termination == 0) & (damping.factor > MAX_DAMPING), Termination.STUCK, termination)
 
-        # where the step was taken, look around again
-        point, cost = _replaced(point, trial, taken), np.where(taken, new_cost, cost)
-        if (on := np.flatnonzero(taken & (verdict == 0))).size:
-            cost_on, fresh = objective.normal_equations(point.chosen(on))
-            here = _put(here, on, fresh)
-            of_theta, of_start = diagonals(fresh)
-            careful.of_theta[on] = np.maximum(careful.of_theta[on], of_theta)
-            careful.of_start[on] = np.maximum(careful.of_start[on], of_start)
-            flat = self._is_flat(objective, point.chosen(on), cost_on, fresh)
-            verdict[on] = np.where(flat, Termination.FLAT, verdict[on])
+        # linearise at accepted points
+        point, cost = _replace(point, trial, accepted), np.where(accepted, new_cost, cost)
+        if (again := np.flatnonzero(accepted & (termination == 0))).size:
+            again_cost, again_equations = objective.normal_equations(point.select(again))
+            equations = _put(equations, again, again_equations)
+            theta_scale, state_scale = diagonals(again_equations)
+            damping.theta_scale[again] = np.maximum(damping.theta_scale[again], theta_scale)
+            damping.state_scale[again] = np.maximum(damping.state_scale[again], state_scale)
+            flat = self._is_flat(objective, point.select(again), again_cost, again_equations)
+            termination[again] = np.where(flat, Termination.FLAT, termination[again])
         steps = state.steps + 1
-        verdicts = state.verdict.copy()
-        verdicts[which] = verdict
-        own = (_put(damping, which, careful), _put(equations, which, here))
+        terminations = state.termination.copy()
+        terminations[running] = termination
+        internal = (_put(all_damping, running, damping), _put(all_equations, running, equations))
         costs = state.cost.copy()
-        costs[which] = cost
-        points = Point(*(_written(old, which, new) for old, new in zip(state.point, point, strict=True)))
-        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, verdicts), steps, own)
+        costs[running] = cost
+        points = Point(*(_with_rows(old, running, new) for old, new in zip(state.point, point, strict=True)))
+        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, terminations), steps, internal)
 
-    def resumed(self, objective: Objective, state: SolverState) -> SolverState:
-        return state._replace(own=(Damping(*state.own), objective.normal_equations(state.point)[1]))
+    def restore(self, objective: Objective, state: SolverState) -> SolverState:
+        equations = objective.normal_equations(state.point)[1]
+        return state._replace(internal=(Damping(*state.internal), equations))
 
-    def kept(self, state: SolverState) -> SolverState:
-        # normal equations can be computed again, to the same bits
-        return state._replace(own=state.own[0])
+    def compact(self, state: SolverState) -> SolverState:
+        # normal equations can be recomputed, to the same bits
+        return state._replace(internal=state.internal[0])
 
-    def _within(self, objective: Objective, point: Point) -> Point:
-        """The point with θ within its bounds, but for what is to be left as it is."""
-        within = np.clip(point.theta, objective.layout.lower, objective.layout.upper)
-        return point._replace(theta=np.where(self._is_held(objective), point.theta, within))
+    def _clip(self, objective: Objective, point: Point) -> Point:
+        """Clip θ to its bounds, except for held entries."""
+        clipped = np.clip(point.theta, objective.layout.lower, objective.layout.upper)
+        return point._replace(theta=np.where(self._is_held(objective), point.theta, clipped))
 
     def _is_held(self, objective: Objective) -> Bool[Array, " N"]:
         return objective.layout.is_common & self.hold_common
 
-    def _room(self, objective: Objective, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
-        """Least and largest step of θ."""
+    def _step_bounds(self, objective: Objective, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
+        """Lower and upper bounds of the step of θ."""
         layout, held = objective.layout, self._is_held(objective)
-        least, most = layout.lower - point.theta, layout.upper - point.theta
-        return np.where(held, 0.0, least), np.where(held, 0.0, most)
+        lower, upper = layout.lower - point.theta, layout.upper - point.theta
+        return np.where(held, 0.0, lower), np.where(held, 0.0, upper)
 
     def _is_flat(self, objective: Objective, point: Point, cost: Array, equations: NormalEquations) -> Array:
-        """Is no column of the Jacobian along the residuals, but for those that bounds hold back?"""
-        if objective.penalty.is_there:
-            return np.zeros(len(cost), dtype=bool)  # slopes of residuals are balanced by the penalty's
-        least, most = self._room(objective, point)
+        """Whether the residuals are orthogonal to all columns of the Jacobian, except where bounds are active."""
+        if objective.penalty.is_active:
+            return np.zeros(len(cost), dtype=bool)  # the gradient of the residuals is balanced by the penalty's
+        lower, upper = self._step_bounds(objective, point)
         size = np.sqrt(2.0 * np.maximum(cost, np.finfo(float).tiny))
-        of_theta, of_start = diagonals(equations)
-        blocked = ((least >= 0.0) & (equations.a > 0.0)) | ((most <= 0.0) & (equations.a < 0.0)) | (least >= most)
+        theta_diagonal, state_diagonal = diagonals(equations)
+        blocked = ((lower >= 0.0) & (equations.a > 0.0)) | ((upper <= 0.0) & (equations.a < 0.0)) | (lower >= upper)
         tiny = np.finfo(float).tiny
-        cosine = np.abs(np.where(blocked, 0.0, equations.a)) / (np.sqrt(of_theta + tiny) * size[:, None])
-        start = np.abs(equations.d) / (np.sqrt(of_start + tiny) * size[:, None, None])
-        worst = np.maximum(cosine.max(axis=1, initial=0.0), start.max(axis=(1, 2), initial=0.0))
-        return np.asarray(worst <= self.gradient_tolerance)
+        theta_cosine = np.abs(np.where(blocked, 0.0, equations.a)) / (np.sqrt(theta_diagonal + tiny) * size[:, None])
+        state_cosine = np.abs(equations.d) / (np.sqrt(state_diagonal + tiny) * size[:, None, None])
+        largest = np.maximum(theta_cosine.max(axis=1, initial=0.0), state_cosine.max(axis=(1, 2), initial=0.0))
+        return np.asarray(largest <= self.gradient_tolerance)
 
 
-def _with_penalty(penalty: Penalty, theta: Array) -> Callable:
-    """What finds the smallest value of a quadratic function: with a penalty, if there is any."""
-    return partial(penalised_minimum, theta=theta, penalty=penalty) if penalty.is_there else box_minimum
+def _minimizer(penalty: Penalty, theta: Array) -> Callable:
+    """Minimiser of a bounded quadratic function plus the penalty, if there is one."""
+    return partial(penalised_minimum, theta=theta, penalty=penalty) if penalty.is_active else box_minimum
 
 
-def _adapted(damping: Damping, gain: Array, taken: Array) -> Damping:
-    """Less damping after a step that kept its promise, more after one that did not."""
-    eased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.clip(gain, 0.0, 1.0) - 1.0) ** 3)
-    factor = np.where(taken, np.maximum(eased, LEAST_DAMPING), damping.factor * damping.growth)
-    return damping._replace(factor=factor, growth=np.where(taken, 2.0, 2.0 * damping.growth))
+def _update_damping(damping: Damping, gain: Array, accepted: Array) -> Damping:
+    """Decrease the damping after accepted steps, depending on the gain ratio, and increase it after rejected ones."""
+    decreased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.clip(gain, 0.0, 1.0) - 1.0) ** 3)
+    factor = np.where(accepted, np.maximum(decreased, MIN_DAMPING), damping.factor * damping.growth)
+    return damping._replace(factor=factor, growth=np.where(accepted, 2.0, 2.0 * damping.growth))
 
 
-def _relative_size(point: Point, trial: Point, start: Array) -> Array:
-    """Largest change of an entry of θ, by its size or one, and of a start."""
-    change = np.abs(trial.theta - point.theta) / np.maximum(np.abs(point.theta), 1.0)
-    return np.maximum(change.max(axis=1, initial=0.0), np.abs(start).max(axis=(1, 2), initial=0.0))
+def _relative_size(point: Point, trial: Point, initial_states: Array) -> Array:
+    """Largest entry of a step, in θ relative to max(|θ|, 1)."""
+    theta = np.abs(trial.theta - point.theta) / np.maximum(np.abs(point.theta), 1.0)
+    return np.maximum(theta.max(axis=1, initial=0.0), np.abs(initial_states).max(axis=(1, 2), initial=0.0))
 
 
-def _chosen(group, which: Array):
-    return type(group)(*(None if x is None else x[which] for x in group))
+def _select(group, index: Array):
+    return type(group)(*(None if x is None else x[index] for x in group))
 
 
-def _put(group, which: Array, new):
+def _put(group, index: Array, new):
     pairs = zip(group, new, strict=True)
-    return type(group)(*(None if old is None else _written(old, which, x) for old, x in pairs))
+    return type(group)(*(None if old is None else _with_rows(old, index, x) for old, x in pairs))
 
 
-def _written(old: Array, which: Array, new: Array) -> Array:
+def _with_rows(old: Array, index: Array, new: Array) -> Array:
     result = old.copy()
-    result[which] = new
+    result[index] = new
     return result
 
 
-def _replaced(point: Point, trial: Point, taken: Array) -> Point:
-    return Point(*(np.where(taken.reshape(-1, *(1,) * (x.ndim - 1)), y, x) for x, y in zip(point, trial, strict=True)))
+def _replace(point: Point, trial: Point, mask: Array) -> Point:
+    return Point(*(np.where(mask.reshape(-1, *(1,) * (x.ndim - 1)), y, x) for x, y in zip(point, trial, strict=True)))

@@ -1,7 +1,7 @@
-"""What every local solver is: a beginning, a step, and a word on whether it is done.
+"""Interface of local solvers: an initial state, a step, and a termination status.
 
-A state holds arrays only, with a leading axis of problems that are solved side by side. It is all that the next step
-depends on, so that a run that goes on from a saved state is the run that was never interrupted, bit by bit.
+A solver state holds arrays only, with a leading axis of independent problems. It determines the next step completely,
+so that a fit that resumes from a saved state is bit-identical to an uninterrupted one.
 """
 
 import abc
@@ -17,55 +17,55 @@ Array = np.ndarray
 
 
 class Termination(IntEnum):
-    """Why a problem is no longer worked on."""
+    """Why a solver stopped on a problem."""
 
     RUNNING = 0
     FLAT = 1
-    """The gradient vanishes: a minimum, or a bound that holds it."""
+    """The gradient vanishes, except where it is balanced by active bounds."""
     SMALL_STEP = 2
-    """Steps no longer move anything."""
+    """Steps have become negligible."""
     SMALL_GAIN = 3
-    """Steps no longer gain anything."""
+    """The decrease of the objective has become negligible."""
     STUCK = 4
-    """No step gains anything, although the gradient does not vanish: the objective is rough here."""
+    """No step decreases the objective although the gradient does not vanish: the objective is rough here."""
     DIVERGED = 5
-    """The simulation diverges at the start, so that there is no way on."""
+    """The simulation diverges at the initial values."""
     OUT_OF_STEPS = 6
-    """As many steps as allowed were made."""
+    """The step limit was reached."""
 
     @property
     def converged(self) -> bool:
-        """Is the answer a minimum, as far as anybody can tell?"""
+        """Whether a convergence criterion was met."""
         return self in (Termination.FLAT, Termination.SMALL_STEP, Termination.SMALL_GAIN)
 
     @property
-    def words(self) -> str:
-        """For people."""
-        return _WORDS[self]
+    def message(self) -> str:
+        """Description for users."""
+        return _MESSAGES[self]
 
 
-_WORDS = {
-    Termination.RUNNING: "still running",
-    Termination.FLAT: "converged (no slope left)",
-    Termination.SMALL_STEP: "converged (steps have become tiny)",
-    Termination.SMALL_GAIN: "converged (nothing more to gain)",
-    Termination.STUCK: "stuck: no step gains anything although there is a slope",
-    Termination.DIVERGED: "the simulation diverges at the starting values",
-    Termination.OUT_OF_STEPS: "out of steps",
+_MESSAGES = {
+    Termination.RUNNING: "running",
+    Termination.FLAT: "converged (gradient is zero)",
+    Termination.SMALL_STEP: "converged (steps are negligible)",
+    Termination.SMALL_GAIN: "converged (decrease is negligible)",
+    Termination.STUCK: "stuck: no step decreases the objective although its gradient is not zero",
+    Termination.DIVERGED: "the simulation diverges at the initial values",
+    Termination.OUT_OF_STEPS: "step limit reached",
 }
 
 
 class SolverState(NamedTuple):
-    """What all solvers keep."""
+    """State that all solvers share."""
 
     point: Point
-    """The best so far."""
+    """Best point so far."""
     cost: Float[Array, " P"]
-    verdict: Int[Array, " P"]
+    termination: Int[Array, " P"]
     steps: Int[Array, ""]
-    """Steps made."""
-    own: Any
-    """What a solver keeps beside: a named tuple or dictionary of arrays."""
+    """Number of steps taken."""
+    internal: Any
+    """Solver-specific state: a named tuple or dictionary of arrays."""
 
 
 class Solver(abc.ABC):
@@ -76,27 +76,27 @@ class Solver(abc.ABC):
 
     @abc.abstractmethod
     def init(self, objective: Objective, point: Point) -> SolverState:
-        """The state before the first step."""
+        """State before the first step."""
 
     @abc.abstractmethod
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        """The state after one more step of every problem that is still running."""
+        """Take a step in every running problem."""
 
-    def kept(self, state: SolverState) -> SolverState:
-        """What of a state must be kept to go on from it; by default all of it."""
+    def compact(self, state: SolverState) -> SolverState:
+        """Drop from a state what `restore` can recompute; by default nothing."""
         return state
 
-    def resumed(self, objective: Objective, state: SolverState) -> SolverState:
-        """The state that was kept, as it was."""
+    def restore(self, objective: Objective, state: SolverState) -> SolverState:
+        """Restore the state from the result of `compact`, bit by bit."""
         del objective
         return state
 
     def is_done(self, state: SolverState) -> bool:
-        """Is there nothing left to do?"""
-        return not np.any(state.verdict == Termination.RUNNING)
+        """Whether no problem is running any more."""
+        return not np.any(state.termination == Termination.RUNNING)
 
 
-def apply_step_limit(max_steps: int, steps: Int[Array, ""], verdict: Int[Array, " P"]) -> Int[Array, " P"]:
-    """Verdicts after this step, if there is a limit of them."""
-    running = verdict == Termination.RUNNING
-    return np.where(running & (steps >= max_steps), Termination.OUT_OF_STEPS, verdict)
+def apply_step_limit(max_steps: int, steps: Int[Array, ""], termination: Int[Array, " P"]) -> Int[Array, " P"]:
+    """Terminate running problems at the step limit."""
+    running = termination == Termination.RUNNING
+    return np.where(running & (steps >= max_steps), Termination.OUT_OF_STEPS, termination)

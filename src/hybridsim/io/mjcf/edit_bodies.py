@@ -1,13 +1,13 @@
-"""Writing changed placements of bodies into an MJCF file."""
+"""Export of changed body placements into an MJCF file."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hybridsim.io.mjcf.edit_document import ORIENTATIONS, Baseline, Pen
+from hybridsim.io.mjcf.edit_document import ORIENTATIONS, Baseline, MjcfEditor
 from hybridsim.io.mjcf.read_node import Node
-from hybridsim.io.mjcf.read_poses import joint_motion, matrix_of
+from hybridsim.io.mjcf.read_poses import rotation_matrix, scalar_joint_transform
 from hybridsim.io.mjcf.write_elements import quaternion
 from hybridsim.io.model_rows import pose_of
 from hybridsim.model.joints import JointType
@@ -15,14 +15,14 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, JointSpec, identity_pose
 from hybridsim.spatial.transform import Pose
 
-_MOTIONS = {JointType.REVOLUTE: JointKind.REVOLUTE, JointType.PRISMATIC: JointKind.PRISMATIC}
+_SCALAR_KINDS = {JointType.REVOLUTE: JointKind.REVOLUTE, JointType.PRISMATIC: JointKind.PRISMATIC}
 
 
 @dataclass
 class PlacementWriter:
-    """Compares the placements of the bodies of two models and writes the difference."""
+    """Writes the differences between the body placements of two models."""
 
-    pen: Pen
+    editor: MjcfEditor
     before: Baseline
     after: Model
 
@@ -33,56 +33,56 @@ class PlacementWriter:
 
     def _write_placement(self, i: int, body: BodySpec) -> None:
         """Position and orientation of a body, from the placement of its first joint."""
-        pen, owner = self.pen, self.pen.imported.owners[body.name]
-        is_first = pen.imported.owners.get(body.parent) != owner
+        editor, owner = self.editor, self.editor.imported.owners[body.name]
+        is_first = editor.imported.owners.get(body.parent) != owner
         if not is_first or body.joint.kind is JointKind.FREE:
             return
-        old, new = self._drawn_pose(self.before.model, i), self._drawn_pose(self.after, i)
-        turned = (old.R != new.R).any()
-        if not turned and not (old.p != new.p).any():
+        old, new = self._reference_pose(self.before.model, i), self._reference_pose(self.after, i)
+        rotated = (old.R != new.R).any()
+        if not rotated and not (old.p != new.p).any():
             return
-        node = pen.place("body", owner, "placement")
+        node = editor.writable_node("body", owner, "placement")
         if node is None:
             return
         X_FC = self._file_frame(node, body, owner).inverse()
         old, new = X_FC @ old, X_FC @ new
         element = node.element
         if (old.p != new.p).any():
-            pen.set(element, "pos", np.asarray(new.p))
-            pen.note(element, owner, "pos [m]", old.p, new.p)
-        if turned:
+            editor.set(element, "pos", np.asarray(new.p))
+            editor.record_change(element, owner, "pos [m]", old.p, new.p)
+        if rotated:
             quats = [quaternion(X.R) for X in (old, new)]
-            pen.remove(element, ORIENTATIONS[1:])
-            pen.set(element, "quat", quats[1])
-            pen.note(element, owner, "quat", *quats)
+            editor.remove(element, ORIENTATIONS[1:])
+            editor.set(element, "quat", quats[1])
+            editor.record_change(element, owner, "quat", *quats)
 
-    def _drawn_pose(self, model: Model, i: int) -> Pose:
-        """Pose of the body in its carrier where the file draws it: with the joint at its `ref`."""
+    def _reference_pose(self, model: Model, i: int) -> Pose:
+        """Pose of the body in its parent as written in the file: with the joint at its `ref`."""
         joints: Any = model.joint
         placement = pose_of(joints.placement, i)
-        kind = _MOTIONS.get(model.topology.joint_types[i])
+        kind = _SCALAR_KINDS.get(model.topology.joint_types[i])
         if kind is None:
             return placement
-        m = self.pen.imported.compiled
-        index = self.pen.imported.ids["joint", model.topology.joint_names[i]]
+        m = self.editor.imported.compiled
+        index = self.editor.imported.ids["joint", model.topology.joint_names[i]]
         joint = JointSpec("", kind, joints.axis[i], anchor=joints.anchor[i])
-        return placement @ joint_motion(joint, float(m.qpos0[m.jnt_qposadr[index]]))
+        return placement @ scalar_joint_transform(joint, float(m.qpos0[m.jnt_qposadr[index]]))
 
     def _file_frame(self, node: Node, body: BodySpec, owner: str) -> Pose:
-        """Pose X_CF, in the carrier, of the frame in which the file places the body."""
-        imported = self.pen.imported
+        """Pose X_CF, in the parent body of the merged model, of the frame in which the file specifies the placement."""
+        imported = self.editor.imported
         first = next(b for b in imported.spec.bodies if imported.owners[b.name] == owner)
-        _, X_CP = self.before.carriers.get(first.parent, (body.parent, identity_pose()))
+        _, X_CP = self.before.merged_into.get(first.parent, (body.parent, identity_pose()))
         if node.parent is None or node.parent.tag != "frame":
             return X_CP
         m, index = imported.compiled, imported.ids["body", owner]
-        written = next(b for b in imported.mjspec.bodies if b.id == index)
-        quat = written.quat
+        mjs_body = next(b for b in imported.mjspec.bodies if b.id == index)
+        quat = mjs_body.quat
         if any(name in node.element.attributes for name in ORIENTATIONS[1:]):
             compiler = imported.mjspec.compiler
             quat = imported.mjspec.resolve_orientation(
-                degree=compiler.degree, sequence=compiler.eulerseq, orientation=written.alt
+                degree=compiler.degree, sequence=compiler.eulerseq, orientation=mjs_body.alt
             )
-        X_PB = Pose(matrix_of(m.body_quat[index]), m.body_pos[index].copy())
-        X_FB = Pose(matrix_of(quat), np.array(written.pos))
+        X_PB = Pose(rotation_matrix(m.body_quat[index]), m.body_pos[index].copy())
+        X_FB = Pose(rotation_matrix(quat), np.array(mjs_body.pos))
         return X_CP @ X_PB @ X_FB.inverse()

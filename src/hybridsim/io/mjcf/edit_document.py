@@ -1,4 +1,4 @@
-"""Writing into an MJCF file: finding the element that holds a value, and noting what was changed."""
+"""Editing of an MJCF file: location of the elements that hold values, and the table of changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.compare import value
+from hybridsim.io.compare import change_value
 from hybridsim.io.edit_xml import Change, Edits, number_text, numbers_text
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_node import Node
@@ -18,25 +18,25 @@ from hybridsim.model.specs import ModelSpec
 from hybridsim.spatial.transform import Pose
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
-"""Attributes that give an orientation; an element has at most one of them."""
+"""Attributes that specify an orientation; an element has at most one of them."""
 _EXPANSIONS = ("replicate", "composite", "flexcomp")
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a file holds, in the form of the model that was loaded from it."""
+    """The original model of a file, merged or not like the model to export."""
 
     model: Model
     spec: ModelSpec
-    """Description that `model` was assembled from, body by body."""
-    carriers: dict[str, tuple[str, Pose]]
-    """Carrier and pose in it of every body that was merged into another."""
+    """Description that `model` was assembled from."""
+    merged_into: dict[str, tuple[str, Pose]]
+    """For each merged body, the body it was merged into and the pose X_BL in that body."""
     is_merged: bool
     """Whether bodies on fixed joints were merged."""
 
 
-class Pen:
-    """Collects edits of one MJCF file, the table of changes, and what stands against them."""
+class MjcfEditor:
+    """Collects the edits of an MJCF file, the table of changes and the problems."""
 
     def __init__(self, imported: ImportedMjcf):
         self.imported = imported
@@ -45,59 +45,59 @@ class Pen:
         self.problems: list[Problem] = []
         self._uses = Counter(id(node) for node in imported.nodes.values())
 
-    def place(self, kind: str, name: str, what: str) -> Node | None:
-        """The place of an element in the main file; None, with a problem, if it cannot be written to.
+    def writable_node(self, kind: str, name: str, what: str) -> Node | None:
+        """Node of an element in the main file; None, with a problem, if it cannot be edited.
 
         Args:
             kind: body, joint, geom or actuator.
-            name: our name of the element.
-            what: the changed parameter, for the message.
+            name: name of the element in the description.
+            what: changed parameter, for the message.
         """
-        obstacle = self.obstacle(kind, name)
+        reason = self.uneditable_reason(kind, name)
         node = self.imported.nodes.get((kind, name))
-        if obstacle:
-            self.refuse(node, f"{what} of {kind} {name!r} has changed, but {obstacle}")
+        if reason:
+            self.report(node, f"cannot write changed {what} of {kind} {name!r}: {reason}")
             return None
         return node
 
-    def obstacle(self, kind: str, name: str) -> str:
-        """Why an element cannot be written to; empty if it can."""
+    def uneditable_reason(self, kind: str, name: str) -> str:
+        """Reason why an element cannot be edited; empty if it can."""
         node = self.imported.nodes.get((kind, name))
         if node is None:
-            return "the file has no element for it"
-        if not self.is_main(node):
-            return "it stands in another file"
-        if self._uses[id(node)] > 1 or any(above.tag in _EXPANSIONS for above in node.ancestors()):
-            return "its element stands for several copies"
+            return "it has no element in the file"
+        if not self.is_in_main_file(node):
+            return "it is defined in another file"
+        if self._uses[id(node)] > 1 or any(ancestor.tag in _EXPANSIONS for ancestor in node.ancestors()):
+            return "its element defines several copies"
         return ""
 
-    def is_main(self, node: Node) -> bool:
-        """Whether a node stands in the main file, not in an included or attached one."""
+    def is_in_main_file(self, node: Node) -> bool:
+        """Whether a node is in the main file, not in an included or attached one."""
         return node.element.file == self.imported.document.file
 
-    def refuse(self, node: Node | None, message: str, fix: str = "write it out in the main file") -> None:
-        """Note that a change cannot be written."""
+    def report(self, node: Node | None, message: str, fix: str = "define it explicitly in the main file") -> None:
+        """Report a change that cannot be written."""
         file = self.imported.document.file
         problem = (
             node.problem("export.place", message, fix) if node else Problem(message, fix, file, code="export.place")
         )
         self.problems.append(problem)
 
-    def note(self, element: Element, name: str, parameter: str, before: Any, after: Any) -> None:
+    def record_change(self, element: Element, name: str, parameter: str, before: Any, after: Any) -> None:
         """Add a row to the table of changes."""
         label = f"{element.tag} {name!r}" if name else element.tag
-        self.changes.append(Change(label, element.line, parameter, value(before), value(after)))
+        self.changes.append(Change(label, element.line, parameter, change_value(before), change_value(after)))
 
     def set(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
-        """Write numbers."""
+        """Set an attribute to one or several numbers."""
         self.edits.set_attribute(element, attribute, numbers_text(np.atleast_1d(np.asarray(values)).tolist()))
 
     def set_compiler(self, attribute: str, text: str, parameter: str, before: Any = None, after: Any = None) -> None:
-        """Change a setting of `<compiler>` that the model has, and add it to the table of changes as `parameter`."""
+        """Set an attribute of `<compiler>` and add it to the table of changes as `parameter`."""
         root = self.imported.document.root
         nodes = [node for node in root.children if node.tag == "compiler" and attribute in node.element.attributes]
-        # the last one counts; that in another file is overruled by a new one
-        if nodes and self.is_main(nodes[-1]):
+        # the last <compiler> applies; one in another file is overridden by a new one
+        if nodes and self.is_in_main_file(nodes[-1]):
             element = nodes[-1].element
             self.edits.set_attribute(element, attribute, text)
         else:
@@ -106,14 +106,14 @@ class Pen:
         self.changes.append(Change("compiler", element.line, parameter, before, after))
 
     def set_first(self, element: Element, attribute: str, *first: float) -> None:
-        """Replace the first of several numbers and keep the spelling of the others."""
+        """Set the first of several numbers, preserving the formatting of the others."""
         others = element.get(attribute).split()[len(first) :]
         self.edits.set_attribute(element, attribute, " ".join([*map(number_text, first), *others]))
 
     def set_range(
         self, element: Element, attribute: str, switch: str, old: Sequence[float], new: Sequence[float]
     ) -> bool:
-        """Write a range, or switch it off if both ends are infinite; False if only one is."""
+        """Write a range, or disable it if both limits are infinite; False if only one is."""
         if np.isinf(new).all():
             self.edits.set_attribute(element, switch, "false")
         elif np.isinf(new).any():
@@ -125,7 +125,7 @@ class Pen:
         return True
 
     def remove(self, element: Element, attributes: Iterable[str]) -> None:
-        """Take out those of the attributes that are there."""
+        """Remove those of the attributes that are present."""
         for name in attributes:
             if name in element.attributes:
                 self.edits.remove_attribute(element, name)

@@ -1,4 +1,4 @@
-"""Writing changed parameters of joints and actuators into an MJCF file."""
+"""Export of changed joint and actuator parameters into an MJCF file."""
 
 import math
 from dataclasses import dataclass
@@ -6,148 +6,150 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.io.mjcf.edit_document import Pen
+from hybridsim.io.mjcf.edit_document import MjcfEditor
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.xml import Element
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
 
-_PLAIN_FIELDS = (
+_SCALAR_FIELDS = (
     ("armature", "armature", "kg·m² or kg"),
     ("damping", "damping", "N·m·s/rad or N·s/m"),
     ("stiffness", "stiffness", "N·m/rad or N/m"),
     ("friction", "frictionloss", "N·m or N"),
 )
-"""Our field, MJCF's attribute, and their unit."""
+"""Field, MJCF attribute and unit."""
 
 
 @dataclass
 class JointWriter:
-    """Compares the joints and actuators of two models and writes the difference."""
+    """Writes the differences between the joints and actuators of two models."""
 
-    pen: Pen
+    editor: MjcfEditor
     before: Model
     after: Model
 
     def write(self) -> None:
         """Write all changes of joints and actuators."""
-        if _changes_inertia(self.before, self.after):
-            self._pin_damping()
+        if _has_inertia_change(self.before, self.after):
+            self._replace_damping_ratios()
         for i, kind in enumerate(self.before.topology.joint_types):
             if kind is not JointType.FIXED:
-                self._write_plain_fields(i)
+                self._write_scalar_fields(i)
                 self._write_vector(i, "anchor", "pos", "pos [m]")
             if kind in (JointType.REVOLUTE, JointType.PRISMATIC):
                 self._write_vector(i, "axis", "axis", "axis")
-                self._write_positions(i, kind)
+                self._write_limits(i, kind)
         for a in range(self.before.nu):
             self._write_actuator(a)
 
-    def _pin_damping(self) -> None:
-        """Replace damping ratios, which MuJoCo turns into numbers with the inertia that is to change."""
-        pen, models = self.pen, (self.before.joint, self.after.joint)
+    def _replace_damping_ratios(self) -> None:
+        """Replace damping ratios by explicit values, since MuJoCo applies them to the inertia, which changes."""
+        editor, models = self.editor, (self.before.joint, self.after.joint)
         for i, name in enumerate(self.before.topology.joint_names):
-            if self._has_spring_damper(name) and not pen.obstacle("joint", name):
-                element = pen.imported.nodes["joint", name].element
+            if self._has_spring_damper(name) and not editor.uneditable_reason("joint", name):
+                element = editor.imported.nodes["joint", name].element
                 self._write_spring(i, element)
                 dof = self.before.topology.tree_v_slices[i][0]
                 values = [(float(joint.stiffness[dof]), float(joint.damping[dof])) for joint in models]
-                pen.note(element, name, "stiffness and damping in place of springdamper", *values)
+                editor.record_change(element, name, "stiffness and damping instead of springdamper", *values)
         for a, name in enumerate(self.before.actuator.names):
-            if self._has_ratio(name) and not pen.obstacle("actuator", name):
-                element = pen.imported.nodes["actuator", name].element
+            if self._has_damping_ratio(name) and not editor.uneditable_reason("actuator", name):
+                element = editor.imported.nodes["actuator", name].element
                 self._write_position_damping(element, name, *self._gains(a))
 
     def _has_spring_damper(self, name: str) -> bool:
         """Whether a joint or its default has `springdamper`, which overrides stiffness and damping."""
-        imported = self.pen.imported
+        imported = self.editor.imported
         index = imported.ids.get(("joint", name))
         return any(joint.id == index and min(joint.springdamper) > 0.0 for joint in imported.mjspec.joints)
 
-    def _has_ratio(self, name: str) -> bool:
-        """Whether a `<position>` or its default has `dampratio`; MjSpec keeps it as a positive damping."""
-        imported = self.pen.imported
+    def _has_damping_ratio(self, name: str) -> bool:
+        """Whether a `<position>` or its default has `dampratio`, which MjSpec stores as a positive damping."""
+        imported = self.editor.imported
         node, index = imported.nodes.get(("actuator", name)), imported.ids["actuator", name]
         is_position = node is not None and node.tag == "position"
         return is_position and any(a.id == index and a.biasprm[2] > 0.0 for a in imported.mjspec.actuators)
 
     def _write_spring(self, i: int, element: Element) -> None:
-        """Stiffness and damping in place of `springdamper`, which would override them."""
-        # not just removed: it may stand in a default
-        self.pen.edits.set_attribute(element, "springdamper", "0 0")
+        """Write stiffness and damping instead of `springdamper`, which would override them."""
+        # not just removed: it may be specified in a default
+        self.editor.edits.set_attribute(element, "springdamper", "0 0")
         dof = self.before.topology.tree_v_slices[i][0]
         for field in ("stiffness", "damping"):
-            self.pen.set(element, field, float(getattr(self.after.joint, field)[dof]))
+            self.editor.set(element, field, float(getattr(self.after.joint, field)[dof]))
 
-    def _write_plain_fields(self, i: int) -> None:
+    def _write_scalar_fields(self, i: int) -> None:
         dofs = slice(*self.before.topology.tree_v_slices[i])
-        for field, attribute, unit in _PLAIN_FIELDS:
+        for field, attribute, unit in _SCALAR_FIELDS:
             old, new = getattr(self.before.joint, field)[dofs], getattr(self.after.joint, field)[dofs]
             if not np.any(old != new) or (element := self._element(i, field)) is None:
                 continue
             name = self.before.topology.joint_names[i]
             if np.any(new != new[0]):
-                self.pen.refuse(None, f"{field} of joint {name!r} differs between directions", "make it equal")
+                self.editor.report(
+                    None, f"{field} of joint {name!r} differs between degrees of freedom", "use equal values"
+                )
             if field in ("stiffness", "damping") and self._has_spring_damper(name):
                 self._write_spring(i, element)
             else:
-                self.pen.set_first(element, attribute, new[0])
-            self.pen.note(element, name, f"{attribute} [{unit}]", old[0], new[0])
+                self.editor.set_first(element, attribute, new[0])
+            self.editor.record_change(element, name, f"{attribute} [{unit}]", old[0], new[0])
 
     def _write_vector(self, i: int, field: str, attribute: str, label: str) -> None:
         old, new = getattr(self.before.joint, field)[i], getattr(self.after.joint, field)[i]
         if np.any(old != new) and (element := self._element(i, field, in_body_frame=True)) is not None:
-            self.pen.set(element, attribute, new)
-            self.pen.note(element, self.before.topology.joint_names[i], label, old, new)
+            self.editor.set(element, attribute, new)
+            self.editor.record_change(element, self.before.topology.joint_names[i], label, old, new)
 
-    def _write_positions(self, i: int, kind: JointType) -> None:
-        """Rest position, range and effort limit of a joint with one degree of freedom."""
-        topology, pen = self.before.topology, self.pen
+    def _write_limits(self, i: int, kind: JointType) -> None:
+        """Write rest position, position limits and effort limit of a joint with one degree of freedom."""
+        topology, editor = self.before.topology, self.editor
         name, dof, coordinate = (
             topology.joint_names[i],
             topology.tree_v_slices[i][0],
             topology.tree_q_slices[i][0],
         )
-        in_degrees = kind is JointType.REVOLUTE and bool(pen.imported.mjspec.compiler.degree)
+        in_degrees = kind is JointType.REVOLUTE and bool(editor.imported.mjspec.compiler.degree)
         unit = "rad" if kind is JointType.REVOLUTE else "m"
         models: tuple[Any, Any] = (self.before.joint, self.after.joint)
 
         rest = [float(joint.rest[coordinate]) for joint in models]
         if rest[0] != rest[1] and (element := self._element(i, "rest position")) is not None:
-            pen.set(element, "springref", degrees(rest[1]) if in_degrees else rest[1])
-            pen.note(element, name, f"springref [{unit}]", *rest)
+            editor.set(element, "springref", degrees(rest[1]) if in_degrees else rest[1])
+            editor.record_change(element, name, f"springref [{unit}]", *rest)
 
         limits = [(float(joint.lower[dof]), float(joint.upper[dof])) for joint in models]
         if limits[0] != limits[1] and (element := self._element(i, "range")) is not None:
             written = [degrees(limit) if in_degrees else limit for limit in limits[1]]
-            if not pen.set_range(element, "range", "limited", limits[0], written):
-                message = f"range of joint {name!r} is {limits[1]}, but MJCF has no one-sided ranges"
-                pen.refuse(None, message, "give both limits or none")
-            pen.note(element, name, f"range [{unit}]", *limits)
+            if not editor.set_range(element, "range", "limited", limits[0], written):
+                message = f"range of joint {name!r} is {limits[1]}, but MJCF does not support one-sided ranges"
+                editor.report(None, message, "specify both limits or none")
+            editor.record_change(element, name, f"range [{unit}]", *limits)
 
         efforts = [float(joint.effort_limit[dof]) for joint in models]
         if efforts[0] != efforts[1] and (element := self._element(i, "effort limit")) is not None:
             ranges = [(-effort, effort) for effort in efforts]
-            pen.set_range(element, "actuatorfrcrange", "actuatorfrclimited", *ranges)
-            pen.note(element, name, "actuatorfrcrange [N·m or N]", *efforts)
+            editor.set_range(element, "actuatorfrcrange", "actuatorfrclimited", *ranges)
+            editor.record_change(element, name, "actuatorfrcrange [N·m or N]", *efforts)
 
     def _element(self, i: int, what: str, in_body_frame: bool = False) -> Element | None:
         name = self.before.topology.joint_names[i]
-        node = self.pen.place("joint", name, what)
+        node = self.editor.writable_node("joint", name, what)
         if node is None:
             return None
-        changed = f"{what} of joint {name!r} has changed"
+        message = f"cannot write changed {what} of joint {name!r}"
         if node.tag == "freejoint":
-            fix = 'write <joint type="free" .../> in its place'
-            self.pen.refuse(node, f"{changed}, but a <freejoint> cannot hold it", fix)
+            fix = 'replace it by <joint type="free" .../>'
+            self.editor.report(node, f"{message}: <freejoint> does not support it", fix)
             return None
         if in_body_frame and node.parent is not None and node.parent.tag == "frame":
-            self.pen.refuse(node, f"{changed}, but it stands in a <frame>", "move the joint out of the <frame>")
+            self.editor.report(node, f"{message}: it is inside a <frame>", "move the joint out of the <frame>")
             return None
         return node.element
 
     def _write_actuator(self, a: int) -> None:
-        pen, name = self.pen, self.before.actuator.names[a]
+        editor, name = self.editor, self.before.actuator.names[a]
         actuators: tuple[Any, Any] = (self.before.actuator, self.after.actuator)
         gears = [float(x.gear[a]) for x in actuators]
         gains = self._gains(a)
@@ -156,73 +158,73 @@ class JointWriter:
         same = gears[0] == gears[1] and controls[0] == controls[1] and forces[0] == forces[1]
         if same and not (gains[0] != gains[1]).any():
             return
-        node = pen.place("actuator", name, "a parameter")
+        node = editor.writable_node("actuator", name, "a parameter")
         if node is None:
             return
         element = node.element
         if gears[0] != gears[1]:
-            pen.set_first(element, "gear", gears[1])
-            pen.note(element, name, "gear", *gears)
+            editor.set_first(element, "gear", gears[1])
+            editor.record_change(element, name, "gear", *gears)
         if (gains[0] != gains[1]).any():
             self._write_gains(node, name, *gains)
         ranges = ((controls, "ctrlrange", "ctrllimited"), (forces, "forcerange", "forcelimited"))
         for pair, attribute, switch in ranges:
             if pair[0] == pair[1]:
                 continue
-            if not pen.set_range(element, attribute, switch, *pair):
-                message = f"{attribute} of actuator {name!r} is {pair[1]}, but MJCF has no one-sided ranges"
-                pen.refuse(node, message, "give both ends or none")
+            if not editor.set_range(element, attribute, switch, *pair):
+                message = f"{attribute} of actuator {name!r} is {pair[1]}, but MJCF does not support one-sided ranges"
+                editor.report(node, message, "specify both limits or none")
             if attribute == "ctrlrange":
-                pen.remove(element, ["inheritrange"])
-            pen.note(element, name, attribute, *pair)
+                editor.remove(element, ["inheritrange"])
+            editor.record_change(element, name, attribute, *pair)
 
     def _gains(self, a: int) -> list[np.ndarray]:
-        """Gain and bias of an actuator, before and after."""
+        """Gain and bias of an actuator before and after the change."""
         actuators: tuple[Any, Any] = (self.before.actuator, self.after.actuator)
         return [np.array([x.gain[a], *x.bias[a]], dtype=float) for x in actuators]
 
     def _write_position_damping(self, element: Element, name: str, old: np.ndarray, new: np.ndarray) -> None:
-        """The damping of a `<position>` as a number: a ratio would follow kp and the inertia."""
-        label = "kv in place of dampratio" if self._has_ratio(name) else "kv"
-        self.pen.remove(element, ["dampratio"])
-        self.pen.set(element, "kv", 0.0 - float(new[3]))
-        self.pen.note(element, name, label, -old[3], -new[3])
+        """Write the damping of a `<position>` as `kv`; a damping ratio would depend on kp and the inertia."""
+        label = "kv instead of dampratio" if self._has_damping_ratio(name) else "kv"
+        self.editor.remove(element, ["dampratio"])
+        self.editor.set(element, "kv", 0.0 - float(new[3]))
+        self.editor.record_change(element, name, label, -old[3], -new[3])
 
     def _write_gains(self, node: Node, name: str, old: np.ndarray, new: np.ndarray) -> None:
-        """Gain and bias, in the form that the kind of actuator has for them."""
-        pen, element = self.pen, node.element
+        """Write gain and bias in the parametrisation of the actuator type."""
+        editor, element = self.editor, node.element
         gain, constant, per_length, per_speed = map(float, new)
         if node.tag == "general":
             if gain != old[0]:
-                pen.set_first(element, "gainprm", gain)
-                pen.note(element, name, "gainprm", old[0], gain)
+                editor.set_first(element, "gainprm", gain)
+                editor.record_change(element, name, "gainprm", old[0], gain)
             if (old[1:] != new[1:]).any():
-                pen.set(element, "biasprm", new[1:])
+                editor.set(element, "biasprm", new[1:])
                 if not old[1:].any():
-                    pen.edits.set_attribute(element, "biastype", "affine")
-                pen.note(element, name, "biasprm", old[1:], new[1:])
+                    editor.edits.set_attribute(element, "biastype", "affine")
+                editor.record_change(element, name, "biasprm", old[1:], new[1:])
         elif node.tag == "position" and constant == 0.0 and per_length == -gain:
             if gain != old[0]:
-                pen.set(element, "kp", gain)
-                pen.note(element, name, "kp", old[0], gain)
-            has_ratio = self._has_ratio(name)
-            was_pinned = has_ratio and _changes_inertia(self.before, self.after)
-            if (has_ratio or per_speed != old[3]) and not was_pinned:
+                editor.set(element, "kp", gain)
+                editor.record_change(element, name, "kp", old[0], gain)
+            has_damping_ratio = self._has_damping_ratio(name)
+            was_replaced = has_damping_ratio and _has_inertia_change(self.before, self.after)
+            if (has_damping_ratio or per_speed != old[3]) and not was_replaced:
                 self._write_position_damping(element, name, old, new)
         elif node.tag == "velocity" and constant == per_length == 0.0 and per_speed == -gain:
-            pen.set(element, "kv", gain)
-            pen.note(element, name, "kv", old[0], gain)
+            editor.set(element, "kv", gain)
+            editor.record_change(element, name, "kv", old[0], gain)
         else:
             bias = ", ".join(f"{value:g}" for value in new[1:])
-            pen.refuse(
+            editor.report(
                 node,
-                f"gain {gain:g} and bias ({bias}) of actuator {name!r} do not fit a <{node.tag}>",
-                "write it as <general> in the file; a <position> has gain kp and bias (0, -kp, -kv)",
+                f"<{node.tag}> does not support gain {gain:g} and bias ({bias}) of actuator {name!r}",
+                "use <general> in the file; a <position> has gain kp and bias (0, -kp, -kv)",
             )
 
 
-def _changes_inertia(before: Model, after: Model) -> bool:
-    """Whether the inertia that joints carry has changed."""
+def _has_inertia_change(before: Model, after: Model) -> bool:
+    """Whether the inertia seen by the joints has changed."""
     pairs = [
         (before.body, after.body, ("mass", "com", "inertia")),
         (before.joint, after.joint, ("axis", "anchor", "armature")),
@@ -234,7 +236,7 @@ def _changes_inertia(before: Model, after: Model) -> bool:
 
 
 def degrees(radians: float) -> float:
-    """The angle in degrees that MuJoCo turns back into exactly this many radians, if there is one."""
+    """Angle in degrees that MuJoCo converts to exactly this angle in radians if there is one, otherwise the nearest."""
     nearest = math.degrees(radians)
     candidates = (nearest, math.nextafter(nearest, -math.inf), math.nextafter(nearest, math.inf))
     return min(candidates, key=lambda angle: abs(angle * (math.pi / 180.0) - radians))

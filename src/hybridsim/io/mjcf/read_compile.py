@@ -1,7 +1,7 @@
-"""Compiling with MuJoCo, and what to say when it refuses: its message at the right line, and a way out.
+"""Compilation with MuJoCo, with its errors and warnings mapped to source lines and fixes.
 
-MuJoCo stops at the first thing that it cannot compile. Mass properties and limits are the usual culprits, and
-those of the whole file can be checked from its text, so they are all reported in one pass.
+MuJoCo stops at the first error. The most common errors, invalid mass properties and limits, can be detected in the text
+of the file, so all of them are reported in one pass.
 """
 
 import re
@@ -11,35 +11,35 @@ from typing import Any
 from hybridsim.core.errors import ModelError, Problem, Severity
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module
-from hybridsim.io.mjcf.read_validate import in_order, value_problems
+from hybridsim.io.mjcf.read_validate import sort_problems, value_problems
 
 _FIXES = {
-    "larger than mjMINVAL": "give the body an <inertial> with mass, or a <geom> with volume",
-    "A + B >= C": "no distribution of mass has such moments; check the largest one",
-    "positive eigenvalues": "check signs and off-diagonal entries; an inertia is a positive definite matrix",
-    "axis too small": 'give a vector of non-zero length, such as axis="0 0 1"',
+    "larger than mjMINVAL": "add an <inertial> with mass or a <geom> with volume to the body",
+    "A + B >= C": "no mass distribution has such moments; check the largest one",
+    "positive eigenvalues": "check signs and off-diagonal entries; an inertia matrix must be positive definite",
+    "axis too small": 'specify a non-zero vector such as axis="0 0 1"',
     "attribute missing": "add the attribute",
-    "autolimits": 'write limited="true" on the joint, or remove its range',
+    "autolimits": 'add limited="true" to the joint, or remove its range',
     "repeated name": "rename one of the two",
-    "free joint can only": "a free joint must hang on the world; move the body out of its parent",
-    "more than 6 dofs": "remove joints: a free joint needs no others",
-    "global coordinates": "load and save the file with MuJoCo 2.3.3 or older, which converts it",
+    "free joint can only": "a free joint must be attached to the world; make the body a root body",
+    "more than 6 dofs": "remove joints; a body has at most 6 degrees of freedom",
+    "global coordinates": "convert the file by loading and saving it with MuJoCo 2.3.3 or older",
     "unrecognized attribute": "check the spelling against the MJCF reference, or remove the attribute",
     "unrecognized element": "check the spelling against the MJCF reference, or remove the element",
     "invalid keyword": "check the spelling against the MJCF reference",
-    "allocate memory": "the model is too large; lower the counts",
-    "not found": "check the spelling; the name must exist in the file",
-    "unknown": "check the spelling; the name must exist in the file",
+    "allocate memory": "the model is too large; reduce the counts",
+    "not found": "check the spelling; the name must be defined in the file",
+    "unknown": "check the spelling; the name must be defined in the file",
 }
 _WRAPPING = re.compile(r"^(XML )?(Error: )*|\s*Element (name )?'[^']*'(, id -?\d+)?(, line \d+)?\s*$")
 _ADVICE = re.compile(r"(.*\bdeprecated\b[^:]*):\s*(.*)", re.DOTALL)
 
 
-def compiled_by_mujoco(document: Document) -> tuple[Any, Any]:
-    """MuJoCo's MjSpec and MjModel of a document; its warnings join the document's problems.
+def compile_with_mujoco(document: Document) -> tuple[Any, Any]:
+    """MjSpec and MjModel of a document; MuJoCo's warnings are added to the problems of the document.
 
     Raises:
-        ModelError: MuJoCo refuses the model.
+        ModelError: the compilation fails.
     """
     mujoco = mujoco_module()
 
@@ -47,51 +47,51 @@ def compiled_by_mujoco(document: Document) -> tuple[Any, Any]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             mjspec = mujoco.MjSpec.from_string(document.text, include=document.models, assets=document.assets)
-            # our own merging keeps the names of fixed bodies, and what is only seen may still be drawn
+            # fixed bodies are merged after the import, which preserves their names; visual geoms may be rendered
             mjspec.compiler.fusestatic = False
             mjspec.compiler.discardvisual = False
-            # muscles are not modelled; simulating them to find their lengths could take any time, and fail
+            # muscles are not supported; computing their length ranges by simulation may be slow or fail
             mjspec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
             compiled = mjspec.compile()
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
-        raise ModelError(_refusal(document, str(error))) from None
+        raise ModelError(_compilation_problems(document, str(error))) from None
     for text in dict.fromkeys(str(warning.message).strip() for warning in caught):
-        place = document.node(text) or _holder_of_attribute(document, text) or document.root
-        message, fix = _bare(text), "the model can be used as it is; see MuJoCo's XML reference"
+        node = document.node(text) or _node_with_attribute(document, text) or document.root
+        message, fix = _strip_location(text), "see MuJoCo's XML reference; the model can be used"
         if advice := _ADVICE.fullmatch(message):
             message, fix = advice.groups()
-        document.problems.append(place.problem("mjcf.warning", f"MuJoCo: {message}", fix, Severity.WARNING))
+        document.problems.append(node.problem("mjcf.warning", f"MuJoCo: {message}", fix, Severity.WARNING))
     return mjspec, compiled
 
 
-def _bare(text: str) -> str:
-    """A message of MuJoCo in one line, without the element that it names in its own way."""
+def _strip_location(text: str) -> str:
+    """A MuJoCo message on one line, without its prefix and element location."""
     return " ".join(_WRAPPING.sub("", text).split()).rstrip(".")
 
 
-def _holder_of_attribute(document: Document, text: str) -> Node | None:
+def _node_with_attribute(document: Document, text: str) -> Node | None:
     match = re.search(r"attribute '(\w+)'", text)
-    holders = (node for node in document.lines if match and match.group(1) in node.element.attributes)
-    return next(holders, None)
+    nodes = (node for node in document.lines if match and match.group(1) in node.element.attributes)
+    return next(nodes, None)
 
 
-def _refusal(document: Document, text: str) -> list[Problem]:
-    """Everything that is known to be wrong with a document that MuJoCo refused with the message `text`."""
+def _compilation_problems(document: Document, text: str) -> list[Problem]:
+    """All problems of a document whose compilation failed with the message `text`."""
     node = document.node(text)
-    message = _bare(text)
+    message = _strip_location(text)
     fix = next((fix for hint, fix in _FIXES.items() if hint in text), "see MuJoCo's XML reference for this element")
-    others = value_problems(document)
-    culprits = [problem for problem in others if _is_about(problem, node)]
-    problems = [*document.problems, *others]
-    if not culprits:
-        place = node or document.root
-        what = f"{place.title}: {message}" if node else message
-        problems.append(place.problem("mjcf.refused", f"MuJoCo refuses this: {what}", fix))
-    return in_order(problems, document)
+    detected = value_problems(document)
+    same_cause = [problem for problem in detected if _is_about(problem, node)]
+    problems = [*document.problems, *detected]
+    if not same_cause:
+        location = node or document.root
+        description = f"{location.title}: {message}" if node else message
+        problems.append(location.problem("mjcf.refused", f"MuJoCo cannot compile {description}", fix))
+    return sort_problems(problems, document)
 
 
 def _is_about(problem: Problem, node: Node | None) -> bool:
-    """Whether a problem of ours is what MuJoCo means; it names a body where we name its inertial."""
+    """Whether a detected problem is at the node of MuJoCo's error, which for inertial errors is the body."""
     if node is None:
         return False
     lines = {node.element.line, *(child.line for child in node.element.children if child.tag == "inertial")}

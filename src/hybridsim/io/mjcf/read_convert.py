@@ -1,4 +1,4 @@
-"""From a compiled MuJoCo model to a description; `io.mjcf` says by which conventions."""
+"""Conversion of a compiled MuJoCo model to a `ModelSpec`; see `read_mjcf` for the conventions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +11,10 @@ from hybridsim.core.messages import name_list
 from hybridsim.io.compare import pair_name
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module
-from hybridsim.io.mjcf.read_pairs import NamedPairs, named_pairs, pair_doubts, pair_friction
-from hybridsim.io.mjcf.read_poses import joint_motion, matrix_of
-from hybridsim.io.mjcf.read_shapes import extent_of, solref_doubt, surface_of
-from hybridsim.io.mjcf.read_unsupported import actuator_obstacle, unsupported
+from hybridsim.io.mjcf.read_pairs import NamedPairs, named_pairs, pair_friction, pair_warnings
+from hybridsim.io.mjcf.read_poses import rotation_matrix, scalar_joint_transform
+from hybridsim.io.mjcf.read_shapes import shape_of, solref_warning, surface_of
+from hybridsim.io.mjcf.read_unsupported import unsupported_actuator_reason, unsupported_problems
 from hybridsim.model.inertial import Inertial, inertia_matrix
 from hybridsim.model.specs import (
     WORLD_NAME,
@@ -37,24 +37,24 @@ _KINDS = (JointKind.FREE, JointKind.SPHERICAL, JointKind.PRISMATIC, JointKind.RE
 
 @dataclass
 class ImportedMjcf:
-    """A read MJCF file with what is needed to write back into it."""
+    """An imported MJCF file, with the data needed to edit it."""
 
     spec: ModelSpec
     problems: list[Problem]
     document: Document
     nodes: dict[tuple[str, str], Node]
-    """Where an element stands in the file, by its kind (body, joint, geom, actuator) and our name."""
+    """Node of each element by kind (body, joint, geom, actuator) and name in the description."""
     mjspec: Any
     compiled: Any
     ids: dict[tuple[str, str], int]
-    """MuJoCo's number of an element, by kind and our name."""
+    """MuJoCo id of each element by kind and name in the description."""
     owners: dict[str, str]
-    """For each of our bodies the file's body that it is, or is a massless part of."""
+    """MJCF body of each body in the description; massless bodies of a joint chain belong to the body at its end."""
 
 
 @dataclass
 class Converter:
-    """Turns one compiled model into a description."""
+    """Converts a compiled model to a description."""
 
     document: Document
     mjspec: Any
@@ -63,8 +63,8 @@ class Converter:
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
 
-    def imported(self, fallback_name: str) -> ImportedMjcf:
-        """The description, called `fallback_name` if the file has no name for the model."""
+    def convert(self, fallback_name: str) -> ImportedMjcf:
+        """Imported file; the model is named `fallback_name` if the file specifies no name."""
         self.problems = list(self.document.problems)
         self.bodies = self._names("body", self.m.nbody, self.mjspec.bodies)
         self.joints = self._names("joint", self.m.njnt, self.mjspec.joints)
@@ -72,20 +72,20 @@ class Converter:
         self.sites = self._names("site", self.m.nsite, self.mjspec.sites)
         self.actuators = self._names("actuator", self.m.nactuator, self.mjspec.actuators)
         self.bodies[0] = WORLD_NAME
-        self.taken = set(self.bodies)
-        self._place_free_joints()
+        self.body_names = set(self.bodies)
+        self._locate_free_joints()
         self.full_inertias = {body.id: inertia_matrix(body.fullinertia) for body in self.mjspec.bodies}
         self.mesh_files = {mesh.id: mesh.file for mesh in self.mjspec.meshes}
         spec = ModelSpec(
             self.document.root.get("model") or fallback_name,
-            gravity=np.zeros(3) if self._is_off("GRAVITY") else self.m.opt.gravity.copy(),
+            gravity=np.zeros(3) if self._is_disabled("GRAVITY") else self.m.opt.gravity.copy(),
             timestep=float(self.m.opt.timestep),
         )
         for body in range(1, self.m.nbody):
             spec.bodies += self._chain(body)
-        self.doubts: dict[str, list[str]] = {}
+        self.solref_warnings: dict[str, list[str]] = {}
         spec.geoms = [geom for g in range(self.m.ngeom) if (geom := self._geom(g))]
-        self._report_surfaces()
+        self._report_solref()
         spec.frames = self._frames()
         spec.actuators = [actuator for a in range(self.m.nactuator) if (actuator := self._actuator(a))]
         spec.passive = not spec.actuators
@@ -94,24 +94,24 @@ class Converter:
             (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
         ]
         pairs = named_pairs(self.m, self.geoms, {geom.name for geom in spec.geoms})
-        spec.explicit_pairs = list(pairs) if self._collides() else []
+        spec.explicit_pairs = list(pairs) if self._is_contact_enabled() else []
         spec.pair_friction = pair_friction(self.m, pairs)
-        self._place_pairs(pairs)
-        self.problems += unsupported(self.document)
+        self._locate_pairs(pairs)
+        self.problems += unsupported_problems(self.document)
         self.problems += [replace(p, file=p.file or self.document.file) for p in model_problems(spec)]
         return ImportedMjcf(spec, self.problems, self.document, self.nodes, self.mjspec, self.m, self.ids, self.owners)
 
     def _names(self, kind: str, count: int, elements: Sequence[Any]) -> list[str]:
-        """Unique names of all elements of a kind; also notes where they stand in the file."""
-        given: dict[int, str] = {}
+        """Unique names of all elements of a kind; also records their nodes and ids."""
+        specified: dict[int, str] = {}
         for element in elements:
             if 0 <= element.id < count:
-                given[element.id] = element.name
-        names = [given.get(i, "") for i in range(count)]
-        taken = set(names)
+                specified[element.id] = element.name
+        names = [specified.get(i, "") for i in range(count)]
+        used = set(names)
         for i in range(count):
             if not names[i]:
-                names[i] = _free_name(f"{kind}{i}", taken)
+                names[i] = _unique_name(f"{kind}{i}", used)
         for element in elements:
             node = self.document.node(element.info)
             if 0 <= element.id < count and node is not None:
@@ -119,54 +119,54 @@ class Converter:
         self.ids |= {(kind, name): i for i, name in enumerate(names)}
         return names
 
-    def _place_free_joints(self) -> None:
-        """MjSpec does not tell where a `<freejoint>` stands; it is a child of its body."""
+    def _locate_free_joints(self) -> None:
+        """Record the nodes of `<freejoint>` elements, for which MjSpec has no location."""
         for j, name in enumerate(self.joints):
             body = self.nodes.get(("body", self.bodies[self.m.jnt_bodyid[j]]))
             free = [child for child in body.children if child.tag == "freejoint"] if body else []
             if free:
                 self.nodes.setdefault(("joint", name), free[0])
 
-    def _place_pairs(self, pairs: NamedPairs) -> None:
-        """Note where pairs stand in the file, and what of them is not followed."""
+    def _locate_pairs(self, pairs: NamedPairs) -> None:
+        """Record the nodes and ids of pairs, and warn about their unsupported settings."""
         elements = {element.id: element for element in self.mjspec.pairs}
         for names, k in pairs.items():
             self.ids["pair", pair_name(names)] = k
             if node := self.document.node(elements[k].info):
                 self.nodes["pair", pair_name(names)] = node
-        for doubt, fix, concerned in pair_doubts(self.m, pairs):
-            names = [pair_name(pair) for pair in concerned]
-            self._warn("pair", names[0], "unsupported.pair.surface", f"{doubt}: {name_list(names)}", fix)
+        for message, fix, affected in pair_warnings(self.m, pairs):
+            names = [pair_name(pair) for pair in affected]
+            self._warn("pair", names[0], "unsupported.pair.surface", f"{message}: {name_list(names)}", fix)
 
     def _source(self, kind: str, name: str) -> Source:
         node = self.nodes.get((kind, name))
         return Source(node.element.file, node.element.line) if node else Source(self.document.file)
 
-    def _says(self, kind: str, name: str, attribute: str, value: str) -> bool:
+    def _has_attribute(self, kind: str, name: str, attribute: str, value: str) -> bool:
         node = self.nodes.get((kind, name))
         return node is not None and node.get(attribute) == value
 
-    def _is_off(self, *switches: str) -> bool:
+    def _is_disabled(self, *flags: str) -> bool:
         mujoco = mujoco_module()
 
-        bits = [int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{switch}")) for switch in switches]
+        bits = [int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")) for flag in flags]
         return any(self.m.opt.disableflags & bit for bit in bits)
 
-    def _collides(self) -> bool:
-        return not self._is_off("CONTACT", "CONSTRAINT")
+    def _is_contact_enabled(self) -> bool:
+        return not self._is_disabled("CONTACT", "CONSTRAINT")
 
     def _warn(self, kind: str, name: str, code: str, message: str, fix: str) -> None:
         source = self._source(kind, name)
         self.problems.append(Problem(message, fix, source.file, source.line, Severity.WARNING, code, name))
 
     def _chain(self, body: int) -> list[BodySpec]:
-        """The body with its joint, or a chain of massless bodies, one per joint, that ends in it."""
+        """The body with its joint; for several joints a chain of massless bodies, one per joint, ending in the body."""
         m, name = self.m, self.bodies[body]
         source = self._source("body", name)
         node = self.nodes.get(("body", name))
         inertial_element = node.element.child("inertial") if node else None
         inertial_source = Source(source.file, inertial_element.line) if inertial_element else source
-        placement = Pose(matrix_of(m.body_quat[body]), m.body_pos[body].copy())
+        placement = Pose(rotation_matrix(m.body_quat[body]), m.body_pos[body].copy())
         first = int(m.body_jntadr[body])
         joints = [self._joint(j) for j in range(first, first + int(m.body_jntnum[body]))]
         if m.body_mocapid[body] >= 0:
@@ -174,19 +174,19 @@ class Converter:
                 "body",
                 name,
                 "unsupported.mocap",
-                f"mocap body {name!r} stands still",
-                "move it as a fixed body",
+                f"mocap body {name!r} is treated as fixed",
+                "give it a joint if it has to move",
             )
         if not joints:
-            joint_name = _free_name(f"{name}_fixed", set(self.joints))
+            joint_name = _unique_name(f"{name}_fixed", set(self.joints))
             self.joints.append(joint_name)
             joints = [(JointSpec(joint_name, JointKind.FIXED, source=source), identity_pose())]
         chain, parent = [], self.bodies[m.body_parentid[body]]
         for k, (joint, X_ref) in enumerate(joints):
             last = k == len(joints) - 1
-            part = name if last else _free_name(f"{name}:{joint.name}", self.taken)
+            part = name if last else _unique_name(f"{name}:{joint.name}", self.body_names)
             inertial = self._inertial(body) if last else Inertial()
-            # a free joint's coordinates are the pose in the world, so it has no placement of its own
+            # the coordinates of a free joint are the pose in the world, so its placement is the identity
             X_PJ = identity_pose() if joint.kind is JointKind.FREE else placement @ X_ref
             self.owners[part] = name
             chain.append(BodySpec(part, parent, joint, X_PJ, inertial, source, inertial_source))
@@ -194,7 +194,7 @@ class Converter:
         return chain
 
     def _joint(self, j: int) -> tuple[JointSpec, Pose]:
-        """The joint, and the motion by minus its `ref`, which belongs to the placement."""
+        """The joint, and its transform at minus `ref`, which is part of the placement."""
         m, name = self.m, self.joints[j]
         kind = _KINDS[m.jnt_type[j]]
         dof, coordinate = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
@@ -202,9 +202,9 @@ class Converter:
             name,
             kind,
             armature=float(m.dof_armature[dof]),
-            damping=0.0 if self._is_off("DAMPER") else float(m.dof_damping[dof]),
-            friction=0.0 if self._is_off("FRICTIONLOSS", "CONSTRAINT") else float(m.dof_frictionloss[dof]),
-            stiffness=0.0 if self._is_off("SPRING") else float(m.jnt_stiffness[j]),
+            damping=0.0 if self._is_disabled("DAMPER") else float(m.dof_damping[dof]),
+            friction=0.0 if self._is_disabled("FRICTIONLOSS", "CONSTRAINT") else float(m.dof_frictionloss[dof]),
+            stiffness=0.0 if self._is_disabled("SPRING") else float(m.jnt_stiffness[j]),
             source=self._source("joint", name),
         )
         self._report_joint(j, joint)
@@ -217,47 +217,49 @@ class Converter:
             return joint, identity_pose()
         joint.axis = m.jnt_axis[j].copy()
         joint.rest = float(m.qpos_spring[coordinate])
-        # MuJoCo takes a range in the wrong order for none at all; let the checks find it
-        swapped = m.jnt_range[j, 0] > m.jnt_range[j, 1] and not self._says("joint", name, "limited", "false")
-        if (m.jnt_limited[j] or swapped) and not self._is_off("LIMIT", "CONSTRAINT"):
+        # MuJoCo ignores a swapped range; keep it, so that the validation reports it
+        swapped = m.jnt_range[j, 0] > m.jnt_range[j, 1] and not self._has_attribute("joint", name, "limited", "false")
+        if (m.jnt_limited[j] or swapped) and not self._is_disabled("LIMIT", "CONSTRAINT"):
             joint.lower, joint.upper = map(float, m.jnt_range[j])
         if m.jnt_actfrclimited[j]:
             joint.effort_limit = float(np.abs(m.jnt_actfrcrange[j]).max())
-        return joint, joint_motion(joint, -float(m.qpos0[coordinate]))
+        return joint, scalar_joint_transform(joint, -float(m.qpos0[coordinate]))
 
     def _report_joint(self, j: int, joint: JointSpec) -> None:
         m, name = self.m, joint.name
         dof = int(m.jnt_dofadr[j])
-        without = "the model is simulated without it"
+        fix = "the model is simulated without it"
         if m.jnt_stiffnesspoly[j].any() or m.dof_dampingpoly[dof].any():
             message = f"joint {name!r} has nonlinear stiffness or damping; only the linear part is used"
-            self._warn("joint", name, "unsupported.joint.polynomial", message, "write one number")
+            self._warn("joint", name, "unsupported.joint.polynomial", message, "specify a single value")
         if joint.kind is JointKind.SPHERICAL and m.jnt_limited[j]:
             message = f"range of ball joint {name!r} is not supported"
-            self._warn("joint", name, "unsupported.joint.range", message, without)
+            self._warn("joint", name, "unsupported.joint.range", message, fix)
         if joint.kind is JointKind.FREE and joint.stiffness:
             message = f"stiffness of free joint {name!r} is not supported"
-            self._warn("joint", name, "unsupported.joint.free", message, without)
+            self._warn("joint", name, "unsupported.joint.free", message, fix)
         if joint.kind is JointKind.FREE and joint.friction:
-            message = f"frictionloss of free joint {name!r} acts along the axes of the body, not of the world"
-            self._warn("joint", name, "unsupported.joint.free", message, "leave friction to the contacts of the body")
+            message = f"frictionloss of free joint {name!r} acts along the body axes, not the world axes"
+            self._warn(
+                "joint", name, "unsupported.joint.free", message, "remove it, and let contacts provide the friction"
+            )
         low, high = m.jnt_actfrcrange[j]
         if m.jnt_actfrclimited[j] and low != -high:
-            message = f"actuatorfrcrange of joint {name!r} is not symmetric; ±{max(-low, high):g} is used"
+            message = f"actuatorfrcrange of joint {name!r} is asymmetric; ±{max(-low, high):g} is used"
             self._warn(
                 "joint",
                 name,
                 "unsupported.joint.actuatorfrcrange",
                 message,
-                "limit the actuator's forcerange",
+                "limit the forcerange of the actuator",
             )
 
     def _inertial(self, body: int) -> Inertial:
         m = self.m
-        R = matrix_of(m.body_iquat[body])
+        R = rotation_matrix(m.body_iquat[body])
         inertia = R @ np.diag(m.body_inertia[body]) @ R.T
         inertia = 0.5 * (inertia + inertia.T)
-        # MuJoCo keeps principal axes; where the file gives the full matrix, use its own digits
+        # MuJoCo stores principal moments and axes; use the exact values of the file if it specifies the full matrix
         full = self.full_inertias[body]
         if np.allclose(full, inertia, rtol=0.0, atol=1e-9 * np.abs(inertia).max()):
             inertia = full
@@ -265,43 +267,43 @@ class Converter:
 
     def _geom(self, g: int) -> GeomSpec | None:
         m, name = self.m, self.geoms[g]
-        extent = extent_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
-        if extent is None:
-            message = f"shape {name!r} is a mesh without a file, or of a kind that cannot collide"
+        placed = shape_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
+        if placed is None:
+            message = f"geom {name!r} is a mesh without a file or of an unsupported type"
             self._warn("geom", name, "unsupported.geom.type", message, "the model is simulated without it")
             return None
-        doubt = solref_doubt(m, g)
-        if doubt:
-            self.doubts.setdefault(doubt, []).append(name)
-        collides = self._collides()
+        message = solref_warning(m, g)
+        if message:
+            self.solref_warnings.setdefault(message, []).append(name)
+        collides = self._is_contact_enabled()
         return GeomSpec(
             name,
             self.bodies[m.geom_bodyid[g]],
-            extent.shape,
-            extent.size,
-            extent.placement,
-            mesh_file=extent.mesh_file,
+            placed.shape,
+            placed.size,
+            placed.placement,
+            mesh_file=placed.mesh_file,
             group=int(m.geom_contype[g]) if collides else 0,
             mask=int(m.geom_conaffinity[g]) if collides else 0,
             source=self._source("geom", name),
-            data=extent.data,
+            data=placed.data,
             **surface_of(m, g),
         )
 
-    def _report_surfaces(self) -> None:
-        for doubt, names in self.doubts.items():
-            message = f"solref of shapes {doubt}: {name_list(names)}"
-            fix = "write a positive time constant and a damping ratio of 1"
+    def _report_solref(self) -> None:
+        for text, names in self.solref_warnings.items():
+            message = f"solref of geoms {text}: {name_list(names)}"
+            fix = "specify a positive time constant and a damping ratio of 1"
             self._warn("geom", names[0], "unsupported.geom.solref", message, fix)
 
     def _frames(self) -> list[FrameSpec]:
-        """Sites; one with the name of a fixed body, which becomes a frame too, is called `name_site`."""
+        """Frames of sites; a site with the name of a fixed body, which also becomes a frame, is named `name_site`."""
         m = self.m
         fixed = {self.bodies[b] for b in range(m.nbody) if m.body_jntnum[b] == 0}
-        frames, taken = [], fixed.union(self.sites)
+        frames, used = [], fixed.union(self.sites)
         for s, name in enumerate(self.sites):
-            name = _free_name(f"{name}_site", taken) if name in fixed else name
-            placement = Pose(matrix_of(m.site_quat[s]), m.site_pos[s].copy())
+            name = _unique_name(f"{name}_site", used) if name in fixed else name
+            placement = Pose(rotation_matrix(m.site_quat[s]), m.site_pos[s].copy())
             frames.append(FrameSpec(name, self.bodies[m.site_bodyid[s]], placement))
         return frames
 
@@ -309,32 +311,32 @@ class Converter:
         mujoco = mujoco_module()
 
         m, name = self.m, self.actuators[a]
-        obstacle = "actuation is switched off" if self._is_off("ACTUATION") else actuator_obstacle(m, a)
-        if obstacle:
-            fix = "the model is simulated without it, and it has no entry in the controls"
-            self._warn("actuator", name, "unsupported.actuator", f"actuator {name!r} is left out: {obstacle}", fix)
+        reason = "actuation is disabled" if self._is_disabled("ACTUATION") else unsupported_actuator_reason(m, a)
+        if reason:
+            fix = "the model is simulated without it; it has no entry in the controls"
+            self._warn("actuator", name, "unsupported.actuator", f"actuator {name!r} is not supported: {reason}", fix)
             return None
         self._check_order(name, "ctrlrange", "ctrllimited", m.actuator_ctrlrange[a])
         self._check_order(name, "forcerange", "forcelimited", m.actuator_forcerange[a])
         affine = int(m.actuator_biastype[a]) == int(mujoco.mjtBias.mjBIAS_AFFINE)
         unlimited = (-np.inf, np.inf)
-        clamps = m.actuator_ctrllimited[a] and not self._is_off("CLAMPCTRL")
+        is_clamped = m.actuator_ctrllimited[a] and not self._is_disabled("CLAMPCTRL")
         return ActuatorSpec(
             name,
             self.joints[m.actuator_trnid[a, 0]],
             gear=float(m.actuator_gear[a, 0]),
             gain=float(m.actuator_gainprm[a, 0]),
             bias=tuple(m.actuator_biasprm[a, :3].tolist()) if affine else (0.0, 0.0, 0.0),
-            control_range=tuple(m.actuator_ctrlrange[a].tolist()) if clamps else unlimited,
+            control_range=tuple(m.actuator_ctrlrange[a].tolist()) if is_clamped else unlimited,
             force_range=tuple(m.actuator_forcerange[a].tolist()) if m.actuator_forcelimited[a] else unlimited,
             source=self._source("actuator", name),
         )
 
     def _check_order(self, name: str, attribute: str, switch: str, values: np.ndarray) -> None:
-        if values[0] > values[1] and not self._says("actuator", name, switch, "false"):
+        if values[0] > values[1] and not self._has_attribute("actuator", name, switch, "false"):
             source = self._source("actuator", name)
             message = f"{attribute} of actuator {name!r} is swapped: {values[0]:g} > {values[1]:g}"
-            fix = "exchange the two numbers"
+            fix = "swap the two values"
             problem = Problem(message, fix, source.file, source.line, code="limit.order", element=name)
             self.problems.append(problem)
 
@@ -346,8 +348,8 @@ class Converter:
         return {self.joints[j]: qpos[m.jnt_qposadr[j] : ends[j]].copy() for j in range(m.njnt)}
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _unique_name(name: str, used: set[str]) -> str:
+    while name in used:
         name += "_"
-    taken.add(name)
+    used.add(name)
     return name

@@ -1,4 +1,4 @@
-"""The tree of an MJCF model's elements, whichever files they come from."""
+"""Element tree of an MJCF model after expansion of includes."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.core.messages import did_you_mean
 from hybridsim.io.xml import Element
 
-LOOKS = ("texture", "material", "skin")
-"""Elements that only change the looks; a missing picture or a misspelt colour stops no import."""
-_UNUSED = (*LOOKS, "camera", "light", "visual", "statistic", "custom", "sensor", "size", "lengthrange")
-"""Elements of which nothing is used. MuJoCo does not see them: some ask it for a lot of time or memory."""
-_SHOWN = 8
-"""How many names a message lists."""
+APPEARANCE_TAGS = ("texture", "material", "skin")
+"""Elements that affect the appearance only; errors in them do not prevent an import."""
+_UNUSED = (*APPEARANCE_TAGS, "camera", "light", "visual", "statistic", "custom", "sensor", "size", "lengthrange")
+"""Elements that are not used. They are hidden from MuJoCo, since some need much time or memory to compile."""
+_MAX_LISTED = 8
+"""Maximum number of names listed in a message."""
 
 
 @dataclass(eq=False)
 class Node:
-    """An element at its place in the document after includes are spliced in."""
+    """An element in the document tree after expansion of includes."""
 
     element: Element
     parent: "Node | None" = None
@@ -35,17 +35,17 @@ class Node:
 
     @property
     def is_used(self) -> bool:
-        """Whether MuJoCo has to know the element: what is not simulated, it need not compile."""
+        """Whether the element is passed to MuJoCo; elements that do not affect the simulation are not."""
         return self.tag not in _UNUSED and (self.tag != "key" or self.get("name") == "home")
 
     def walk(self) -> Iterator["Node"]:
-        """This node and everything below it, in document order."""
+        """This node and all its descendants, in document order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def ancestors(self) -> Iterator["Node"]:
-        """The nodes above this one, nearest first."""
+        """Ancestors of this node, nearest first."""
         node = self.parent
         while node is not None:
             yield node
@@ -53,30 +53,32 @@ class Node:
 
     @property
     def title(self) -> str:
-        """How messages call the element."""
+        """Name of the element in messages."""
         return self.element.title
 
     def problem(self, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR) -> Problem:
-        """A problem at this place."""
-        named = self.element.named
+        """A problem at this element."""
+        named = self.element.nearest_named
         name = named.get("name") if named is not None else ""
         return Problem(message, fix, self.element.file, self.element.line, severity, code, name)
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text: a readable way to write a set of tags or attributes."""
+    """Set of the words in a text; for readable sets of tags or attributes."""
     return frozenset(text.split())
 
 
-def suggestion(name: str, known: Collection[str], otherwise: str) -> str:
-    """What to write in place of an unknown name: the nearest known one, or all of them behind `otherwise`."""
+def suggestion(name: str, known: Collection[str], prefix: str) -> str:
+    """Suggestion for an unknown name: the most similar known names, or `prefix` followed by the list of known names."""
     names = sorted(known)
-    shown = f"{otherwise} {', '.join(names[:_SHOWN])}{', …' if names[_SHOWN:] else ''}" if names else "remove it"
-    return did_you_mean(name, names) or shown
+    listed = (
+        f"{prefix} {', '.join(names[:_MAX_LISTED])}{', …' if names[_MAX_LISTED:] else ''}" if names else "remove it"
+    )
+    return did_you_mean(name, names) or listed
 
 
 def mujoco_module() -> Any:
-    """The package mujoco, imported only when it is needed; type checkers do not know its names."""
+    """The package mujoco, imported lazily; untyped, since type checkers do not know its names."""
     import mujoco
 
     return mujoco

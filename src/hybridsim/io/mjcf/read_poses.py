@@ -1,4 +1,4 @@
-"""Poses from the quaternions and joint angles of MJCF, in plain NumPy."""
+"""Poses from MJCF quaternions and joint coordinates, in plain NumPy."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from hybridsim.model.specs import JointKind, JointSpec, identity_pose
 from hybridsim.spatial.transform import Pose
 
 
-def joint_motion(joint: JointSpec, q: float) -> Pose:
-    """X_JB of a hinge or slide joint at the coordinate `q` [rad or m]."""
+def scalar_joint_transform(joint: JointSpec, q: float) -> Pose:
+    """Joint transform X_JB of a hinge or slide joint at the coordinate `q` [rad or m]."""
     if q == 0.0:
         return identity_pose()
     if joint.kind is JointKind.PRISMATIC:
@@ -19,7 +19,7 @@ def joint_motion(joint: JointSpec, q: float) -> Pose:
     return Pose(R, joint.anchor - R @ joint.anchor)
 
 
-def matrix_of(quat: Sequence[float] | np.ndarray) -> np.ndarray:
+def rotation_matrix(quat: Sequence[float] | np.ndarray) -> np.ndarray:
     """Rotation matrix of a quaternion, w first."""
     w, x, y, z = np.asarray(quat, dtype=float) / np.linalg.norm(quat)
     return np.array(

@@ -1,7 +1,6 @@
-"""Names in an MJCF file: the references that lead nowhere, and the names that stand twice, all at once.
+"""Check of all names in an MJCF file for undefined references and duplicates.
 
-MuJoCo stops at the first one. Copies and attached models bring names of their own; where a name may be one of those,
-MuJoCo has the last word.
+MuJoCo stops at the first one. Names that copies or attached models may define are left to MuJoCo.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ _KIND_OF_TAG = {
     "flexcomp": "flex",
     "flex": "flex",
 }
-"""Kind of the elements of the world, of assets and of deformable bodies."""
+"""Kind of world, asset and deformable elements by tag."""
 _KIND_OF_SECTION = {"tendon": "tendon", "actuator": "actuator"}
 _REFERENCES = {
     attribute: kind
@@ -43,41 +42,41 @@ _REFERENCES = {
     }.items()
     for attribute in attributes.split()
 }
-"""Kind of the element that an attribute names."""
+"""Kind of the element that an attribute refers to."""
 _TYPED_REFERENCES = {"objname": "objtype", "refname": "reftype"}
 _KIND_OF_TYPE = {"xbody": "body", "hfield": "height field"} | {
     name: name for name in ("body", "geom", "site", "camera", "joint", "tendon", "actuator", "mesh", "flex")
 }
 _SECTIONS = words("worldbody contact tendon equality actuator sensor custom")
-"""Where names are referred to; those of assets and defaults only count once they are used."""
-_NAMELESS = words("frame replicate attach composite light key")
-"""Elements of the world that nothing refers to by name."""
-_ANY_NAMES = ("composite", "flexcomp")
-"""Elements that become others, with names that MuJoCo makes up."""
+"""Sections in which references are checked; those in assets and defaults are left to MuJoCo."""
+_UNREFERENCED = words("frame replicate attach composite light key")
+"""World elements that are never referred to by name."""
+_GENERATORS = ("composite", "flexcomp")
+"""Elements that generate others with names defined by MuJoCo."""
 
 
 def reference_problems(root: Node) -> list[Problem]:
-    """References to names that a model does not have, and names that it has twice.
+    """Undefined references and duplicate names of a model.
 
     Args:
-        root: the main model with its includes; what an attached model refers to in vain, MuJoCo leaves out.
+        root: the main model with its includes; MuJoCo ignores undefined references of attached models.
     """
     names = _Names.of(root)
     nodes = [node for section in root.children if section.tag in _SECTIONS for node in section.walk()]
-    return [*names.duplicates, *(problem for node in nodes for problem in _dangling(node, names))]
+    return [*names.duplicates, *(problem for node in nodes for problem in _undefined_references(node, names))]
 
 
 @dataclass
 class _Names:
-    """What the elements of a model are called."""
+    """Names of the elements of a model."""
 
     by_kind: dict[str, set[str]] = field(default_factory=dict)
-    beginnings: list[str] = field(default_factory=list)
-    """How names begin that copies and attached models bring along."""
+    prefixes: list[str] = field(default_factory=list)
+    """Prefixes of the names in copies and attached models."""
     unknown: set[str] = field(default_factory=set)
-    """Names of misspelt elements, whose kind cannot be told."""
-    are_open: bool = False
-    """Whether there may be any other names."""
+    """Names of misspelt elements, whose kind is unknown."""
+    has_generators: bool = False
+    """Whether the model has elements that generate unknown names."""
     duplicates: list[Problem] = field(default_factory=list)
 
     @classmethod
@@ -92,53 +91,53 @@ class _Names:
                 elif name:
                     names.unknown.add(name)
                 if node.tag == "attach":
-                    names.beginnings.append(node.get("prefix"))
-                names.are_open |= node.tag in _ANY_NAMES
+                    names.prefixes.append(node.get("prefix"))
+                names.has_generators |= node.tag in _GENERATORS
         return names
 
     def _add(self, node: Node, kind: str, name: str, first: dict[tuple[str, str], Node]) -> None:
         self.by_kind.setdefault(kind, set()).add(name)
-        if any(above.tag == "replicate" for above in node.ancestors()):
-            self.beginnings.append(name)
+        if any(ancestor.tag == "replicate" for ancestor in node.ancestors()):
+            self.prefixes.append(name)
         elif name and kind != "default class" and first.setdefault((kind, name), node) is not node:
-            line = first[kind, name].element.line
-            message = f"a second {kind} is named {name!r} (first at line {line})"
-            self.duplicates.append(node.problem("name.duplicate", message, "rename one of the two"))
+            first_line = first[kind, name].element.line
+            message = f"repeated {kind} name {name!r} (first at line {first_line})"
+            self.duplicates.append(node.problem("name.duplicate", message, f"rename one {kind}"))
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether an element may have this name."""
+        """Whether an element with this name may exist."""
         known = self.by_kind.get(kind, set())
-        is_made_up = self.are_open or name.startswith(tuple(self.beginnings))
-        # a nameless model is called after what its file says
-        is_nameless = kind == "model" and "" in known
-        return name in known or name in self.unknown or is_made_up or is_nameless
+        may_be_generated = self.has_generators or name.startswith(tuple(self.prefixes))
+        # an unnamed model asset is named by its file
+        is_unnamed_model = kind == "model" and "" in known
+        return name in known or name in self.unknown or may_be_generated or is_unnamed_model
 
 
 def _name_and_kind(node: Node, section: Node) -> tuple[str, str]:
-    """Name of an element, and of which kind it is; nothing for what cannot be referred to."""
+    """Name and kind of an element; empty if it cannot be referred to."""
     name = node.element.attributes.get("name", "")
     if section.tag == "default":
         return (node.get("class"), "default class") if node.tag == "default" else ("", "")
     if section.tag in _KIND_OF_SECTION:
         return (name, _KIND_OF_SECTION[section.tag]) if node.parent is section else ("", "")
-    if section.tag not in ("worldbody", "asset", "deformable") or node.tag in _NAMELESS:
+    if section.tag not in ("worldbody", "asset", "deformable") or node.tag in _UNREFERENCED:
         return "", ""
     if not name and node.tag in ("mesh", "hfield"):
-        # MuJoCo calls a nameless asset after its file
+        # MuJoCo names an unnamed asset after its file
         name = PurePosixPath(node.get("file").replace("\\", "/")).stem
     return name, _KIND_OF_TAG.get(node.tag, "")
 
 
-def _dangling(node: Node, names: _Names) -> Iterator[Problem]:
+def _undefined_references(node: Node, names: _Names) -> Iterator[Problem]:
     for attribute, name in node.element.attributes.items():
         kind = _REFERENCES.get(attribute)
         if attribute in _TYPED_REFERENCES:
             kind = _KIND_OF_TYPE.get(node.get(_TYPED_REFERENCES[attribute]))
         if node.tag == "attach":
-            # its body and frame are those of the other model
+            # its body and frame belong to the attached model
             kind = "model" if attribute == "model" else None
         if kind is None or not name or names.has(kind, name):
             continue
         known = {known for known in names.by_kind.get(kind, ()) if known}
-        fix = suggestion(name, known, "known names of this kind:") if known else f"the file has no {kind} with a name"
-        yield node.problem("mjcf.reference", f"{node.title} names the {kind} {name!r}, which does not exist", fix)
+        fix = suggestion(name, known, "known names of this kind:") if known else f"the file has no named {kind}"
+        yield node.problem("mjcf.reference", f"{node.title} refers to {kind} {name!r}, which does not exist", fix)

@@ -1,7 +1,6 @@
-"""The spelling of an MJCF file: every unknown element and attribute at once, with the nearest known name.
+"""Check of an MJCF file against MuJoCo's schema: all unknown elements and attributes, with the most similar known name.
 
-MuJoCo stops at the first one. Its own table of elements is printed by `mj_printSchema`, so nothing is listed twice and
-a later version brings its own names.
+MuJoCo stops at the first one. The schema is that of the installed version, from `mj_printSchema`.
 """
 
 import re
@@ -10,44 +9,44 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.mjcf.read_node import LOOKS, Node, mujoco_module, suggestion, words
+from hybridsim.io.mjcf.read_node import APPEARANCE_TAGS, Node, mujoco_module, suggestion, words
 
 _INDENT = 3
 _HEADER = re.compile(r"( *)(\S+) \(([!?*R])\) *(.*)")
-_WITHOUT_TABLE = ("frame", "replicate")
-"""Elements that MuJoCo's table leaves out: they may hold what a body may hold, and any attribute."""
+_NOT_IN_SCHEMA = ("frame", "replicate")
+"""Elements missing from MuJoCo's schema: they may have the children of a body and any attribute."""
 _KEYWORDS = {
     ("joint", "type"): words("free ball slide hinge"),
     ("geom", "type"): words("plane hfield sphere capsule ellipsoid cylinder box mesh sdf"),
     ("compiler", "angle"): words("radian degree"),
 }
-"""Words that an attribute may have, for those that are written most often."""
+"""Valid keywords of the most common attributes."""
 
 
 @dataclass
-class Kind:
-    """What an element may have."""
+class ElementSchema:
+    """Valid attributes and children of an element."""
 
     attributes: frozenset[str] = frozenset()
-    children: dict[str, "Kind"] = field(default_factory=dict)
+    children: dict[str, "ElementSchema"] = field(default_factory=dict)
     is_single: bool = False
-    """Whether its parent may have only one of it."""
+    """Whether its parent may contain it only once."""
 
 
-def spelling_problems(root: Node) -> list[Problem]:
+def schema_problems(root: Node) -> list[Problem]:
     """Unknown, misplaced and repeated elements, unknown attributes and keywords of a model."""
     return list(_problems(root, schema()))
 
 
 @cache
-def schema() -> Kind:
-    """MuJoCo's table of elements as a tree that begins with `<mujoco>`."""
-    return parsed(mujoco_module().mj_printSchema(False, False))
+def schema() -> ElementSchema:
+    """MuJoCo's schema as a tree with root `<mujoco>`."""
+    return parse_schema(mujoco_module().mj_printSchema(False, False))
 
 
-def parsed(text: str) -> Kind:
-    """The tree that MuJoCo prints: one element per line, indented, its attributes behind it and on further lines."""
-    top = Kind()
+def parse_schema(text: str) -> ElementSchema:
+    """Parse the schema as printed by MuJoCo: one indented element per line, followed by its attributes."""
+    top = ElementSchema()
     path = [top]
     for line in text.splitlines():
         header = _HEADER.fullmatch(line)
@@ -56,11 +55,11 @@ def parsed(text: str) -> Kind:
             continue
         blanks, tag, multiplicity, attributes = header.groups()
         del path[len(blanks) // _INDENT + 1 :]
-        kind = Kind(words(attributes), is_single=multiplicity == "?")
+        kind = ElementSchema(words(attributes), is_single=multiplicity == "?")
         if tag == "(world)body":
             tag = "body"
-            kind.children |= {name: Kind(children=kind.children) for name in _WITHOUT_TABLE}
-            path[-1].children["worldbody"] = Kind(children=kind.children)
+            kind.children |= {name: ElementSchema(children=kind.children) for name in _NOT_IN_SCHEMA}
+            path[-1].children["worldbody"] = ElementSchema(children=kind.children)
         else:
             path[-1].children[tag] = kind
         if multiplicity == "R":
@@ -69,33 +68,33 @@ def parsed(text: str) -> Kind:
     return top.children["mujoco"]
 
 
-def _problems(node: Node, kind: Kind, are_checked: bool = True) -> Iterator[Problem]:
-    # MuJoCo ignores unknown attributes of these elements and of all below them; `unsupported` warns of them
-    are_checked = are_checked and node.tag not in _WITHOUT_TABLE
+def _problems(node: Node, kind: ElementSchema, are_checked: bool = True) -> Iterator[Problem]:
+    # MuJoCo ignores unknown attributes of these elements and their descendants; `unsupported_problems` warns about them
+    are_checked = are_checked and node.tag not in _NOT_IN_SCHEMA
     if are_checked:
         yield from _attribute_problems(node, kind)
     yield from _keyword_problems(node)
     seen: dict[str, Node] = {}
     for child in node.children:
         known = kind.children.get(child.tag)
-        if child.tag in LOOKS:
+        if child.tag in APPEARANCE_TAGS:
             continue
         if known is None:
-            message = f"<{node.tag}> cannot hold <{child.tag}>"
-            yield child.problem("mjcf.element", message, _place_for(child.tag, node.tag, kind))
+            message = f"<{node.tag}> may not contain <{child.tag}>"
+            yield child.problem("mjcf.element", message, _element_fix(child.tag, node.tag, kind))
             continue
         if known.is_single and child.tag in seen:
-            message = f"{child.title} is the second <{child.tag}> (first at line {seen[child.tag].element.line})"
-            yield child.problem("mjcf.element", message, f"a <{node.tag}> may have only one; remove the other")
+            message = f"{child.title} is a second <{child.tag}> (first at line {seen[child.tag].element.line})"
+            yield child.problem("mjcf.element", message, f"<{node.tag}> may contain only one; remove the other")
         seen.setdefault(child.tag, child)
         yield from _problems(child, known, are_checked)
 
 
-def _attribute_problems(node: Node, kind: Kind) -> Iterator[Problem]:
+def _attribute_problems(node: Node, kind: ElementSchema) -> Iterator[Problem]:
     for name in node.element.attributes:
         if name not in kind.attributes:
-            fix = suggestion(name, kind.attributes, f"<{node.tag}> has")
-            yield node.problem("mjcf.attribute", f"{node.title} has an unknown attribute {name!r}", fix)
+            fix = suggestion(name, kind.attributes, f"<{node.tag}> has the attributes")
+            yield node.problem("mjcf.attribute", f"unknown attribute {name!r} of {node.title}", fix)
 
 
 def _keyword_problems(node: Node) -> Iterator[Problem]:
@@ -103,12 +102,14 @@ def _keyword_problems(node: Node) -> Iterator[Problem]:
     for name, value in node.element.attributes.items():
         known = _KEYWORDS.get((node.tag, name), ())
         if known and value not in known and not in_composite:
-            message = f"{name!r} of {node.title} is {value!r}, which MuJoCo does not know"
-            yield node.problem("mjcf.keyword", message, suggestion(value, known, "it can be"))
+            message = f"unknown keyword {value!r} of attribute {name!r} of {node.title}"
+            yield node.problem("mjcf.keyword", message, suggestion(value, known, "it may be"))
 
 
-def _place_for(tag: str, holder: str, kind: Kind) -> str:
-    """How to mend an element that stands in the wrong place or is misspelt."""
+def _element_fix(tag: str, parent: str, kind: ElementSchema) -> str:
+    """Fix for a misplaced or misspelt element."""
     sections = {"mujoco": schema()} | schema().children
-    places = [f"<{name}>" for name, section in sections.items() if tag in section.children and name != "default"]
-    return f"it belongs in {' or '.join(places)}" if places else suggestion(tag, kind.children, f"<{holder}> may hold")
+    parents = [f"<{name}>" for name, section in sections.items() if tag in section.children and name != "default"]
+    if parents:
+        return f"it belongs in {' or '.join(parents)}"
+    return suggestion(tag, kind.children, f"<{parent}> may contain")

@@ -1,4 +1,4 @@
-"""Shapes of a compiled MuJoCo model: their extents, and what their surfaces are like."""
+"""Geometry and surface parameters of the geoms of a compiled MuJoCo model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.io.mjcf.read_poses import matrix_of
+from hybridsim.io.mjcf.read_poses import rotation_matrix
 from hybridsim.io.mjcf.read_surface import recovery_time, softness
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, Shape
 from hybridsim.spatial.transform import Pose
@@ -22,15 +22,15 @@ _SHAPES = (
     Shape.BOX,
     Shape.MESH,
 )
-"""Shapes in the order of MuJoCo's `mjtGeom`; signed distance fields have none."""
+"""Shapes in the order of MuJoCo's `mjtGeom`; signed distance fields have no counterpart."""
 
 FRICTIONLESS, SLIDING = 1, 3
-"""Values of `condim`: dimensions of contact forces without friction, and with sliding friction."""
+"""Values of `condim`: dimension of the contact force without friction and with sliding friction."""
 
 
 @dataclass(frozen=True)
-class Extent:
-    """Where a shape is and how far it reaches, in the terms of `GeomSpec`."""
+class PlacedShape:
+    """Shape, size and placement, as defined by `GeomSpec`."""
 
     shape: Shape
     size: np.ndarray
@@ -39,44 +39,44 @@ class Extent:
     data: np.ndarray | None = None
 
 
-def extent_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> Extent | None:
-    """Extent of a compiled shape; None for one that cannot collide here.
+def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> PlacedShape | None:
+    """Extent of a compiled geom; None if its type is not supported.
 
     Args:
         m: the `MjModel`.
-        g: number of the shape.
-        mesh_path: file of the mesh with this number, if it has one.
+        g: id of the geom.
+        mesh_path: file of the mesh with an id; None if it has no file.
     """
-    kind, part = int(m.geom_type[g]), int(m.geom_dataid[g])
+    kind, data_id = int(m.geom_type[g]), int(m.geom_dataid[g])
     shape = _SHAPES[kind] if kind < len(_SHAPES) else None
-    placement = Pose(matrix_of(m.geom_quat[g]), m.geom_pos[g].copy())
+    placement = Pose(rotation_matrix(m.geom_quat[g]), m.geom_pos[g].copy())
     if shape is Shape.MESH:
-        path = mesh_path(part)
+        path = mesh_path(data_id)
         if path is None:
             return None
-        # MuJoCo moves vertices to the mesh's principal frame; go back to the file's own
-        X_mesh = Pose(matrix_of(m.mesh_quat[part]), m.mesh_pos[part].copy())
-        return Extent(shape, m.mesh_scale[part].copy(), placement @ X_mesh.inverse(), str(path))
+        # MuJoCo transforms vertices to the principal frame of the mesh; return to the frame of the file
+        X_mesh = Pose(rotation_matrix(m.mesh_quat[data_id]), m.mesh_pos[data_id].copy())
+        return PlacedShape(shape, m.mesh_scale[data_id].copy(), placement @ X_mesh.inverse(), str(path))
     if shape is Shape.HEIGHTFIELD:
-        heights = _heights(m, part)
-        size = np.array([*m.hfield_size[part, :2], 0.0])
-        return Extent(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
-    return None if shape is None else Extent(shape, m.geom_size[g].copy(), placement)
+        heights = _heights(m, data_id)
+        size = np.array([*m.hfield_size[data_id, :2], 0.0])
+        return PlacedShape(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
+    return None if shape is None else PlacedShape(shape, m.geom_size[g].copy(), placement)
 
 
 def sliding_friction(condim: int, friction: Sequence[float]) -> float:
-    """Coulomb's μ of a shape or pair: the first number of `friction`, and none with a `condim` of 1.
+    """Coulomb friction coefficient of a geom or pair: the first value of `friction`, or 0 for a `condim` of 1.
 
-    Where two shapes touch, MuJoCo takes the larger `condim` and the larger friction, each by itself, and we the larger
-    μ. The two differ for a slippery shape with a large `friction` on one with a `condim` of 3 and a smaller one: MuJoCo
-    then uses the number of the slippery shape, which it has no use for otherwise, and we use that of the other. Where
-    priorities differ, both take all from the one shape, and agree.
+    In a contact, MuJoCo takes the maximum of `condim` and of `friction` separately; hybridsim takes the maximum of μ. The
+    results differ if a geom with `condim` 1 has a larger `friction` than one with `condim` 3: MuJoCo then uses the friction
+    of the frictionless geom, and hybridsim that of the other. If priorities differ, both use the parameters of the geom
+    with the higher priority.
     """
     return 0.0 if condim == FRICTIONLESS else float(friction[0])
 
 
 def surface_of(m: Any, g: int) -> dict[str, Any]:
-    """Fields of `GeomSpec` that say what a compiled shape's surface is like."""
+    """Surface parameters of a compiled geom as fields of `GeomSpec`."""
     time = recovery_time(m.geom_solref[g])
     return {
         "friction": sliding_friction(m.geom_condim[g], m.geom_friction[g]),
@@ -86,18 +86,18 @@ def surface_of(m: Any, g: int) -> dict[str, Any]:
     }
 
 
-def solref_doubt(m: Any, g: int) -> str:
-    """What of a shape's `solref` is not followed; empty if all of it is."""
+def solref_warning(m: Any, g: int) -> str:
+    """Unsupported part of a geom's `solref`; empty if it is fully supported."""
     if recovery_time(m.geom_solref[g]) is None:
-        return f"means nothing, and {DEFAULT_RECOVERY_TIME:g} s is used"
+        return f"is invalid; {DEFAULT_RECOVERY_TIME:g} s is used"
     first, damping_ratio = m.geom_solref[g]
     if first > 0.0 and damping_ratio != 1.0:
-        return "has a damping ratio, which is not used: contacts bounce by their restitution only"
+        return "has a damping ratio, which is ignored; only the restitution determines the rebound"
     return ""
 
 
 def _heights(m: Any, field: int) -> np.ndarray:
-    """Heights [m] with rows along x; MuJoCo keeps shares of the greatest one, with rows along y."""
+    """Heights [m] with rows along x; MuJoCo stores heights relative to the maximum, with rows along y."""
     rows, columns, start = int(m.hfield_nrow[field]), int(m.hfield_ncol[field]), int(m.hfield_adr[field])
-    shares = m.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float)
-    return shares.T * float(m.hfield_size[field, 2])
+    relative = m.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float)
+    return relative.T * float(m.hfield_size[field, 2])

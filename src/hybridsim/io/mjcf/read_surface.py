@@ -1,8 +1,7 @@
-"""MuJoCo's numbers of a surface, `solref` and `solimp`, and ours: what one says in the terms of the other.
+"""Conversion between MuJoCo's contact parameters `solref` and `solimp` and recovery time and softness.
 
-MuJoCo gives a contact the law of a damped spring (`solref`) of which it enforces a share (`solimp`, the impedance d). A
-contact here is undone within a time and gives way by a share of the bodies' apparent inverse mass, which in MuJoCo is
-(1 − d)/d.
+MuJoCo defines a contact by a spring-damper (`solref`) and an impedance d (`solimp`). Here a contact has a recovery time
+and a softness, its compliance relative to the inverse effective mass, which in MuJoCo is (1 − d)/d.
 """
 
 from collections.abc import Sequence
@@ -11,32 +10,31 @@ import numpy as np
 
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 
-USUAL_IMPEDANCE = (0.9, 0.95)
-"""First two numbers of MuJoCo's default `solimp`, which stand for our default softness."""
-LOWEST_IMPEDANCE, HIGHEST_IMPEDANCE = 0.5, 0.9999
-"""Softness is read, and written, within these: the upper end is MuJoCo's own, below the lower one nothing is solid."""
+DEFAULT_IMPEDANCE = (0.9, 0.95)
+"""First two values of MuJoCo's default `solimp`, which correspond to the default softness."""
+MIN_IMPEDANCE, MAX_IMPEDANCE = 0.5, 0.9999
+"""Range of impedances that are converted: the upper bound is MuJoCo's; below the lower one contacts are not rigid."""
 
 
-def _yielding(impedance: float) -> float:
+def _relative_compliance(impedance: float) -> float:
     return (1.0 - impedance) / impedance
 
 
-_USUAL_YIELDING = _yielding(0.5 * sum(USUAL_IMPEDANCE))
+_DEFAULT_COMPLIANCE = _relative_compliance(0.5 * sum(DEFAULT_IMPEDANCE))
 
 
 def _softness(impedance: float) -> float:
-    return DEFAULT_SOFTNESS * (_yielding(impedance) / _USUAL_YIELDING)
+    return DEFAULT_SOFTNESS * (_relative_compliance(impedance) / _DEFAULT_COMPLIANCE)
 
 
-HARDEST, SOFTEST = _softness(HIGHEST_IMPEDANCE), _softness(LOWEST_IMPEDANCE)
-"""Softness that MuJoCo's numbers can say."""
+MIN_SOFTNESS, MAX_SOFTNESS = _softness(MAX_IMPEDANCE), _softness(MIN_IMPEDANCE)
+"""Range of softness that MuJoCo's parameters can represent."""
 
 
 def recovery_time(solref: Sequence[float]) -> float | None:
-    """Time [s] in which a penetration is undone: the time constant, or half of damping by stiffness if both are given.
+    """Recovery time [s]: the time constant, or half the ratio of damping to stiffness in the direct format.
 
-    A critically damped spring with the time constant T has the damping 2/T and the stiffness 1/T². None for numbers
-    that say neither.
+    A critically damped spring with time constant T has damping 2/T and stiffness 1/T². None for invalid values.
     """
     first, second = map(float, solref)
     if first > 0.0 and second > 0.0:
@@ -45,7 +43,7 @@ def recovery_time(solref: Sequence[float]) -> float | None:
 
 
 def solref(time: float, old: Sequence[float] = (DEFAULT_RECOVERY_TIME, 1.0)) -> tuple[float, float] | None:
-    """Numbers for a recovery time [s] in the form of the old ones; None for a time that they cannot say."""
+    """`solref` for a recovery time [s], in the format of the old one; None if the format cannot represent it."""
     stiffness, damping_ratio = map(float, old)
     if stiffness < 0.0 and damping_ratio <= 0.0:
         return (stiffness, 2.0 * time * stiffness) if time >= 0.0 else None
@@ -53,17 +51,17 @@ def solref(time: float, old: Sequence[float] = (DEFAULT_RECOVERY_TIME, 1.0)) -> 
 
 
 def softness(solimp: Sequence[float]) -> float:
-    """Softness at the mean of the impedances at the surface and deep inside."""
+    """Softness at the mean of `dmin` and `dmax`."""
     mean = 0.5 * (float(solimp[0]) + float(solimp[1]))
-    return _softness(float(np.clip(mean, LOWEST_IMPEDANCE, HIGHEST_IMPEDANCE)))
+    return _softness(float(np.clip(mean, MIN_IMPEDANCE, MAX_IMPEDANCE)))
 
 
-def solimp(value: float, old: Sequence[float] = USUAL_IMPEDANCE) -> tuple[float, float] | None:
-    """First two numbers for a softness, as far from each other as the old ones if possible; None if there are none."""
-    if not HARDEST <= value <= SOFTEST:
+def solimp(value: float, old: Sequence[float] = DEFAULT_IMPEDANCE) -> tuple[float, float] | None:
+    """`dmin` and `dmax` for a softness, with the old difference if possible; None if out of range."""
+    if not MIN_SOFTNESS <= value <= MAX_SOFTNESS:
         return None
-    impedance = 1.0 / (1.0 + _USUAL_YIELDING * value / DEFAULT_SOFTNESS)
-    impedance = float(np.clip(impedance, LOWEST_IMPEDANCE, HIGHEST_IMPEDANCE))
-    room = HIGHEST_IMPEDANCE - impedance
-    half = float(np.clip(0.5 * (float(old[1]) - float(old[0])), -room, room))
-    return impedance - half, impedance + half
+    impedance = 1.0 / (1.0 + _DEFAULT_COMPLIANCE * value / DEFAULT_SOFTNESS)
+    impedance = float(np.clip(impedance, MIN_IMPEDANCE, MAX_IMPEDANCE))
+    margin = MAX_IMPEDANCE - impedance
+    half_range = float(np.clip(0.5 * (float(old[1]) - float(old[0])), -margin, margin))
+    return impedance - half_range, impedance + half_range

@@ -1,7 +1,7 @@
-"""What an MJCF file asks for and this engine does not model, by name and line: nothing is dropped in silence.
+"""Warnings about unsupported MJCF elements and attributes, by name and line: nothing is ignored silently.
 
-The tables list what is understood and what only concerns looks or bookkeeping. Anything else is reported, so
-an element that a future MuJoCo invents shows up here by itself.
+The tables list supported features and those without influence on the dynamics. Everything else is reported, including
+elements of future MuJoCo versions.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from hybridsim.io.mjcf.read_node import Node, mujoco_module, words
 _ORIENTATION = "pos quat axisangle xyaxes zaxis euler"
 _ACTUATOR = (
     "joint jointinparent ctrllimited ctrlrange forcelimited forcerange gear inheritrange "
-    # an actuator with these is left out, and reported as a whole
+    # an actuator with these attributes is omitted and reported as a whole
     "tendon site refsite body slidersite cranksite cranklength"
 )
 
-_BOOKKEEPING = words("name class childclass group user rgba material")
-"""Attributes without a part in the motion, on any element."""
+_NO_EFFECT = words("name class childclass group user rgba material")
+"""Attributes of any element without influence on the dynamics."""
 
-_UNDERSTOOD: dict[str, frozenset[str]] = {
+_SUPPORTED: dict[str, frozenset[str]] = {
     tag: words(attributes)
     for tag, attributes in {
         "worldbody": _ORIENTATION,
@@ -44,10 +44,10 @@ _UNDERSTOOD: dict[str, frozenset[str]] = {
         "velocity": f"{_ACTUATOR} kv",
         "general": f"{_ACTUATOR} gaintype gainprm biastype biasprm dyntype dynprm",
         "option": "timestep gravity actuatorgroupdisable "
-        # these concern sensors, height fields and the sleep of resting bodies
+        # these concern sensors, signed distance fields and sleeping bodies
         "magnetic sdf_initpoints sdf_iterations sleep_tolerance",
         "flag": "gravity constraint contact limit frictionloss spring damper actuation clampctrl "
-        # only speed, output or the way in which MuJoCo solves
+        # these affect speed, output or MuJoCo's solver only
         "energy fwdinv sensor warmstart autoreset midphase nativeccd multiccd island eulerdamp refsafe "
         "invdiscrete diagexact sleep",
         "key": "qpos",
@@ -55,8 +55,8 @@ _UNDERSTOOD: dict[str, frozenset[str]] = {
     }.items()
 }
 
-_QUIET_SECTIONS = words("compiler size visual statistic custom asset extension")
-_QUIET_TAGS = words("camera light")
+_IGNORED_SECTIONS = words("compiler size visual statistic custom asset extension")
+_IGNORED_TAGS = words("camera light")
 
 _NEUTRAL: dict[str, tuple[str, ...]] = {
     "margin": ("0",),
@@ -84,43 +84,43 @@ _NEUTRAL: dict[str, tuple[str, ...]] = {
     "qvel": ("0",),
     "time": ("0",),
 }
-"""Values that ask for nothing more than is modelled; vectors of zeros count as zero."""
+"""Values of unsupported attributes that have no effect; zero vectors are treated as zero."""
 
 _REASONS = {
-    "connect": "loops are not modelled",
-    "weld": "loops are not modelled",
-    "joint": "joints are not coupled by constraints",
+    "connect": "kinematic loops are not simulated",
+    "weld": "kinematic loops are not simulated",
+    "joint": "joint coupling constraints are not simulated",
     "composite": "its bodies and joints are simulated, its elasticity is not",
-    "flexcomp": "its points are simulated as bodies of their own, its elasticity and contact are not",
-    "flex": "deformable bodies are not modelled",
-    "skin": "it only changes the looks",
-    "spatial": "tendons are not modelled",
-    "fixed": "tendons are not modelled",
-    "tendon": "tendons are not modelled",
+    "flexcomp": "its points are simulated as separate bodies, its elasticity and contacts are not",
+    "flex": "deformable bodies are not simulated",
+    "skin": "it affects the appearance only",
+    "spatial": "tendons are not simulated",
+    "fixed": "tendons are not simulated",
+    "tendon": "tendons are not simulated",
 }
 _WITHOUT_IT = "the model is simulated without it"
 _FIXES = {
-    "composite": "write the bodies out, with springs in their joints",
-    "flexcomp": "write bodies and joints in its place, with springs in the joints",
+    "composite": "replace it by explicit bodies with joint springs",
+    "flexcomp": "replace it by explicit bodies with joint springs",
 }
 _TOPICS = {
     "contact": (
         "margin gap solmix solref solimp solreffriction solimpfriction solreflimit "
         "solimplimit o_margin o_solref o_solimp o_friction friction adhesion surfacevel filterparent "
         "override ipc",
-        "contacts, limits and friction follow laws of their own here",
+        "contacts, limits and friction are modelled differently",
     ),
-    "condim": ("condim", "torsional and rolling friction are not modelled, sliding friction is"),
+    "condim": ("condim", "torsional and rolling friction are not simulated"),
     "solver": (
         "cone jacobian solver iterations tolerance ls_iterations ls_tolerance noslip_iterations "
         "noslip_tolerance ccd_iterations ccd_tolerance impratio integrator",
-        "integrator and solver are chosen when a simulation is started",
+        "integrator and solver are options of the simulation",
     ),
     "fluid": (
         "density viscosity wind fluidshape fluidcoef",
-        "forces of a surrounding fluid are not modelled",
+        "fluid forces are not simulated",
     ),
-    "gravcomp": ("gravcomp actuatorgravcomp", "gravity compensation is not modelled"),
+    "gravcomp": ("gravcomp actuatorgravcomp", "gravity compensation is not simulated"),
 }
 _TOPIC_OF = {name: topic for topic, (names, _) in _TOPICS.items() for name in names.split()}
 
@@ -128,10 +128,10 @@ _Findings = dict[tuple[str, str], dict[str, list[Node]]]
 """Nodes by tag and topic, then by attribute."""
 
 
-def unsupported(document: Document) -> list[Problem]:
-    """Warnings for all that the file asks for and the engine does not model, in document order.
+def unsupported_problems(document: Document) -> list[Problem]:
+    """Warnings about all unsupported elements and attributes, in document order.
 
-    Elements are listed one by one; attributes by kind of element and topic, with their lines.
+    Elements are listed individually, attributes grouped by tag and topic, with their lines.
     """
     problems: list[Problem] = []
     attributes: _Findings = {}
@@ -142,63 +142,63 @@ def unsupported(document: Document) -> list[Problem]:
         elif section.tag == "sensor":
             problems += _sensor_problem(section)
         elif section.tag == "keyframe":
-            # the starting configuration is the main model's
+            # the home configuration is that of the main model
             home = [key for key in section.children if key.get("name") == "home" and section.parent is document.root]
             problems += _keyframe_problem(section, home)
             _collect(home, attributes)
         elif section.tag == "default":
             _collect_defaults(section, attributes)
         elif section.tag == "actuator":
-            # actuators that cannot be used at all are reported from their compiled values
-            _collect([node for node in section.children if node.tag in _UNDERSTOOD], attributes)
+            # unsupported actuators are reported from their compiled values
+            _collect([node for node in section.children if node.tag in _SUPPORTED], attributes)
         elif section.tag == "contact":
             _collect(section.children, attributes)
         elif section.tag == "asset":
             problems += [_element_problem(node) for node in section.children if node.tag == "skin"]
-        elif section.tag not in _QUIET_SECTIONS:
+        elif section.tag not in _IGNORED_SECTIONS:
             problems += _collect_tree(section, attributes)
-    problems += [_attribute_problem(tag, topic, found) for (tag, topic), found in attributes.items()]
+    problems += [_attribute_problem(tag, topic, nodes) for (tag, topic), nodes in attributes.items()]
     return sorted(problems, key=lambda problem: (problem.file != document.file, problem.file, problem.line))
 
 
-def actuator_obstacle(compiled: Any, index: int) -> str:
-    """Why a compiled actuator cannot be modelled; empty if it can.
+def unsupported_actuator_reason(compiled: Any, index: int) -> str:
+    """Reason why a compiled actuator is not supported; empty if it is.
 
     Args:
         compiled: the `MjModel`.
-        index: number of the actuator.
+        index: id of the actuator.
     """
     mujoco = mujoco_module()
 
     m = compiled
     transmission = mujoco.mjtTrn(int(m.actuator_trntype[index]))
     if transmission not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
-        return f"it acts through a {_plain(transmission)}, not on a joint"
+        return f"its transmission is {_enum_label(transmission)}, not a joint"
     joint = mujoco.mjtJoint(int(m.jnt_type[m.actuator_trnid[index, 0]]))
     if joint not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
-        return f"its joint is a {_plain(joint)} joint"
+        return f"its joint is a {_enum_label(joint)} joint"
     dynamics = mujoco.mjtDyn(int(m.actuator_dyntype[index]))
     if dynamics != mujoco.mjtDyn.mjDYN_NONE:
-        return f"it has activation dynamics ({_plain(dynamics)})"
+        return f"it has activation dynamics ({_enum_label(dynamics)})"
     gain = mujoco.mjtGain(int(m.actuator_gaintype[index]))
     affine_but_constant = gain == mujoco.mjtGain.mjGAIN_AFFINE and not m.actuator_gainprm[index, 1:3].any()
     if gain != mujoco.mjtGain.mjGAIN_FIXED and not affine_but_constant:
-        return f"its gain is not constant ({_plain(gain)})"
+        return f"its gain is not constant ({_enum_label(gain)})"
     bias = mujoco.mjtBias(int(m.actuator_biastype[index]))
     if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
-        return f"its bias is not affine ({_plain(bias)})"
+        return f"its bias is not affine ({_enum_label(bias)})"
     if m.actuator_ctrlnum[index] != 1:
-        return f"it takes {m.actuator_ctrlnum[index]} controls"
+        return f"it has {m.actuator_ctrlnum[index]} controls"
     if m.opt.disableactuator & (1 << max(int(m.actuator_group[index]), 0)):
-        return f"<option actuatorgroupdisable> switches its group {m.actuator_group[index]} off"
+        return f"<option actuatorgroupdisable> disables its group {m.actuator_group[index]}"
     return ""
 
 
 def _collect_tree(root: Node, attributes: _Findings) -> Iterator[Problem]:
-    """Unknown elements below a section; attributes of the known ones are collected."""
-    if root.tag in _QUIET_TAGS:
+    """Unsupported elements of a subtree; collects the attributes of the supported ones."""
+    if root.tag in _IGNORED_TAGS:
         return
-    if root.tag not in _UNDERSTOOD:
+    if root.tag not in _SUPPORTED:
         yield _element_problem(root)
         return
     _collect([root], attributes)
@@ -210,14 +210,14 @@ def _collect_defaults(default: Node, attributes: _Findings) -> None:
     for node in default.children:
         if node.tag == "default":
             _collect_defaults(node, attributes)
-        elif node.tag in _UNDERSTOOD:
+        elif node.tag in _SUPPORTED:
             _collect([node], attributes)
 
 
 def _collect(nodes: list[Node], attributes: _Findings) -> None:
     for node in nodes:
         for name, value in node.element.attributes.items():
-            if name in _UNDERSTOOD.get(node.tag, ()) or name in _BOOKKEEPING or _is_neutral(name, value):
+            if name in _SUPPORTED.get(node.tag, ()) or name in _NO_EFFECT or _is_neutral(name, value):
                 continue
             topic = _TOPIC_OF.get(name, name)
             attributes.setdefault((node.tag, topic), {}).setdefault(name, []).append(node)
@@ -238,30 +238,28 @@ def _is_neutral(name: str, value: str) -> bool:
 
 
 def _element_problem(node: Node) -> Problem:
-    reason = _REASONS.get(node.tag, "it has no counterpart in this engine")
-    fix = _FIXES.get(node.tag, f"{_WITHOUT_IT}; remove it if that is what you want")
-    how = "supported only in part" if node.tag in _FIXES else "not supported"
-    return node.problem(f"unsupported.{node.tag}", f"{node.title} is {how}: {reason}", fix, Severity.WARNING)
+    reason = _REASONS.get(node.tag, "it has no counterpart in hybridsim")
+    fix = _FIXES.get(node.tag, f"{_WITHOUT_IT}; remove it to silence this warning")
+    support = "only partially supported" if node.tag in _FIXES else "not supported"
+    return node.problem(f"unsupported.{node.tag}", f"{node.title} is {support}: {reason}", fix, Severity.WARNING)
 
 
-def _attribute_problem(tag: str, topic: str, found: dict[str, list[Node]]) -> Problem:
-    nodes = sorted({id(n): n for group in found.values() for n in group}.values(), key=lambda n: n.element.line)
+def _attribute_problem(tag: str, topic: str, by_attribute: dict[str, list[Node]]) -> Problem:
+    nodes = sorted({id(n): n for group in by_attribute.values() for n in group}.values(), key=lambda n: n.element.line)
     first = nodes[0]
     lines = sorted({node.element.line for node in nodes if node.element.file == first.element.file})
     also = f" (also on lines {', '.join(map(str, lines[1:6]))}{', …' if len(lines) > 6 else ''})" if lines[1:] else ""
-    shown = [f"{name}={first.get(name)!r}" if name in first.element.attributes else name for name in found]
-    what = f"{', '.join(shown)} of {first.title}"
-    reason = _TOPICS[topic][1] if topic in _TOPICS else "it has no counterpart in this engine"
-    message = f"{what} {'is' if len(shown) == 1 else 'are'} not supported: {reason}{also}"
+    listed = [f"{name}={first.get(name)!r}" if name in first.element.attributes else name for name in by_attribute]
+    subject = f"{', '.join(listed)} of {first.title}"
+    reason = _TOPICS[topic][1] if topic in _TOPICS else "it has no counterpart in hybridsim"
+    message = f"{subject} {'is' if len(listed) == 1 else 'are'} not supported: {reason}{also}"
     return first.problem(f"unsupported.{tag}.{topic}", message, _WITHOUT_IT, Severity.WARNING)
 
 
 def _sensor_problem(section: Node) -> Iterator[Problem]:
     if section.children:
-        message = f"{pluralize(len(section.children), 'sensor is', 'sensors are')} not used"
-        yield section.problem(
-            "unsupported.sensor", message, "every quantity can be read from the simulation", Severity.WARNING
-        )
+        message = f"{pluralize(len(section.children), 'sensor is', 'sensors are')} ignored"
+        yield section.problem("unsupported.sensor", message, "define sensors with hybridsim instead", Severity.WARNING)
 
 
 def _keyframe_problem(section: Node, home: list[Node]) -> Iterator[Problem]:
@@ -270,12 +268,12 @@ def _keyframe_problem(section: Node, home: list[Node]) -> Iterator[Problem]:
         count = pluralize(len(others), "keyframe is", "keyframes are")
         yield others[0].problem(
             "unsupported.key",
-            f"{count} not used: {name_list([node.get('name') for node in others])}",
-            "the model starts in the keyframe 'home' of the main model, if it has one",
+            f"{count} ignored: {name_list([node.get('name') for node in others])}",
+            "only the keyframe 'home' of the main model is used, as the home configuration",
             Severity.WARNING,
         )
 
 
-def _plain(member: Any) -> str:
-    """`filter` for mjDYN_FILTER."""
+def _enum_label(member: Any) -> str:
+    """Label of an enum member: `filter` for mjDYN_FILTER."""
     return member.name.split("_", 1)[1].lower()

@@ -1,7 +1,7 @@
-"""Writing a model as a new MJCF file that MuJoCo compiles to the same mechanism.
+"""MJCF writer; MuJoCo compiles the file to the same mechanism.
 
-MuJoCo wants every moving body to have mass and inertia. The massless bodies of compound joints become several
-joints of one body, as in most MJCF files; what cannot be folded like this gets a token inertia, and a note.
+MuJoCo requires mass and inertia of every moving body. Massless bodies of compound joints become additional joints of
+the next body, as is usual in MJCF; other massless bodies get the smallest accepted inertia, with a note.
 """
 
 from dataclasses import replace
@@ -11,30 +11,30 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hybridsim.core.errors import ModelError
-from hybridsim.io.mjcf.read_poses import matrix_of
+from hybridsim.io.mjcf.read_poses import rotation_matrix
 from hybridsim.io.mjcf.write_elements import (
-    TOKEN_INERTIA,
-    accepted_by_mujoco,
-    bodies_apart,
+    MIN_INERTIA,
+    actuator_element,
     chains,
+    excluded_body_pairs,
     inertia_attributes,
     is_identity,
-    law,
+    mujoco_inertia,
+    none_if_zero,
     pose_attributes,
     quaternion,
     range_of,
-    unless_zero,
 )
 from hybridsim.io.mjcf.write_shapes import (
-    field_attributes,
     has_heights,
-    note_open_friction,
+    heightfield_attributes,
+    note_default_friction,
     pair_friction,
     placement_of,
     surface_attributes,
 )
-from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, impossible_inertials, spec_of
-from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, refuse, write_document
+from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, inconsistent_inertials, spec_of
+from hybridsim.io.write_document import Element, Names, Notes, add, format_error, mesh_reference, write_document
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
@@ -50,7 +50,7 @@ from hybridsim.model.specs import (
 from hybridsim.spatial.transform import Pose
 
 MESH_FORMATS = (".stl", ".obj", ".msh")
-"""Mesh files that MuJoCo reads."""
+"""Mesh formats that MuJoCo supports."""
 
 _TYPES = {
     JointKind.REVOLUTE: "hinge",
@@ -59,32 +59,32 @@ _TYPES = {
     JointKind.FREE: "free",
 }
 _SIZES = {Shape.SPHERE: 1, Shape.CAPSULE: 2, Shape.CYLINDER: 2, Shape.BOX: 3, Shape.ELLIPSOID: 3}
-"""How many numbers give the size of a shape."""
+"""Number of size parameters of a shape."""
 
 
 def write_mjcf(model: Model, out: str | Path) -> list[str]:
-    """Write a model as an MJCF file; see `io.convert.convert`, which chooses the format by the file's ending.
+    """Write a model as an MJCF file; see `io.convert.convert`, which selects the format by the file extension.
 
     Raises:
-        ModelError: MJCF cannot hold the model, or the file cannot be written.
+        ModelError: MJCF cannot represent the model, or the file cannot be written.
     """
     notes = Notes()
     spec = spec_of(model, notes)
-    _require_possible(spec)
+    _require_representable(spec)
     write_document(_MjcfWriter(spec, Path(out), notes).root(), spec.name, out)
     return notes.texts()
 
 
-def _require_possible(spec: ModelSpec) -> None:
-    problems = [problem for _, problem in impossible_inertials(spec)]
+def _require_representable(spec: ModelSpec) -> None:
+    problems = [problem for _, problem in inconsistent_inertials(spec)]
     if problems:
-        raise ModelError(replace(p, fix=f"{p.fix}; MuJoCo refuses it in any case") for p in problems)
+        raise ModelError(replace(p, fix=f"{p.fix}; MuJoCo always rejects it") for p in problems)
     depths = {WORLD_NAME: 0}
     for body in spec.bodies:
         depths[body.name] = depths[body.parent] + 1
     if max(depths.values()) > MAX_DEPTH - 4:
-        message = f"MJCF nests bodies in each other, and {max(depths.values())} levels are too many"
-        raise refuse("write.depth", message, "write URDF, which lists its links side by side")
+        message = f"the tree is {max(depths.values())} bodies deep, too deep for nested MJCF elements"
+        raise format_error("write.depth", message, "write URDF, whose links are not nested")
 
 
 class _MjcfWriter:
@@ -97,10 +97,10 @@ class _MjcfWriter:
         self.chains = chains(spec)
         self.shape_names: dict[str, str] = {}
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
-        self.field_names = Names(notes)
+        self.heightfield_names = Names(notes)
 
     def root(self) -> Element:
-        """The whole file."""
+        """Root element of the file."""
         spec = self.spec
         mujoco = ElementTree.Element("mujoco", {"model": spec.name})
         add(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
@@ -129,7 +129,7 @@ class _MjcfWriter:
             placement = placement @ self._free_home(body)
         element = add(parent, "body", name=body.name, **pose_attributes(placement))
         for k, part in enumerate(chain):
-            # axes and anchors of a body's joints are given in its own frame
+            # MJCF specifies axes and anchors in the frame of the body
             X_JB = identity_pose()
             for later in chain[k + 1 :]:
                 X_JB = X_JB @ later.placement
@@ -143,16 +143,16 @@ class _MjcfWriter:
         if body.joint.name not in self.spec.home:
             return identity_pose()
         q = np.asarray(self.spec.home[body.joint.name])
-        return Pose(matrix_of(q[3:]), q[:3])
+        return Pose(rotation_matrix(q[3:]), q[:3])
 
     def _add_joint(self, element: Element, body: BodySpec, X_JB: Pose) -> None:
         joint = body.joint
         if joint.kind is JointKind.FIXED:
             if joint.name != f"{body.name}_fixed":
-                self.notes.add("fixed joints have no name in MJCF", joint.name)
+                self.notes.add("MJCF does not support names of fixed joints", joint.name)
             return
         if joint.kind not in SCALAR_JOINTS and np.isfinite(joint.effort_limit):
-            self.notes.add("effort limits of ball and free joints are not part of MJCF", joint.name)
+            self.notes.add("MJCF does not support effort limits of ball and free joints", joint.name)
         attributes = {
             field: getattr(joint, name) or None
             for field, name in (
@@ -168,7 +168,7 @@ class _MjcfWriter:
                 return
         else:
             attributes |= self._spring(joint)
-            attributes["pos"] = unless_zero(X_JB.inv_point(joint.anchor))
+            attributes["pos"] = none_if_zero(X_JB.inv_point(joint.anchor))
         if joint.kind in SCALAR_JOINTS:
             attributes["axis"] = X_JB.R.T @ joint.axis
             attributes["range"] = range_of(joint.lower, joint.upper)
@@ -178,18 +178,20 @@ class _MjcfWriter:
     def _spring(self, joint: JointSpec) -> dict[str, float | None]:
         if joint.kind is JointKind.SPHERICAL:
             if joint.stiffness and not np.array_equal(joint.rest, [1.0, 0.0, 0.0, 0.0]):
-                self.notes.add("springs of ball joints are relaxed in the zero position in MJCF", joint.name)
+                self.notes.add("MJCF does not support rest positions of ball joint springs", joint.name)
             return {"stiffness": joint.stiffness or None}
         return {"stiffness": joint.stiffness or None, "springref": float(joint.rest) or None}
 
     def _note_free(self, body: BodySpec) -> None:
         joint = body.joint
         if joint.stiffness:
-            self.notes.add("springs of free joints are left out", joint.name)
+            self.notes.add("springs of free joints are omitted", joint.name)
         if joint.friction:
-            self.notes.add("friction of free joints acts along the axes of the world in MuJoCo", joint.name)
+            self.notes.add("MuJoCo applies friction of free joints along the world axes", joint.name)
         if not is_identity(body.placement):
-            self.notes.add("free joints give the pose in the world, not in their placement", joint.name)
+            self.notes.add(
+                "MJCF does not support placements of free joints; their coordinates are poses in the world", joint.name
+            )
 
     def _add_inertial(self, element: Element, body: BodySpec) -> None:
         inertial = body.inertial
@@ -198,20 +200,20 @@ class _MjcfWriter:
         if empty and (not moving or self._carries_fixed_mass(body.name)):
             return
         mass = inertial.mass
-        if moving and mass < TOKEN_INERTIA:
-            mass = TOKEN_INERTIA
-            self.notes.add(f"bodies without mass are given {TOKEN_INERTIA:g} kg, since MuJoCo needs some", body.name)
-        matrix, added = accepted_by_mujoco(inertial)
+        if moving and mass < MIN_INERTIA:
+            mass = MIN_INERTIA
+            self.notes.add(f"massless bodies get {MIN_INERTIA:g} kg, since MuJoCo requires a positive mass", body.name)
+        matrix, added = mujoco_inertia(inertial)
         if added and inertial.mass:
             self.notes.add(
-                f"moments of inertia are raised by {added:.2g} kg·m², since MuJoCo refuses zero moments and "
-                "moments of which one exceeds the sum of the others",
+                f"principal moments are increased by {added:.2g} kg·m², since MuJoCo requires positive moments that "
+                "satisfy the triangle inequality",
                 body.name,
             )
         add(element, "inertial", mass=mass, pos=inertial.com, **inertia_attributes(matrix))
 
     def _carries_fixed_mass(self, name: str) -> bool:
-        """Whether a body fixed to this one has the mass that MuJoCo asks for."""
+        """Whether a body fixed to this one has mass."""
         fixed = [b for b in self.spec.bodies if b.parent == name and b.joint.kind is JointKind.FIXED]
         return any(body.inertial.mass > 0.0 or self._carries_fixed_mass(body.name) for body in fixed)
 
@@ -239,37 +241,37 @@ class _MjcfWriter:
                 contype=geom.group if geom.group != 1 else None,
                 conaffinity=geom.mask if geom.mask != 1 else None,
             )
-        note_open_friction(self.spec, self.notes)
+        note_default_friction(self.spec, self.notes)
 
     def _size(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> dict | None:
-        """The attribute that gives the extent; None, with a note, for a shape that MuJoCo would refuse."""
+        """Size attribute of a shape; None, with a note, for a shape that MuJoCo does not accept."""
         if geom.shape is Shape.MESH:
             mesh = self._mesh(geom, assets, mesh_names)
             return None if mesh is None else {"mesh": mesh}
         if geom.shape is Shape.PLANE:
             if geom.body not in self.static:
-                self.notes.add("planes are left out, since MuJoCo allows none on moving bodies", geom.name)
+                self.notes.add("planes on moving bodies are omitted, since MuJoCo does not support them", geom.name)
                 return None
-            # the last number is the spacing of the grid that is drawn; it must not be zero
+            # the last value is the spacing of the rendered grid and must not be zero
             return {"size": [*geom.size[:2], geom.size[2] or 1.0]}
         if has_heights(geom):
-            name = self.field_names.invent(geom.name)
-            add(assets, "hfield", name=name, **field_attributes(geom))
-            self.notes.add("heights are rounded to single precision and begin at the lowest in MuJoCo", geom.name)
+            name = self.heightfield_names.make_unique(geom.name)
+            add(assets, "hfield", name=name, **heightfield_attributes(geom))
+            self.notes.add("heights are rounded to single precision and relative to the minimum in MuJoCo", geom.name)
             return {"hfield": name}
         if geom.shape not in _SIZES:
-            reason = "they have no extent" if geom.shape is Shape.HEIGHTFIELD else "MJCF has none"
-            self.notes.add(f"{SHAPE_NAMES[geom.shape]} are left out, since {reason}", geom.name)
+            reason = "they have no extent" if geom.shape is Shape.HEIGHTFIELD else "MJCF does not support them"
+            self.notes.add(f"{SHAPE_NAMES[geom.shape]} are omitted, since {reason}", geom.name)
             return None
         size = geom.size[: _SIZES[geom.shape]]
         if not (size > 0.0).all():
-            self.notes.add("shapes without extent are left out", geom.name)
+            self.notes.add("shapes without extent are omitted", geom.name)
             return None
         return {"size": size}
 
     def _mesh(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> str | None:
         if Path(geom.mesh_file).suffix.lower() not in MESH_FORMATS:
-            reason = f"meshes are left out, since MuJoCo reads only {', '.join(MESH_FORMATS)}"
+            reason = f"meshes are omitted, since MuJoCo supports only {', '.join(MESH_FORMATS)}"
             self.notes.add(reason, geom.name)
             return None
         file = mesh_reference(geom.mesh_file, geom.name, self.out, self.notes)
@@ -277,7 +279,7 @@ class _MjcfWriter:
             return None
         key = (file, tuple(geom.size.tolist()))
         if key not in self.meshes:
-            self.meshes[key] = mesh_names.invent(Path(file).stem)
+            self.meshes[key] = mesh_names.make_unique(Path(file).stem)
             scale = geom.size if (geom.size != 1.0).any() else None
             add(assets, "mesh", name=self.meshes[key], file=file, scale=scale)
         return self.meshes[key]
@@ -288,18 +290,18 @@ class _MjcfWriter:
                 friction = pair_friction(self.spec, a, b, self.notes)
                 add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
             else:
-                self.notes.add("pairs of shapes are left out with a shape", f"{a} and {b}")
+                self.notes.add("pairs with an omitted shape are omitted", f"{a} and {b}")
         for a, b in self.spec.pair_friction:
             if not {(a, b), (b, a)}.intersection(self.spec.explicit_pairs):
-                self.notes.add("friction of pairs is left out where shapes need not collide", f"{a} and {b}")
-        for a, b in bodies_apart(self.spec, elements, self.notes):
+                self.notes.add("friction of pairs that are not explicit collision pairs is omitted", f"{a} and {b}")
+        for a, b in excluded_body_pairs(self.spec, elements, self.notes):
             add(contact, "exclude", body1=a, body2=b)
 
     def _add_mimics(self, equality: Element) -> None:
         for joint in (body.joint for body in self.spec.bodies if body.joint.mimic):
             self.notes.add(
-                "mimic joints are written as <equality>, which MuJoCo enforces softly; read back, they are "
-                "joints of their own",
+                "mimic joints are written as <equality>, a soft constraint in MuJoCo; they are read back as "
+                "independent joints",
                 joint.name,
             )
             polynomial = (joint.mimic_offset, joint.mimic_ratio, 0.0, 0.0, 0.0)
@@ -308,7 +310,7 @@ class _MjcfWriter:
     def _add_actuators(self, actuators: Element) -> None:
         names = Names(self.notes)
         for spec in self.spec.actuators:
-            tag, parameters = law(spec)
+            tag, parameters = actuator_element(spec)
             add(
                 actuators,
                 tag,
@@ -321,7 +323,7 @@ class _MjcfWriter:
             )
 
     def _add_home(self, keyframe: Element, world: Element) -> None:
-        """The starting configuration; MuJoCo numbers coordinates in the order of the file."""
+        """Add the home configuration; MuJoCo orders coordinates as in the file."""
         if not self.spec.home:
             return
         joints = {body.joint.name: body for body in self.spec.bodies}

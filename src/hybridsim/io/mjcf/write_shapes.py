@@ -1,76 +1,76 @@
-"""Surfaces and height fields in the form in which MuJoCo takes them."""
+"""Conversion of surface parameters and height fields to MJCF."""
 
 import numpy as np
 
-from hybridsim.io.mjcf.read_surface import HARDEST, SOFTEST, solimp, solref
+from hybridsim.io.mjcf.read_surface import MAX_SOFTNESS, MIN_SOFTNESS, solimp, solref
 from hybridsim.io.write_document import Notes
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, Shape
 from hybridsim.model.specs import GeomSpec, ModelSpec
 from hybridsim.spatial.transform import Pose
 
 BASE_DEPTH = 0.1
-"""How far the solid below a height field reaches [m]; MuJoCo asks for some depth, and nothing here depends on it."""
+"""Depth of the base below a height field [m], which MuJoCo requires to be positive; without influence here."""
 
 
 def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
-    """Attributes that say what a surface is like, where it is not as usual; what MJCF cannot say is noted."""
-    time, soft = None, None
+    """Attributes of surface parameters that differ from the defaults; unsupported ones are noted."""
+    time_constant, impedance = None, None
     if geom.recovery_time != DEFAULT_RECOVERY_TIME:
-        time = solref(geom.recovery_time)
-        if time is None:
-            notes.add("recovery times that are not positive are not part of MJCF", geom.name)
+        time_constant = solref(geom.recovery_time)
+        if time_constant is None:
+            notes.add("MJCF requires positive recovery times; the default is written", geom.name)
     if geom.softness != DEFAULT_SOFTNESS:
-        bounded = float(np.clip(geom.softness, HARDEST, SOFTEST))
-        soft = solimp(bounded)
-        if bounded != geom.softness:
-            notes.add(f"softness is brought into the range of MJCF, {HARDEST:.2g} to {SOFTEST:.2g}", geom.name)
+        clipped = float(np.clip(geom.softness, MIN_SOFTNESS, MAX_SOFTNESS))
+        impedance = solimp(clipped)
+        if clipped != geom.softness:
+            notes.add(f"softness is clipped to the range of MJCF, {MIN_SOFTNESS:.2g} to {MAX_SOFTNESS:.2g}", geom.name)
     if geom.restitution:
-        notes.add("restitution is not part of MJCF", geom.name)
+        notes.add("MJCF does not support restitution", geom.name)
     if np.isfinite([geom.stiffness, geom.damping]).any():
-        notes.add("stiffness and damping of compliant contacts are not part of MJCF", geom.name)
+        notes.add("MJCF does not support stiffness and damping of compliant contacts", geom.name)
     return {
         "friction": geom.friction if geom.friction != DEFAULT_FRICTION else None,
-        "solref": time,
-        "solimp": soft,
+        "solref": time_constant,
+        "solimp": impedance,
         "priority": geom.priority or None,
     }
 
 
 def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float, float] | None:
-    """Friction of two shapes along both tangents, if it is not as usual: MuJoCo does not take it from the shapes."""
-    own = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
-    if own is None:
+    """Friction of a pair along both tangents, None for the default; MuJoCo does not take it from the geoms."""
+    friction = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
+    if friction is None:
         surfaces = [geom for geom in spec.geoms if geom.name in (a, b)]
         highest = max((geom.priority, geom.has_friction) for geom in surfaces)
-        own = max(geom.friction for geom in surfaces if (geom.priority, geom.has_friction) == highest)
-        notes.add("pairs are given the friction of their shapes, which MuJoCo does not look at", f"{a} and {b}")
-    return (own, own) if own != DEFAULT_FRICTION else None
+        friction = max(geom.friction for geom in surfaces if (geom.priority, geom.has_friction) == highest)
+        notes.add("pairs without friction get that of their shapes, which MuJoCo would ignore", f"{a} and {b}")
+    return (friction, friction) if friction != DEFAULT_FRICTION else None
 
 
-def note_open_friction(spec: ModelSpec, notes: Notes) -> None:
-    """Note shapes that leave their friction to what they touch, where that has less than MuJoCo gives them."""
+def note_default_friction(spec: ModelSpec, notes: Notes) -> None:
+    """Note shapes without specified friction that can collide with shapes of less than MuJoCo's default friction."""
 
-    def may_touch(a: GeomSpec, b: GeomSpec) -> bool:
+    def can_collide(a: GeomSpec, b: GeomSpec) -> bool:
         return a.body != b.body and bool(a.group & b.mask or b.group & a.mask)
 
-    slippery = [geom for geom in spec.geoms if geom.has_friction and geom.friction < DEFAULT_FRICTION]
-    is_open = [geom for geom in spec.geoms if not geom.has_friction and geom.friction == DEFAULT_FRICTION]
-    names = [geom.name for geom in is_open if any(may_touch(geom, other) for other in slippery)]
+    low_friction = [geom for geom in spec.geoms if geom.has_friction and geom.friction < DEFAULT_FRICTION]
+    unspecified = [geom for geom in spec.geoms if not geom.has_friction and geom.friction == DEFAULT_FRICTION]
+    names = [geom.name for geom in unspecified if any(can_collide(geom, other) for other in low_friction)]
     if names:
-        notes.add("friction that shapes leave open is 1 in MuJoCo, where the larger one counts", *names)
+        notes.add("unspecified friction of shapes is 1 in MuJoCo, which uses the maximum of two shapes", *names)
 
 
 def has_heights(geom: GeomSpec) -> bool:
-    """Whether a shape is a height field with two rows, two columns and an extent at least."""
+    """Whether a shape is a height field with nonzero extent and at least two rows and columns."""
     if geom.shape is not Shape.HEIGHTFIELD or geom.data is None:
         return False
     return min(geom.data.shape) > 1 and bool((geom.size[:2] > 0.0).all())
 
 
-def field_attributes(geom: GeomSpec) -> dict:
-    """Attributes of the `<hfield>` with a shape's heights, of which the lowest is its zero.
+def heightfield_attributes(geom: GeomSpec) -> dict:
+    """Attributes of `<hfield>` for the heights of a shape, relative to the minimum.
 
-    MuJoCo has rows along y and writes the last one first.
+    MuJoCo has rows along y, the last one first.
     """
     heights = np.asarray(geom.data)
     low, high = float(heights.min()), float(heights.max())
@@ -83,7 +83,7 @@ def field_attributes(geom: GeomSpec) -> dict:
 
 
 def placement_of(geom: GeomSpec) -> Pose:
-    """Pose of a written shape; that of a height field is at its lowest height."""
+    """Pose of a shape in MJCF; the origin of a height field is at its minimum."""
     if geom.shape is not Shape.HEIGHTFIELD or geom.data is None:
         return geom.placement
     return geom.placement @ Pose(np.eye(3), np.array([0.0, 0.0, float(geom.data.min())]))

@@ -1,4 +1,4 @@
-"""A URDF file as text whose single values can be changed."""
+"""Text of a URDF file with edits of single values."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from hybridsim.model.inertial import Inertial
 
 
 class UrdfText:
-    """Links and joints of a file, and the edits to make in it."""
+    """Links and joints of a file, and the edits to apply."""
 
     def __init__(self, source: bytes, robot: Element):
         self.links = {element.get("name"): element for element in robot.all("link")}
@@ -26,16 +26,16 @@ class UrdfText:
         tag: str,
         attribute: str,
         values: Sequence[float] | np.ndarray,
-        slack: float = 0.0,
+        tolerance: float = 0.0,
     ) -> None:
-        """Set an attribute of the child `tag` of an element; the child is added if there is none.
+        """Set an attribute of the child `tag` of an element; adds the child if there is none.
 
         Args:
             owner: the element whose child holds the attribute.
             tag: tag of the child.
             attribute: name of the attribute.
-            values: the new numbers.
-            slack: numbers of the file that differ by no more than this keep their spelling.
+            values: the new values.
+            tolerance: values in the file that differ by at most this keep their formatting.
         """
         child = owner.child(tag)
         if child is None:
@@ -43,7 +43,7 @@ class UrdfText:
             attributes[attribute] = numbers_text(values)
             return
         old = child.attributes.get(attribute)
-        text = numbers_text(values) if old is None else _respelled(old, values, slack)
+        text = numbers_text(values) if old is None else _replace_values(old, values, tolerance)
         if text != old:
             self._edits.set_attribute(child, attribute, text)
 
@@ -52,7 +52,7 @@ class UrdfText:
         self._edits.set_attribute(joint, "type", kind)
 
     def insert_inertial(self, link: Element, inertial: Inertial) -> None:
-        """Add an `<inertial>` to a link that has none."""
+        """Add an `<inertial>` to a link without one."""
         entries = zip(INERTIA_ENTRIES, inertial.entries(), strict=True)
         lines = [
             "<inertial>",
@@ -64,11 +64,11 @@ class UrdfText:
         self._edits.insert_child(link, "\n".join(lines))
 
     def insert_child(self, owner: Element, xml: str) -> None:
-        """Add a child at the end of an element."""
+        """Append a child to an element."""
         self._edits.insert_child(owner, xml)
 
-    def edited(self) -> bytes:
-        """The file with all edits made."""
+    def apply(self) -> bytes:
+        """Content of the file with all edits applied."""
         for (_, tag), (owner, attributes) in self._new_children.items():
             text = " ".join(f'{name}="{numbers}"' for name, numbers in attributes.items())
             self._edits.insert_child(owner, f"<{tag} {text}/>")
@@ -76,16 +76,16 @@ class UrdfText:
         return self._edits.apply()
 
 
-def _respelled(old: str, values: Sequence[float] | np.ndarray, slack: float) -> str:
-    """New numbers in the old text's layout; those that stay the same keep their spelling."""
+def _replace_values(old: str, values: Sequence[float] | np.ndarray, tolerance: float) -> str:
+    """New values in the layout of the old text; unchanged values keep their formatting."""
     words = old.split()
     if len(words) != len(values):
         return numbers_text(values)
-    remaining = iter(values)
+    iterator = iter(values)
 
-    def replaced(match: re.Match) -> str:
-        number = next(remaining)
+    def replacement(match: re.Match) -> str:
+        number = next(iterator)
         word = match.group()
-        return word if abs(float(word) - number) <= slack or float(word) == number else number_text(number)
+        return word if abs(float(word) - number) <= tolerance or float(word) == number else number_text(number)
 
-    return re.sub(r"\S+", replaced, old)
+    return re.sub(r"\S+", replacement, old)

@@ -1,16 +1,16 @@
-"""Writing changed parameters into the text of the user's own URDF file, and nothing else.
+"""Export of changed parameters into the original URDF file.
 
-Where the model differs from the file, the attribute that holds the value is changed; a number that did not change keeps
-its spelling.
+Where the model differs from the file, the attribute that holds the value is edited; unchanged values keep their
+formatting.
 """
 
 import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.attributes import MAX_NUMBER
-from hybridsim.io.compare import changed_data, unwritten_changes, value
+from hybridsim.io.compare import change_value, shape_data_changes, unwritten_changes
 from hybridsim.io.edit_xml import Change
-from hybridsim.io.model_rows import inertial_of, is_rotation, number, pose_of, row
+from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, InertialWriter
 from hybridsim.io.urdf.edit_surface import SurfaceWriter
 from hybridsim.io.urdf.edit_text import UrdfText
@@ -21,46 +21,46 @@ from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
 
-NOT_IN_URDF = "not expressible in URDF"
+NOT_IN_URDF = "not supported by URDF"
 
-URDF_HOLDS = (
+URDF_PARAMETERS = (
     *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
     *("joint.damping", "joint.friction", "joint.lower", "joint.upper", "joint.effort_limit"),
     *("joint.mimic_ratio", "joint.mimic_offset", "geometry.friction", "geometry.restitution"),
     *("geometry.stiffness", "geometry.damping"),
 )
-"""Paths of the parameters that a URDF file has a place for."""
+"""Paths of the parameters that URDF supports."""
 
 
 class UrdfEditor:
-    """Finds where a model differs from its file and edits the text there."""
+    """Edits the text of a file where a model differs from it."""
 
     def __init__(self, source: bytes, robot: Element, spec: ModelSpec, merge: bool):
-        """Take a file that has been read.
+        """Prepare a file for editing.
 
         Args:
-            source: its bytes.
+            source: content of the file.
             robot: its root element.
-            spec: what it describes.
+            spec: its description.
             merge: whether links on fixed joints were merged when the model was loaded.
         """
-        merged, self.placements = merge_fixed_joints(spec) if merge else (spec, {})
+        merged, self.merged_into = merge_fixed_joints(spec) if merge else (spec, {})
         self.bodies = merged.bodies
         self.text = UrdfText(source, robot)
-        self.inertials = InertialWriter(self.text, spec, self.placements)
+        self.inertials = InertialWriter(self.text, spec, self.merged_into)
         self.surfaces = SurfaceWriter(self.text, spec)
         self.old = assemble(merged)
-        """The model as the file has it."""
+        """The model as read from the file."""
         self.changes: list[Change] = []
-        """What has been found to differ."""
+        """Changes so far."""
         self.unwritten: set[tuple[str, str]] = set()
-        """Path and row of each parameter that usually has a place, but not with this value or in this joint."""
+        """Path and row of each supported parameter that cannot be written for this joint or value."""
 
-    def edited(self, new: Model) -> bytes:
-        """The file with everything in which `new` differs from it.
+    def edit(self, new: Model) -> bytes:
+        """Content of the file with the parameters of `new`.
 
         Raises:
-            ModelError: a value is impossible.
+            ModelError: a value is invalid.
         """
         start = 0
         for body in self.bodies:
@@ -69,29 +69,31 @@ class UrdfEditor:
             rows = range(start, start + count)
             start += count
             self.changes += self.inertials.write(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
-            self._placement(body, rows, new)
-            self._axes(body, rows, new)
-            self._dynamics(body, rows, new)
-            self._limits(body, rows, new)
-            self._mimic(body, rows[0], new)
-        self._surfaces(new)
-        self.changes += unwritten_changes(self.old, new, URDF_HOLDS, NOT_IN_URDF)
-        self.changes += changed_data(self.old, new, NOT_IN_URDF)
-        # in the order of the file, and last what is not in it
+            self._write_placement(body, rows, new)
+            self._write_axes(body, rows, new)
+            self._write_dynamics(body, rows, new)
+            self._write_limits(body, rows, new)
+            self._write_mimic(body, rows[0], new)
+        self._write_surfaces(new)
+        self.changes += unwritten_changes(self.old, new, URDF_PARAMETERS, NOT_IN_URDF)
+        self.changes += shape_data_changes(self.old, new, NOT_IN_URDF)
+        # in file order, unwritten changes last
         self.changes.sort(key=lambda change: (bool(change.note), change.line))
-        return self.text.edited()
+        return self.text.apply()
 
     def _joint(self, body: BodySpec) -> Element | None:
-        """The element of a joint; a root link has none."""
+        """Element of a joint; None for the joint of the root link."""
         return self.text.joints.get(body.joint.name)
 
-    def _note(self, body: BodySpec, parameter: str, before, after, note: str = "") -> None:
+    def _record_change(self, body: BodySpec, parameter: str, before, after, note: str = "") -> None:
         joint = self._joint(body)
         line = joint.line if joint is not None else 0
-        self.changes.append(Change(f"joint {body.joint.name!r}", line, parameter, value(before), value(after), note))
+        self.changes.append(
+            Change(f"joint {body.joint.name!r}", line, parameter, change_value(before), change_value(after), note)
+        )
 
     def _skip(self, path: str, rows: range, per_dof: bool = False) -> str:
-        """Remember that rows of a parameter cannot be written; returns the note that says so."""
+        """Mark rows of a parameter as unwritten; returns the note on them."""
         topology = self.old.topology
         names = topology.joint_names[rows[0] : rows[-1] + 1]
         if per_dof:
@@ -100,11 +102,11 @@ class UrdfEditor:
         self.unwritten |= {(path, name) for name in names}
         return NOT_IN_URDF
 
-    def _placement(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _write_placement(self, body: BodySpec, rows: range, new: Model) -> None:
         for k in rows:
             before, after = pose_of(self.old.joint.placement, k), pose_of(new.joint.placement, k)
-            moved, turned = not np.array_equal(before.p, after.p), not np.array_equal(before.R, after.R)
-            if not (moved or turned):
+            translated, rotated = not np.array_equal(before.p, after.p), not np.array_equal(before.R, after.R)
+            if not (translated or rotated):
                 continue
             joint = self._joint(body)
             note = ""
@@ -113,21 +115,21 @@ class UrdfEditor:
                 self._skip("joint.placement.R", range(k, k + 1))
             else:
                 parent = joint.child("parent")
-                _, X_BL = self.placements.get(parent.get("link") if parent is not None else "", ("", None))
-                # in the file the origin is in the link's frame, in the model in that of the link's carrier
+                _, X_BL = self.merged_into.get(parent.get("link") if parent is not None else "", ("", None))
+                # the origin is in the frame of the parent link in the file, of the body it is merged into in the model
                 X_LJ = after if X_BL is None else X_BL.inverse() @ after
                 size = 0.0 if X_BL is None else float(np.abs(after.p).max() + np.abs(X_BL.p).max())
-                if moved:
+                if translated:
                     self.text.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), FRAME_ROUNDING * size)
-                if turned:
+                if rotated:
                     _require_rotation(after.R, joint)
                     self.text.set_numbers(joint, "origin", "rpy", rpy(X_LJ.R), FRAME_ROUNDING)
-            if moved:
-                self._note(body, "origin [m]", before.p, after.p, note)
-            if turned:
-                self._note(body, "origin rpy [rad]", rpy(before.R), rpy(after.R), note)
+            if translated:
+                self._record_change(body, "origin [m]", before.p, after.p, note)
+            if rotated:
+                self._record_change(body, "origin rpy [rad]", rpy(before.R), rpy(after.R), note)
 
-    def _axes(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _write_axes(self, body: BodySpec, rows: range, new: Model) -> None:
         for k, tag in zip(rows, ("axis", "axis2", ""), strict=False):
             before, after = row(self.old.joint.axis, k), row(new.joint.axis, k)
             if np.array_equal(before, after):
@@ -137,25 +139,25 @@ class UrdfEditor:
                 note = self._skip("joint.axis", range(k, k + 1))
             else:
                 self.text.set_numbers(joint, tag, "xyz", after)
-            self._note(body, "axis", before, after, note)
+            self._record_change(body, "axis", before, after, note)
 
-    def _dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
-        places = {"damping": "dynamics", "friction": "dynamics", "effort_limit": "limit"}
-        for parameter, tag in places.items():
+    def _write_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
+        tags = {"damping": "dynamics", "friction": "dynamics", "effort_limit": "limit"}
+        for parameter, tag in tags.items():
             before, after = self._per_dof(parameter, rows, self.old), self._per_dof(parameter, rows, new)
             if np.array_equal(before, after):
                 continue
             joint, note = self._joint(body), ""
-            # one number in the file stands for all degrees of freedom of the joint
+            # one value in the file applies to all degrees of freedom of the joint
             if joint is None or np.unique(after).size > 1:
                 note = self._skip(f"joint.{parameter}", rows, per_dof=True)
             elif parameter == "effort_limit":
-                self.text.set_numbers(joint, tag, "effort", _bounded(after[:1]))
+                self.text.set_numbers(joint, tag, "effort", _finite_limits(after[:1]))
             else:
                 self.text.set_numbers(joint, tag, parameter, after[:1])
-            self._note(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
+            self._record_change(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
 
-    def _limits(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _write_limits(self, body: BodySpec, rows: range, new: Model) -> None:
         before = {end: self._per_dof(end, rows, self.old) for end in ("lower", "upper")}
         after = {end: self._per_dof(end, rows, new) for end in ("lower", "upper")}
         changed = [end for end in before if not np.array_equal(before[end], after[end])]
@@ -172,40 +174,40 @@ class UrdfEditor:
                 self.text.set_type(joint, "revolute")
             limit = joint.child("limit")
             has_range = limit is not None and {"lower", "upper"} & limit.attributes.keys()
-            # a bound that the file leaves out is read as 0, so a range is written whole
+            # an absent limit is read as 0, so both are written
             for end in changed if has_range and kind is not JointKind.CONTINUOUS else after:
-                self.text.set_numbers(joint, "limit", end, _bounded(after[end]))
+                self.text.set_numbers(joint, "limit", end, _finite_limits(after[end]))
         for end in changed:
-            self._note(body, end, _scalar(before[end]), _scalar(after[end]), note)
+            self._record_change(body, end, _scalar(before[end]), _scalar(after[end]), note)
 
-    def _mimic(self, body: BodySpec, k: int, new: Model) -> None:
-        before, after = self._following(body, k, self.old), self._following(body, k, new)
-        for parameter, attribute, was, now in zip(
+    def _write_mimic(self, body: BodySpec, k: int, new: Model) -> None:
+        before, after = self._coupling(body, k, self.old), self._coupling(body, k, new)
+        for parameter, attribute, old_value, new_value in zip(
             ("mimic_ratio", "mimic_offset"), ("multiplier", "offset"), before, after, strict=True
         ):
-            if was == now:
+            if old_value == new_value:
                 continue
             joint, note = self._joint(body), ""
             if joint is None or not body.joint.mimic:
                 note = self._skip(f"joint.{parameter}", range(k, k + 1))
             else:
-                self.text.set_numbers(joint, "mimic", attribute, [now])
-            self._note(body, parameter.replace("_", " "), was, now, note)
+                self.text.set_numbers(joint, "mimic", attribute, [new_value])
+            self._record_change(body, parameter.replace("_", " "), old_value, new_value, note)
 
-    def _following(self, body: BodySpec, k: int, model: Model) -> tuple[float, float]:
-        """Ratio and offset to the joint that the file names, which may follow another one itself."""
-        ratio, offset = number(model.joint.mimic_ratio, k), number(model.joint.mimic_offset, k)
+    def _coupling(self, body: BodySpec, k: int, model: Model) -> tuple[float, float]:
+        """Ratio and offset with respect to the joint named in the file, which may itself be a mimic joint."""
+        ratio, offset = entry(model.joint.mimic_ratio, k), entry(model.joint.mimic_offset, k)
         joint = self._joint(body)
         mimic = joint.child("mimic") if joint is not None and body.joint.mimic else None
         if mimic is None or mimic.get("joint") == body.joint.mimic:
             return ratio, offset
         master = model.topology.joint_index(mimic.get("joint"))
-        master_ratio = number(model.joint.mimic_ratio, master)
-        # what stands still leads nobody: any ratio is as good
-        own = ratio / master_ratio if master_ratio else 0.0
-        return own, offset - own * number(model.joint.mimic_offset, master)
+        master_ratio = entry(model.joint.mimic_ratio, master)
+        # the ratio is arbitrary if the master does not move
+        own_ratio = ratio / master_ratio if master_ratio else 0.0
+        return own_ratio, offset - own_ratio * entry(model.joint.mimic_offset, master)
 
-    def _surfaces(self, new: Model) -> None:
+    def _write_surfaces(self, new: Model) -> None:
         names = {f"shape {info.name!r}": info.name for info in self.old.geometry.infos}
         changes = self.surfaces.write(self.old, new, NOT_IN_URDF)
         self.unwritten |= {(f"geometry.{c.parameter}", names[c.element]) for c in changes if c.note}
@@ -218,16 +220,16 @@ class UrdfEditor:
 
 def _require_rotation(R, joint: Element) -> None:
     if not is_rotation(R):
-        message = f"placement of joint {joint.get('name')!r} is not a rotation"
-        fix = "keep R orthonormal, for example with Pose.retract"
+        message = f"orientation of joint {joint.get('name')!r} is not a rotation matrix"
+        fix = "R must be orthonormal; update it, for example, with Pose.retract"
         raise ModelError([Problem(message, fix, joint.file, joint.line, code="export.rotation")])
 
 
-def _bounded(limits: np.ndarray) -> np.ndarray:
-    """Limits without `inf`, which not every program that reads URDF understands."""
+def _finite_limits(limits: np.ndarray) -> np.ndarray:
+    """Limits without `inf`, which not every URDF parser accepts."""
     return np.clip(limits, -MAX_NUMBER, MAX_NUMBER)
 
 
 def _scalar(values: np.ndarray) -> np.ndarray:
-    """One number where all degrees of freedom share it."""
+    """Scalar if all degrees of freedom have the same value."""
     return np.asarray(values[0] if np.unique(values).size == 1 else values)

@@ -1,4 +1,4 @@
-"""Surfaces of URDF links: the `<contact>` of a link or of one of its shapes, an extension that Bullet introduced."""
+"""Contact parameters of URDF shapes: the `<contact>` of a link or collision, an extension of Bullet."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ FIELDS = {
     "stiffness": "stiffness",
     "damping": "damping",
 }
-"""Children of `<contact>` whose value is a field of `GeomSpec`."""
+"""Children of `<contact>` and the corresponding fields of `GeomSpec`."""
 _SPRING = ("stiffness", "damping")
 _CODES = {
     "lateral_friction": "contact.friction",
@@ -23,7 +23,7 @@ _CODES = {
 
 
 def read_surface(reader: Reader, owner: Element) -> dict[str, Any]:
-    """Fields of `GeomSpec` that the `<contact>` of a link or collision gives."""
+    """Fields of `GeomSpec` specified by the `<contact>` of a link or collision."""
     contact = owner.child("contact")
     if contact is None:
         return {}
@@ -32,39 +32,39 @@ def read_surface(reader: Reader, owner: Element) -> dict[str, Any]:
         reader.warn(
             contact.child("stiffness") or contact,
             "contact.compliance",
-            f"{contact.title} has no stiffness, so it is not used",
-            "write a positive number: a contact recovers within damping divided by stiffness",
+            f"stiffness of {contact.title} is zero; stiffness and damping are ignored",
+            "specify a positive stiffness; the recovery time is damping divided by stiffness",
         )
         values = {tag: value for tag, value in values.items() if tag not in _SPRING}
     surface: dict[str, Any] = {field: values[tag] for tag, field in FIELDS.items() if tag in values}
     if "friction" in surface:
         surface["has_friction"] = True
-    given = [tag for tag in _SPRING if tag in values]
-    if len(given) == 1:
-        (other,) = set(_SPRING).difference(given)
+    specified = [tag for tag in _SPRING if tag in values]
+    if len(specified) == 1:
+        (missing,) = set(_SPRING).difference(specified)
         reader.warn(
-            contact.child(given[0]) or contact,
+            contact.child(specified[0]) or contact,
             "contact.compliance",
-            f"{contact.title} has {given[0]} without {other}, so only compliant contact uses it",
-            f'write <{other} value="..."/> as well: an impulse contact recovers within damping divided by stiffness',
+            f"{contact.title} has {specified[0]} but no {missing}, so only compliant contact uses it",
+            f'add <{missing} value="..."/>; the recovery time of impulse contact is damping divided by stiffness',
         )
-    elif given:
+    elif specified:
         surface["recovery_time"] = values["damping"] / values["stiffness"]
     return surface
 
 
 def ignored_settings(robot: Element) -> Iterable[tuple[Element, str]]:
-    """Children of `<contact>` that say something and are not used, with their tags."""
+    """Unsupported children of `<contact>` that are not neutral, with their tags."""
     for link in robot.all("link"):
         for owner in (link, *link.all("collision")):
             contact = owner.child("contact")
             for setting in contact.children if contact is not None else ():
-                if setting.tag not in _CODES and not _asks_for_nothing(setting):
+                if setting.tag not in _CODES and not _is_neutral(setting):
                     yield setting, setting.tag
 
 
-def _asks_for_nothing(setting: Element) -> bool:
-    """Whether a setting is zero, as friction and softness often are; a share of zero of an error is not nothing."""
+def _is_neutral(setting: Element) -> bool:
+    """Whether a setting is zero and thus has no effect; `contact_erp` has an effect even at zero."""
     try:
         return setting.tag != "contact_erp" and float(setting.get("value")) == 0.0
     except ValueError:
@@ -72,12 +72,12 @@ def _asks_for_nothing(setting: Element) -> bool:
 
 
 def _value(reader: Reader, element: Element | None) -> float | None:
-    """A number that should not be negative; None if there is none."""
+    """Nonnegative value of an element; None if it is absent or invalid."""
     if element is None or "value" not in element.attributes:
         return None
     before = len(reader.problems)
     value = reader.number(element, "value")
     if value < 0.0:
-        message = f"{element.title} is negative: {value:g}"
-        reader.report(element, _CODES[element.tag], message, "write a number that is not negative")
+        message = f"{element.title} is {value:g}"
+        reader.report(element, _CODES[element.tag], message, "it must be non-negative")
     return value if len(reader.problems) == before else None

@@ -1,4 +1,4 @@
-"""What single URDF elements say: origins, inertials and joints."""
+"""Parsing of individual URDF elements: origins, inertials, links and joints."""
 
 import math
 from dataclasses import dataclass, field
@@ -24,65 +24,65 @@ KINDS = {
     "spherical": JointKind.SPHERICAL,
     "universal": JointKind.UNIVERSAL,
 }
-"""Joint types by their name in the file; the last two are extensions of the standard."""
+"""Joint types by their URDF name; the last two are extensions of the standard."""
 
 
 @dataclass
 class Link:
-    """A link as the file describes it."""
+    """A link as specified in the file."""
 
     name: str
     element: Element
     inertial: Inertial | None = None
-    """Mass properties in the link's frame; None if the file gives none."""
-    readable: bool = True
-    """False if the numbers of the inertial could not be read; `inertial` is then a stand-in."""
+    """Mass properties in the link frame; None if the file specifies none."""
+    is_readable: bool = True
+    """False if the `<inertial>` has invalid values; `inertial` is then a placeholder."""
     shapes: list[GeomSpec] = field(default_factory=list)
 
     @property
     def source(self) -> Source:
-        """Place of the link."""
+        """Location of the link."""
         return Source(self.element.file, self.element.line)
 
     @property
     def inertial_source(self) -> Source:
-        """Place of the inertial, or of the link if it has none."""
+        """Location of the `<inertial>`, or of the link if it has none."""
         element = self.element.child("inertial") or self.element
         return Source(element.file, element.line)
 
 
 @dataclass
 class Joint:
-    """A joint as the file describes it."""
+    """A joint as specified in the file."""
 
     name: str
     element: Element
     spec: JointSpec
     placement: Pose
-    """X_PJ: the joint's frame in the parent link."""
+    """X_PJ: joint frame in the parent link."""
     parent: str
     child: str
 
 
 def read_origin(reader: Reader, owner: Element) -> Pose:
-    """Pose given by the `<origin>` of an element; identity without one."""
+    """Pose specified by the `<origin>` of an element; identity if it has none."""
     origin = owner.child("origin")
     return pose(reader.vector(origin, "xyz", 3, (0, 0, 0)), reader.vector(origin, "rpy", 3, (0, 0, 0)))
 
 
 def rpy(R) -> np.ndarray:
-    """Roll, pitch and yaw [rad] of a rotation matrix; the roll is 0 where they are not unique."""
+    """Roll, pitch and yaw [rad] of a rotation matrix; at gimbal lock the roll is 0."""
     R = np.asarray(R, dtype=float)
-    level = math.hypot(R[0, 0], R[1, 0])
-    pitch = math.atan2(-R[2, 0], level)
-    roll = math.atan2(R[2, 1], R[2, 2]) if level > 1e-15 else 0.0
-    # the yaw that is left after the roll is undone: as exact as R itself, however steep the pitch
+    cos_pitch = math.hypot(R[0, 0], R[1, 0])
+    pitch = math.atan2(-R[2, 0], cos_pitch)
+    roll = math.atan2(R[2, 1], R[2, 2]) if cos_pitch > 1e-15 else 0.0
+    # yaw after undoing the roll: as accurate as R itself at any pitch
     s, c = math.sin(roll), math.cos(roll)
     return np.array([roll, pitch, math.atan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])])
 
 
 def read_link(reader: Reader, element: Element) -> Link:
-    """A link with its mass properties, without its shapes."""
+    """Link with its mass properties, without its shapes."""
     link = Link(_name(reader, element), element)
     inertial = element.child("inertial")
     lint(reader, element)
@@ -94,16 +94,16 @@ def read_link(reader: Reader, element: Element) -> Link:
     mass = reader.number(inertial.child("mass"), "value")
     inertia = inertial.child("inertia")
     entries = [reader.number(inertia, name, None if k < 3 else 0.0) for k, name in enumerate(INERTIA_ENTRIES)]
-    link.readable = len(reader.problems) == before
+    link.is_readable = len(reader.problems) == before
     link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).transform(X_LI)
-    if not link.readable:
-        # harmless numbers, so that what could not be read is not reported a second time as impossible
+    if not link.is_readable:
+        # valid placeholder, so that unreadable values are not also reported as physically inconsistent
         link.inertial = Inertial(1.0, np.zeros(3), 1e-6 * np.eye(3))
     return link
 
 
 def read_joint(reader: Reader, element: Element) -> Joint:
-    """A joint with all its parameters; parent and child are link names, empty where the file names none."""
+    """Joint with all its parameters; parent and child are link names, empty if the file specifies none."""
     lint(reader, element)
     kind = _kind(reader, element)
     lower, upper, effort = _limits(reader, element, kind)
@@ -120,7 +120,7 @@ def read_joint(reader: Reader, element: Element) -> Joint:
         lower=lower,
         upper=upper,
         effort_limit=effort,
-        mimic=reader.required(mimic, "joint") if mimic is not None else "",
+        mimic=reader.required_text(mimic, "joint") if mimic is not None else "",
         mimic_ratio=reader.number(mimic, "multiplier", 1.0),
         mimic_offset=reader.number(mimic, "offset", 0.0),
         source=Source(element.file, element.line),
@@ -136,16 +136,16 @@ def read_joint(reader: Reader, element: Element) -> Joint:
 
 
 def _name(reader: Reader, element: Element) -> str:
-    return reader.required(element, "name") or f"{element.tag}@{element.line}"
+    return reader.required_text(element, "name") or f"{element.tag}@{element.line}"
 
 
 def _kind(reader: Reader, element: Element) -> JointKind:
-    text = reader.required(element, "type")
+    text = reader.required_text(element, "type")
     if text and text not in KINDS:
         reader.report(
             element,
             "joint.type",
-            f"joint {element.get('name')!r} has the unknown type {text!r}",
+            f"joint {element.get('name')!r} has unknown type {text!r}",
             did_you_mean(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
         )
     return KINDS.get(text, JointKind.REVOLUTE)
@@ -160,7 +160,7 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
             limit,
             "limit.velocity",
             f"velocity limit of joint {name!r} is negative",
-            "write a positive number",
+            "it must be positive",
         )
     if kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
         return -np.inf, np.inf, effort
@@ -171,25 +171,25 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
         reader.warn(
             limit or element,
             "limit.missing",
-            f"{kind} joint {name!r} has no position limits; it moves freely",
+            f"{kind} joint {name!r} has no position limits and is treated as unlimited",
             fix,
         )
         return -np.inf, np.inf, effort
-    # an absent bound is 0 by the standard; an unreadable one must not also complain about the order
+    # an absent limit is 0 by the standard; an unreadable one must not also be reported as swapped
     lower = _bound(reader, limit, "lower", -np.inf if "lower" in limit.attributes else 0.0)
     upper = _bound(reader, limit, "upper", np.inf if "upper" in limit.attributes else 0.0)
     if lower == upper:
         reader.warn(
             limit,
             "limit.locked",
-            f"joint {name!r} cannot move: its lower and upper limits are both {lower:g}",
-            'write its range, or make it type="fixed"',
+            f"joint {name!r} is locked: its lower and upper limits are both {lower:g}",
+            'specify its range, or make it type="fixed"',
         )
     return lower, upper, effort
 
 
 def _bound(reader: Reader, limit: Element | None, attribute: str, default: float) -> float:
-    """A limit; infinite from `MAX_NUMBER` on, since not every program that reads URDF understands `inf`."""
+    """A limit; values of at least `MAX_NUMBER` are infinite, since not every URDF parser accepts `inf`."""
     value = reader.number(limit, attribute, default, infinite=True)
     return float(np.copysign(np.inf, value)) if abs(value) >= MAX_NUMBER else value
 
@@ -201,7 +201,7 @@ def _end_link(reader: Reader, element: Element, tag: str) -> str:
             element,
             "joint.ends",
             f"joint {element.get('name')!r} has no <{tag}>",
-            f'add <{tag} link="..."/> with the name of a link',
+            f'add <{tag} link="..."/>',
         )
         return ""
-    return reader.required(child, "link")
+    return reader.required_text(child, "link")

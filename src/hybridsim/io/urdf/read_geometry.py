@@ -18,18 +18,18 @@ from hybridsim.model.specs import GeomSpec, Source, identity_pose
 from hybridsim.spatial.transform import Pose
 
 Resolve = Callable[[str], Path | Problem]
-"""Turns what the file calls a mesh into a path, or says what is wrong."""
+"""Resolves a mesh reference to a path or a problem."""
 
 
 def read_shapes(reader: Reader, link: Element, name: str, resolve: Resolve) -> list[GeomSpec]:
-    """Collision shapes of a link; the meshes of its visuals are only checked to be there."""
-    of_link = read_surface(reader, link)
+    """Collision shapes of a link; also warns about missing meshes of its visuals."""
+    link_surface = read_surface(reader, link)
     shapes = []
     for k, collision in enumerate(link.all("collision")):
-        title = collision.get("name") or f"{name}_collision{k}"
-        spec = _shape(reader, collision, title, resolve)
+        shape_name = collision.get("name") or f"{name}_collision{k}"
+        spec = _shape(reader, collision, shape_name, resolve)
         if spec is not None:
-            surface = of_link | read_surface(reader, collision)
+            surface = link_surface | read_surface(reader, collision)
             shapes.append(replace(spec, body=name, **surface))
     for visual in link.all("visual"):
         _check_visual(reader, visual, resolve)
@@ -59,7 +59,7 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> G
             shape, size = Shape(element.tag), np.array([radius, 0.5 * length, 0.0])
         case "plane":
             normal = reader.vector(element, "normal", 3, (0, 0, 1))
-            shape, size, placement = Shape.PLANE, np.zeros(3), placement @ _with_z_along(normal)
+            shape, size, placement = Shape.PLANE, np.zeros(3), placement @ _pose_with_z_axis(normal)
         case "mesh":
             shape, size = Shape.MESH, reader.vector(element, "scale", 3, (1, 1, 1))
             mesh_file = _mesh(reader, element, resolve, Severity.ERROR)
@@ -67,14 +67,14 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> G
             reader.warn(
                 element,
                 "geometry.unknown",
-                f"shape <{element.tag}> of {collision.title} is not supported and is left out",
+                f"shape <{element.tag}> of {collision.title} is not supported and is omitted",
                 did_you_mean(element.tag, [*Shape]) or "use box, sphere, cylinder, capsule or mesh",
             )
             return None
     if len(reader.problems) > before:
         return None
     if shape is not Shape.PLANE and not size.any():
-        reader.warn(element, "geometry.empty", f"{element.title} has no extent", "write its size in metres")
+        reader.warn(element, "geometry.empty", f"{element.title} has zero size", "specify its size in metres")
     source = Source(element.file, element.line)
     return GeomSpec(name, "", shape, size, placement, mesh_file=mesh_file, source=source, has_friction=False)
 
@@ -86,16 +86,16 @@ def _check_visual(reader: Reader, visual: Element, resolve: Resolve) -> None:
 
 
 def _mesh(reader: Reader, element: Element, resolve: Resolve, severity: Severity) -> str:
-    uri = reader.required(element, "filename")
-    found = resolve(uri) if uri else None
-    if isinstance(found, Problem):
-        what = "collision" if severity is Severity.ERROR else "visual"
-        message = f"{what} {element.title}: {found.message}"
-        reader.report(element, found.code, message, found.fix, severity)
-    return str(found) if isinstance(found, Path) else ""
+    uri = reader.required_text(element, "filename")
+    path = resolve(uri) if uri else None
+    if isinstance(path, Problem):
+        kind = "collision" if severity is Severity.ERROR else "visual"
+        message = f"{kind} {element.title}: {path.message}"
+        reader.report(element, path.code, message, path.fix, severity)
+    return str(path) if isinstance(path, Path) else ""
 
 
-def _with_z_along(normal: np.ndarray) -> Pose:
+def _pose_with_z_axis(normal: np.ndarray) -> Pose:
     if np.linalg.norm(normal) < 1e-9:
         return identity_pose()
     e1, e2 = plane_axes(normal)

@@ -1,4 +1,4 @@
-"""What a URDF file says and the simulation does not follow: told once per kind, with the names that it concerns."""
+"""Warnings about URDF settings that the simulation ignores: one per kind, with the names of the affected elements."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,66 +14,66 @@ GAZEBO_PHYSICS = (
     *("mu1", "mu2", "kp", "kd", "fdir1", "maxVel", "minDepth", "maxContacts", "selfCollide", "gravity"),
     *("turnGravityOff", "dampingFactor", "springStiffness", "springReference", "stopCfm", "stopErp"),
 )
-"""Children of `<gazebo>` that would change the motion; the others are about looks, sensors and plugins."""
+"""Children of `<gazebo>` that affect the dynamics; the others concern appearance, sensors and plugins."""
 
 _LIMITED = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.FIXED)
 
 
-def refuse_xacro(robot: Element) -> None:
-    """Make sure that nothing in the file waits to be expanded.
+def reject_xacro(robot: Element) -> None:
+    """Reject files with unexpanded xacro.
 
     Raises:
-        ModelError: something does; nothing else that could be said about the file would mean much.
+        ModelError: the file contains a xacro command or expression; further problems would be meaningless.
     """
-    places = [place for element in _outside_gazebo(robot) if (place := _xacro_in(element))]
-    if places:
-        element, what = places[0]
-        more = f" (and {pluralize(len(places) - 1, 'more place')} like this)" if len(places) > 1 else ""
+    occurrences = [occurrence for element in _outside_gazebo(robot) if (occurrence := _xacro_in(element))]
+    if occurrences:
+        element, message = occurrences[0]
+        more = f" (and {pluralize(len(occurrences) - 1, 'more occurrence')})" if len(occurrences) > 1 else ""
         fix = "expand the file first: xacro robot.xacro > robot.urdf"
-        raise ModelError([Problem(f"{what}{more}", fix, element.file, element.line, code="urdf.xacro")])
+        raise ModelError([Problem(f"{message}{more}", fix, element.file, element.line, code="urdf.xacro")])
 
 
 def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> None:
-    """Report what has no effect."""
+    """Report settings without effect."""
     moving = [joint for joint in joints if joint.spec.kind is not JointKind.FIXED]
 
-    def report(at: Iterable[tuple[Element, str]], code: str, what: str, fix: str, severity=Severity.WARNING) -> None:
-        found = list(at)
-        if found:
-            names = list(dict.fromkeys(name for _, name in found))
-            reader.report(found[0][0], code, f"{what}: {name_list(names)}", fix, severity)
+    def report(items: Iterable[tuple[Element, str]], code: str, text: str, fix: str, severity=Severity.WARNING) -> None:
+        elements = list(items)
+        if elements:
+            names = list(dict.fromkeys(name for _, name in elements))
+            reader.report(elements[0][0], code, f"{text}: {name_list(names)}", fix, severity)
 
     report(
         _limits(joint for joint in moving if joint.spec.kind not in _LIMITED and _has_range(joint)),
         "urdf.ignored",
-        "joints have position limits, which their type does not have, so they are ignored",
-        'a joint that turns between limits is type="revolute"',
+        "position limits of joints whose type has none are ignored",
+        'use type="revolute" for a rotating joint with limits',
     )
     report(
         _limits(joint for joint in moving if joint.spec.effort_limit == 0.0 and not joint.spec.mimic),
         "limit.effort",
-        'joints have effort="0", so their actuators can do nothing',
-        "write the largest torque or force, or leave effort out",
+        'joints with effort="0" cannot be actuated',
+        "specify the maximum torque or force, or omit effort",
     )
     report(
         _limits(joint for joint in moving if _has_velocity(joint)),
         "urdf.ignored",
-        "joints have velocity limits, which are not simulated",
-        "keep to them in the commands",
+        "velocity limits of joints are not simulated",
+        "respect them in the commands",
         Severity.NOTE,
     )
     report(
         ((element, joint.name) for joint in moving if (element := joint.element.child("safety_controller"))),
         "urdf.ignored",
-        "joints have a <safety_controller>, which is not simulated",
-        "only the limits in <limit> act; narrow those if the soft ones count",
+        "<safety_controller> of joints is not simulated",
+        "only <limit> is used; specify the soft limits there if they apply",
         Severity.NOTE,
     )
     report(
         _reductions(robot),
         "urdf.ignored",
-        "transmissions have a <mechanicalReduction>, which is ignored",
-        "commands are torques and forces of the joints themselves; multiply those of the motors by the reduction",
+        "<mechanicalReduction> of transmissions is ignored",
+        "commands are joint torques and forces; multiply motor torques by the reduction",
     )
     report(
         (
@@ -83,14 +83,14 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
             if setting.tag in GAZEBO_PHYSICS
         ),
         "urdf.ignored",
-        "friction, stiffness and other settings for Gazebo are ignored",
-        'write <contact><lateral_friction value="..."/></contact> into the link, damping into the joint\'s <dynamics>',
+        "Gazebo physics settings are ignored",
+        'add <contact><lateral_friction value="..."/></contact> to the link, or damping to <dynamics> of the joint',
     )
     report(
         ignored_settings(robot),
         "urdf.ignored",
-        "settings in <contact> are ignored",
-        "contacts follow lateral_friction, restitution, stiffness and damping",
+        "unsupported settings in <contact> are ignored",
+        "lateral_friction, restitution, stiffness and damping are supported",
     )
 
 
@@ -99,7 +99,7 @@ def _limits(joints: Iterable[Joint]) -> Iterable[tuple[Element, str]]:
 
 
 def _has_range(joint: Joint) -> bool:
-    """Whether a joint has limits that mean something; many files write zeros where the type needs none."""
+    """Whether a joint has a non-empty range; many files specify zeros for joint types without limits."""
     limit = joint.element.child("limit")
     return limit is not None and _number(limit.get("lower")) < _number(limit.get("upper"))
 
@@ -117,7 +117,7 @@ def _reductions(robot: Element) -> Iterable[tuple[Element, str]]:
 
 
 def _number(text: str, default: float = 0.0) -> float:
-    """A number that has been checked, or need not be, wherever it stands."""
+    """Numeric value of a text that has been validated elsewhere; the default if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -133,8 +133,8 @@ def _outside_gazebo(robot: Element) -> Iterable[Element]:
 
 def _xacro_in(element: Element) -> tuple[Element, str] | None:
     if element.tag.startswith("xacro:"):
-        return element, f"<{element.tag}> is a xacro command, which a URDF file cannot have"
+        return element, f"<{element.tag}> is an unexpanded xacro command"
     for name, text in element.attributes.items():
         if "${" in text or "$(" in text:
-            return element, f"attribute {name!r} of {element.title} is {text[:60]!r}, a xacro expression"
+            return element, f"attribute {name!r} of {element.title} is {text[:60]!r}, an unexpanded xacro expression"
     return None

@@ -1,4 +1,4 @@
-"""Tags and attributes of URDF: which are known, and which are most likely misspelt."""
+"""Checks of URDF tags and attributes against the known ones, to detect misspellings."""
 
 from hybridsim.core.messages import did_you_mean
 from hybridsim.io.attributes import Reader
@@ -49,7 +49,7 @@ _SINGLE_TAGS = {
 
 
 def lint(reader: Reader, element: Element) -> None:
-    """Warn about unknown tags and attributes, which are mostly misspelt ones, and about repeated elements."""
+    """Warn about unknown tags and attributes, which are usually misspelt, and about repeated elements."""
     known = _KNOWN_TAGS[element.tag]
     seen: dict[str, Element] = {}
     for child in element.children:
@@ -58,16 +58,16 @@ def lint(reader: Reader, element: Element) -> None:
             reader.warn(
                 child,
                 "element.repeated",
-                f"{element.title} has a second <{child.tag}>; only the one of line {first.line} counts",
+                f"{element.title} has more than one <{child.tag}>; the first one (line {first.line}) is used",
                 "remove one of them",
             )
-        # tags with a prefix are other tools' extensions
+        # tags with a namespace prefix are extensions of other tools
         if child.tag not in known and ":" not in child.tag:
             reader.warn(
                 child,
                 "element.unknown",
-                f"<{child.tag}> in {element.title} is not known and is ignored",
-                did_you_mean(child.tag, known) or f"<{element.tag}> has {', '.join(sorted(known))}",
+                f"unknown element <{child.tag}> in {element.title} is ignored",
+                did_you_mean(child.tag, known) or f"<{element.tag}> may contain {', '.join(sorted(known))}",
             )
         elif child.tag in _KNOWN_ATTRIBUTES:
             attributes = _KNOWN_ATTRIBUTES[child.tag]
@@ -75,6 +75,7 @@ def lint(reader: Reader, element: Element) -> None:
                 reader.warn(
                     child,
                     "attribute.unknown",
-                    f"attribute {attribute!r} of {child.title} is not known and is ignored",
-                    did_you_mean(attribute, attributes) or f"<{child.tag}> has {', '.join(sorted(attributes))}",
+                    f"unknown attribute {attribute!r} of {child.title} is ignored",
+                    did_you_mean(attribute, attributes)
+                    or f"<{child.tag}> has the attributes {', '.join(sorted(attributes))}",
                 )

@@ -1,7 +1,7 @@
-"""Writing a model as a new URDF file.
+"""URDF writer.
 
-A URDF joint turns its link about the link's own origin. A body that turns about another point is written with
-its frame moved there; its own frame lives on as a fixed link without mass.
+A URDF joint rotates its link about the link's origin. A body that rotates about another anchor is written with its link
+frame at the anchor; its own frame becomes a massless link fixed to it.
 """
 
 from dataclasses import replace
@@ -12,8 +12,8 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError
 from hybridsim.io.attributes import MAX_NUMBER
-from hybridsim.io.load_options import setting
-from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, are_direct, impossible_inertials, spec_of
+from hybridsim.io.load_options import option_hint
+from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, has_direct_actuators, inconsistent_inertials, spec_of
 from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import rpy
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
@@ -25,7 +25,7 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, FrameSpec, GeomSpec, Joi
 from hybridsim.spatial.transform import Pose
 
 FREE_ROOT_JOINT = "root"
-"""What the reader calls the free joint of a root link."""
+"""Name that the reader gives to the free joint of a root link."""
 
 _TYPES = {
     JointKind.FIXED: "fixed",
@@ -40,44 +40,44 @@ _EMPTY = ModelSpec("")
 def write_urdf(model: Model, out: str | Path) -> list[str]:
     """Write a model as a URDF file.
 
-    A model that is one free mechanism gets a root link without a joint, as is usual for mobile robots;
-    otherwise the root is a link called `world`.
+    A single free-floating mechanism gets a root link without a joint, as is usual for mobile robots; otherwise the root
+    is a link named `world`.
 
     Args:
         model: the model.
-        out: the file; replaced as a whole if it exists.
+        out: file to write; overwritten if it exists.
 
     Returns:
-        What the file could not hold, or holds in another form, by name.
+        Notes on everything that URDF does not support or represents differently, with the names of the elements.
 
     Raises:
-        ModelError: the model has numbers that no file can hold, or the file cannot be written.
+        ModelError: the model has invalid values, or the file cannot be written.
     """
     notes = Notes()
     spec = spec_of(model, notes)
-    _judge_inertials(spec, notes)
-    _note_lost(spec, notes)
-    write_document(_UrdfWriter(_turning_about_origins(spec, notes), Path(out), notes).root(), spec.name, out)
+    _check_inertials(spec, notes)
+    _note_unsupported(spec, notes)
+    write_document(_UrdfWriter(_with_links_at_anchors(spec, notes), Path(out), notes).root(), spec.name, out)
     return notes.texts()
 
 
-def _judge_inertials(spec: ModelSpec, notes: Notes) -> None:
-    """Refuse masses that no reader takes, and note inertias that only a lenient one does."""
-    found = impossible_inertials(spec)
-    fatal = [problem for _, problem in found if not problem.code.startswith("inertia.")]
-    if fatal:
-        raise ModelError(fatal)
-    for body, problem in found:
-        reason = f"impossible inertias are written as they are; read the file with {setting('lenient', [problem.code])}"
-        notes.add(reason, body.name)
+def _check_inertials(spec: ModelSpec, notes: Notes) -> None:
+    """Reject masses that no reader accepts, and note inertias that are accepted with `lenient` only."""
+    invalid = inconsistent_inertials(spec)
+    errors = [problem for _, problem in invalid if not problem.code.startswith("inertia.")]
+    if errors:
+        raise ModelError(errors)
+    for body, problem in invalid:
+        option = option_hint("lenient", [problem.code])
+        notes.add(f"physically inconsistent inertias are written unchanged; load the file with {option}", body.name)
 
 
-def _turning_about_origins(spec: ModelSpec, notes: Notes) -> ModelSpec:
-    """The same mechanism with every body's frame at the point about which it turns."""
+def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
+    """The same mechanism with every body frame at the anchor of its joint."""
     shifts = {WORLD_NAME: np.zeros(3)}
     for body in spec.bodies:
-        turns = body.joint.kind in (JointKind.REVOLUTE, JointKind.SPHERICAL)
-        shifts[body.name] = np.asarray(body.joint.anchor) if turns else np.zeros(3)
+        rotates = body.joint.kind in (JointKind.REVOLUTE, JointKind.SPHERICAL)
+        shifts[body.name] = np.asarray(body.joint.anchor) if rotates else np.zeros(3)
     bodies, frames = [], []
     names = Names(notes, [*shifts, *(frame.name for frame in spec.frames)])
     for body in spec.bodies:
@@ -87,63 +87,63 @@ def _turning_about_origins(spec: ModelSpec, notes: Notes) -> ModelSpec:
         com = inertial.com - shift if inertial.mass else inertial.com
         inertial = Inertial(inertial.mass, com, inertial.inertia)
         bodies.append(replace(body, placement=placement, inertial=inertial))
-        # nobody asks where the massless parts of a compound joint are
+        # no frames for the massless bodies of compound joints
         if shift.any() and inertial.mass:
-            frame = FrameSpec(names.invent(f"{body.name}_frame"), body.name)
+            frame = FrameSpec(names.make_unique(f"{body.name}_frame"), body.name)
             frames.append(frame)
             notes.add(
-                "links are moved to the point about which they turn; their own frames are fixed links",
+                "link frames are moved to the joint axis; the original frames become fixed links",
                 frame.name,
             )
-    moved = [replace(part, placement=_shifted(part, shifts)) for part in spec.geoms]
-    frames = [replace(part, placement=_shifted(part, shifts)) for part in [*spec.frames, *frames]]
-    return replace(spec, bodies=bodies, geoms=moved, frames=frames)
+    geoms = [replace(part, placement=_shifted_placement(part, shifts)) for part in spec.geoms]
+    frames = [replace(part, placement=_shifted_placement(part, shifts)) for part in [*spec.frames, *frames]]
+    return replace(spec, bodies=bodies, geoms=geoms, frames=frames)
 
 
-def _shifted(part: GeomSpec | FrameSpec, shifts: dict[str, np.ndarray]) -> Pose:
+def _shifted_placement(part: GeomSpec | FrameSpec, shifts: dict[str, np.ndarray]) -> Pose:
     return Pose(part.placement.R, part.placement.p - shifts[part.body])
 
 
-def _note_lost(spec: ModelSpec, notes: Notes) -> None:
-    """What URDF has no place for."""
+def _note_unsupported(spec: ModelSpec, notes: Notes) -> None:
+    """Note everything that URDF does not support."""
     for joint in (body.joint for body in spec.bodies):
         if joint.armature:
-            notes.add("armature is not part of URDF", joint.name)
+            notes.add("URDF does not support armature", joint.name)
         if joint.stiffness:
-            notes.add("springs are not part of URDF", joint.name)
+            notes.add("URDF does not support joint springs", joint.name)
         if joint.kind is JointKind.SPHERICAL:
-            notes.add("spherical joints are an extension of URDF that other programs may refuse", joint.name)
-    if not are_direct(spec):
+            notes.add("spherical joints are an extension of URDF that other programs may reject", joint.name)
+    if not has_direct_actuators(spec):
         names = [actuator.name for actuator in spec.actuators]
-        reason = "actuators are not part of URDF; every joint is read back with a direct torque or force"
+        reason = "URDF does not support actuators; every joint is read back with a direct torque or force"
         notes.add(reason, *names)
     for geom in spec.geoms:
         if geom.shape in SHAPE_NAMES:
-            notes.add(f"{SHAPE_NAMES[geom.shape]} are left out, since URDF has none", geom.name)
+            notes.add(f"{SHAPE_NAMES[geom.shape]} are omitted, since URDF does not support them", geom.name)
             continue
         if (geom.group, geom.mask) != (1, 1):
-            notes.add("collision groups are not part of URDF", geom.name)
+            notes.add("URDF does not support collision groups", geom.name)
         if geom.priority:
-            notes.add("priorities of surfaces are not part of URDF", geom.name)
+            notes.add("URDF does not support surface priorities", geom.name)
         has_spring = np.isfinite([geom.stiffness, geom.damping]).all()
         time = geom.damping / geom.stiffness if has_spring else DEFAULT_RECOVERY_TIME
         if geom.recovery_time != time:
-            notes.add("recovery times of contacts are not part of URDF", geom.name)
+            notes.add("URDF does not support contact recovery times", geom.name)
         if geom.softness != DEFAULT_SOFTNESS:
-            notes.add("softness of contacts is not part of URDF", geom.name)
+            notes.add("URDF does not support contact softness", geom.name)
     for pairs, what in (
-        (spec.excluded_pairs, "excluded collision pairs are"),
-        (spec.explicit_pairs, "explicit collision pairs are"),
-        (spec.pair_friction, "friction of pairs of shapes is"),
+        (spec.excluded_pairs, "excluded collision pairs"),
+        (spec.explicit_pairs, "explicit collision pairs"),
+        (spec.pair_friction, "friction of pairs of shapes"),
     ):
         if pairs:
-            notes.add(f"{what} not part of URDF", *(f"{a} and {b}" for a, b in pairs))
+            notes.add(f"URDF does not support {what}", *(f"{a} and {b}" for a, b in pairs))
     if not np.array_equal(spec.gravity, _EMPTY.gravity):
-        notes.add(f"gravity is not part of URDF; it was {' '.join(f'{g:g}' for g in spec.gravity)} m/s²")
+        notes.add(f"URDF does not support gravity; it is {' '.join(f'{g:g}' for g in spec.gravity)} m/s²")
     if spec.timestep != _EMPTY.timestep:
-        notes.add(f"the time step is not part of URDF; it was {spec.timestep:g} s")
+        notes.add(f"URDF does not support a time step; it is {spec.timestep:g} s")
     if spec.home:
-        notes.add("the starting configuration is not part of URDF; it is not zero for joints", *spec.home)
+        notes.add("URDF does not support a home configuration; it is not zero for joints", *spec.home)
 
 
 class _UrdfWriter:
@@ -152,7 +152,7 @@ class _UrdfWriter:
         self.joint_names = Names(notes, (body.joint.name for body in spec.bodies))
 
     def root(self) -> Element:
-        """The whole file."""
+        """Root element of the file."""
         spec = self.spec
         robot = ElementTree.Element("robot", {"name": spec.name})
         links = {}
@@ -170,7 +170,7 @@ class _UrdfWriter:
         return robot
 
     def _note_free_root(self, body: BodySpec) -> None:
-        self.notes.add(f"the root link has no joint; read the file with {setting('base', 'free')}", body.name)
+        self.notes.add(f"the root link has no joint; load the file with {option_hint('base', 'free')}", body.name)
         joint = body.joint.name
         if joint != FREE_ROOT_JOINT:
             self.notes.add(f"the free joint is read back as {FREE_ROOT_JOINT!r}", joint)
@@ -195,7 +195,7 @@ class _UrdfWriter:
         if joint.kind in SCALAR_JOINTS:
             add(element, "axis", xyz=joint.axis)
         if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
-            _add_limit(element, joint, ranged=kind in ("revolute", "prismatic"))
+            _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))
         if joint.damping or joint.friction:
             add(element, "dynamics", damping=joint.damping, friction=joint.friction)
         if joint.mimic:
@@ -206,11 +206,11 @@ class _UrdfWriter:
         names = Names(self.notes, [WORLD_NAME, *links])
         for frame in self.spec.frames:
             if frame.body not in links:
-                self.notes.add("frames of the world are left out, since the file has no world", frame.name)
+                self.notes.add("frames of the world are omitted, since the file has no world link", frame.name)
                 continue
             name = names.claim(frame.name, "frame")
             add(robot, "link", name=name)
-            joint = add(robot, "joint", name=self.joint_names.invent(f"{name}_joint"), type="fixed")
+            joint = add(robot, "joint", name=self.joint_names.make_unique(f"{name}_joint"), type="fixed")
             add(joint, "parent", link=frame.body)
             add(joint, "child", link=name)
             _add_origin(joint, frame.placement)
@@ -219,7 +219,7 @@ class _UrdfWriter:
         names = Names(self.notes)
         for geom in self.spec.geoms:
             if geom.body not in links:
-                self.notes.add("shapes of the world are left out, since the file has no world", geom.name)
+                self.notes.add("shapes of the world are omitted, since the file has no world link", geom.name)
                 continue
             shape = self._shape(geom)
             if shape is None:
@@ -253,40 +253,40 @@ class _UrdfWriter:
 
 
 def _free_root(spec: ModelSpec) -> BodySpec | None:
-    """The body that can be a root link without a joint: the only one on the world, and simply free."""
+    """The body that can be a root link without joint: the only root body, on a free joint with default parameters."""
     roots = [body for body in spec.bodies if body.parent == WORLD_NAME]
     body, joint = roots[0], roots[0].joint
-    placed = np.any(body.placement.p) or not np.array_equal(body.placement.R, np.eye(3))
-    resisted = joint.damping or joint.friction or np.isfinite(joint.effort_limit)
-    simple = len(roots) == 1 and joint.kind is JointKind.FREE and not placed and not resisted
-    return body if simple else None
+    has_placement = np.any(body.placement.p) or not np.array_equal(body.placement.R, np.eye(3))
+    has_forces = joint.damping or joint.friction or np.isfinite(joint.effort_limit)
+    can_omit_joint = len(roots) == 1 and joint.kind is JointKind.FREE and not has_placement and not has_forces
+    return body if can_omit_joint else None
 
 
 def _add_origin(element: Element, X: Pose) -> None:
-    turned = not np.array_equal(X.R, np.eye(3))
-    if turned or np.any(X.p):
-        add(element, "origin", xyz=np.asarray(X.p), rpy=rpy(X.R) if turned else None)
+    rotated = not np.array_equal(X.R, np.eye(3))
+    if rotated or np.any(X.p):
+        add(element, "origin", xyz=np.asarray(X.p), rpy=rpy(X.R) if rotated else None)
 
 
 def _add_contact(collision: Element, geom: GeomSpec) -> None:
-    """Surface of a shape, where it is not as usual."""
-    usual = {"restitution": 0.0, "stiffness": UNSPECIFIED, "damping": UNSPECIFIED}
+    """Add the surface parameters of a shape that differ from the defaults."""
+    defaults = {"restitution": 0.0, "stiffness": UNSPECIFIED, "damping": UNSPECIFIED}
     if not geom.has_friction:
-        usual["friction"] = DEFAULT_FRICTION
-    numbers = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != usual.get(field)}
-    if numbers:
+        defaults["friction"] = DEFAULT_FRICTION
+    values = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != defaults.get(field)}
+    if values:
         contact = add(collision, "contact")
-        for tag, number in numbers.items():
-            add(contact, tag, value=number)
+        for tag, value in values.items():
+            add(contact, tag, value=value)
 
 
-def _add_limit(element: Element, joint: JointSpec, ranged: bool) -> None:
-    """Limits; the standard asks for effort and velocity, and not all readers understand `inf`."""
+def _add_limit(element: Element, joint: JointSpec, has_range: bool) -> None:
+    """Add `<limit>`: the standard requires effort and velocity, and not every parser accepts `inf`."""
     add(
         element,
         "limit",
-        lower=max(joint.lower, -MAX_NUMBER) if ranged else None,
-        upper=min(joint.upper, MAX_NUMBER) if ranged else None,
+        lower=max(joint.lower, -MAX_NUMBER) if has_range else None,
+        upper=min(joint.upper, MAX_NUMBER) if has_range else None,
         effort=min(joint.effort_limit, MAX_NUMBER),
         velocity=MAX_NUMBER,
     )

@@ -1,1 +1,1 @@
-"""From scalar graphs to C99 text."""
+"""C back-end: scalar graphs to C99 source code."""

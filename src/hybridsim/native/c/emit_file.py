@@ -1,7 +1,7 @@
-"""What stands around generated functions in a C file: conditions on the compiler, and the small helpers they call.
+"""C files of generated functions: checks of the compiler, and the helper functions that are called.
 
-Whole numbers are `uint64_t` throughout and read as two's complement where their sign matters. Copying bytes is the one
-way to look at a bit pattern that C defines, and compilers turn it into nothing.
+Integers are `uint64_t` throughout and interpreted as two's complement where their sign matters. Bit patterns are
+reinterpreted by `memcpy`, which both C and C++ define and compilers remove.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ PREAMBLE = f"""\
 #include <string.h>
 
 #if DBL_MANT_DIG != 53 || FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 2
-#error "needs doubles of 64 bits and no others; on 32-bit x86 compile with -msse2 -mfpmath=sse"
+#error "needs 64-bit doubles without excess precision; on 32-bit x86 compile with -msse2 -mfpmath=sse"
 #endif
 #ifdef __FAST_MATH__
-#error "needs arithmetic as it is written; compile without -ffast-math"
+#error "needs IEEE 754 arithmetic; compile without -ffast-math"
 #endif
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -34,7 +34,7 @@ HELPERS = {
     "bits": "static inline uint64_t $bits(double x) { uint64_t n; memcpy(&n, &x, sizeof n); return n; }",
     "from_bits": "static inline double $from_bits(uint64_t n) { double x; memcpy(&x, &n, sizeof x); return x; }",
     "signed": "static inline int64_t $signed(uint64_t n) { int64_t s; memcpy(&s, &n, sizeof s); return s; }",
-    # volatile, because gcc 12 forgets to round two neighbours that are converted there and back at once
+    # volatile, because gcc 12 omits the rounding when it vectorises two adjacent conversions to float and back
     "single": "static inline double $single(double x) { volatile float single = (float)x; return (double)single; }",
     "shl": "static inline uint64_t $shl(uint64_t n, uint64_t k) { return k < 64 ? n << k : 0; }",
     "lshr": "static inline uint64_t $lshr(uint64_t n, uint64_t k) { return k < 64 ? n >> k : 0; }",
@@ -44,20 +44,20 @@ static inline uint64_t $ashr(uint64_t n, uint64_t k)
     const uint64_t sign = 0 - (n >> 63);
     return k < 64 ? ((n ^ sign) >> k) ^ sign : sign;
 }""",
-    # by zero the quotient is -1 and the rest the dividend, as in XLA; magnitudes never overflow
+    # for divisor zero the quotient is -1 and the remainder the dividend, as in XLA; magnitudes do not overflow
     "idiv": """\
 static inline uint64_t $idiv(uint64_t a, uint64_t b)
 {
-    const uint64_t size = (a >> 63 ? 0 - a : a) / (b == 0 ? 1 : b >> 63 ? 0 - b : b);
-    return b == 0 ? UINT64_MAX : (a >> 63) == (b >> 63) ? size : 0 - size;
+    const uint64_t magnitude = (a >> 63 ? 0 - a : a) / (b == 0 ? 1 : b >> 63 ? 0 - b : b);
+    return b == 0 ? UINT64_MAX : (a >> 63) == (b >> 63) ? magnitude : 0 - magnitude;
 }""",
     "irem": """\
 static inline uint64_t $irem(uint64_t a, uint64_t b)
 {
-    const uint64_t size = (a >> 63 ? 0 - a : a) % (b == 0 ? 1 : b >> 63 ? 0 - b : b);
-    return b == 0 ? a : a >> 63 ? 0 - size : size;
+    const uint64_t magnitude = (a >> 63 ? 0 - a : a) % (b == 0 ? 1 : b >> 63 ? 0 - b : b);
+    return b == 0 ? a : a >> 63 ? 0 - magnitude : magnitude;
 }""",
-    # towards zero; numbers too large become the largest, and NaN zero
+    # truncation towards zero; values out of range saturate, and NaN becomes zero
     "to_int": """\
 static inline uint64_t $to_int(double x)
 {
@@ -65,19 +65,19 @@ static inline uint64_t $to_int(double x)
     return x < 0x1p63 ? (uint64_t)(int64_t)x : UINT64_MAX >> 1;
 }""",
 }
-"""Text of each helper; a $ stands for the prefix of its name."""
+"""Source code of each helper function; `$` is the prefix of its name."""
 
 
 def c_file(prefix: str, head: str, functions: Sequence[CFunction]) -> str:
-    """The text of a file.
+    """Content of a C file.
 
     Args:
-        prefix: of the functions' names.
+        prefix: prefix of the functions' names.
         head: a comment, and the inclusion of the functions' declarations.
-        functions: in the order in which they shall stand.
+        functions: functions in the order of their definitions.
     """
-    wanted = set().union(*(function.helpers for function in functions))
-    # no others: compilers warn of functions that nobody calls
-    helpers = [text.replace("$", f"{prefix}_") for name, text in HELPERS.items() if name in wanted]
-    conditions = PREAMBLE.replace("$PREFIX", prefix.upper())
-    return "\n".join([head, conditions, *helpers, "", *(function.text for function in functions)])
+    called = set().union(*(function.helpers for function in functions))
+    # only those called, because compilers warn about unused functions
+    helpers = [text.replace("$", f"{prefix}_") for name, text in HELPERS.items() if name in called]
+    preamble = PREAMBLE.replace("$PREFIX", prefix.upper())
+    return "\n".join([head, preamble, *helpers, "", *(function.text for function in functions)])

@@ -1,11 +1,11 @@
-"""Emission as C: a scalar graph as C99 text that computes the same bits as its native code.
+"""Emission as C: a scalar graph as C99 source code whose results are bitwise equal to those of its native code.
 
-One line per operation, on local constants of the types `double`, `uint64_t` (whole numbers: unsigned ones wrap around)
-and `int` (truth values). There are no loops but those over arrays (`c_loops.py`), and no memory but the arguments and
-the stack.
+One line per operation, on local constants of the types `double`, `uint64_t` (integers, since unsigned overflow is
+defined) and `int` (booleans). The only loops are those over arrays (`emit_loops.py`), and the only memory is the
+arguments and the stack.
 
-A compiler takes much longer for one large function than for several small ones, so a large graph becomes several.
-Values pass from one to the next through an array on the stack of the function that calls them all.
+A compiler takes much longer for one large function than for several small ones, so a large graph becomes several
+blocks. Values spilled between them lie in an array on the stack of the function that calls them.
 """
 
 import math
@@ -23,19 +23,19 @@ from hybridsim.native.graph.partition import Outputs
 from hybridsim.native.graph.schedule import deepest_first
 
 MAX_BLOCK_OPERATIONS = 250
-"""Operations in one C function: all of a quadruped in one takes gcc three times as long, for code as fast."""
+"""Operations in one C function: a quadruped in one function takes gcc three times as long, for no faster code."""
 WORKSPACE = "w"
-"""Name of the array through which values pass from piece to piece."""
-NOINLINE_MACRO = "APART"
-"""Ending of the macro that keeps compilers from joining the pieces again."""
+"""Name of the array of values spilled between blocks."""
+NOINLINE_MACRO = "NOINLINE"
+"""Suffix of the macro that keeps compilers from inlining the blocks."""
 
 _TYPES = {FLOAT: "double", INT: "uint64_t", BOOL: "int"}
-_LEAVES = ("const", "input", "part")
+_LEAVES = ("const", "input", "extract")
 
 
 @dataclass(frozen=True)
 class SlotLocation:
-    """Where a slot of a graph lies: in which argument of the C function, and from which element on."""
+    """Location of a slot of a graph: an argument of the C function, and the first element in it."""
 
     argument: str
     first: int = 0
@@ -43,15 +43,15 @@ class SlotLocation:
 
 @dataclass(frozen=True)
 class CFunction:
-    """A C function, after the static ones that it calls."""
+    """A C function, preceded by the static functions of its blocks."""
 
     prototype: str
-    """Its declaration, as C++ understands it too."""
+    """Its declaration, valid in C and C++."""
     text: str
     work: int
-    """Numbers of working memory on its stack."""
+    """Doubles of working memory on its stack."""
     helpers: frozenset[str]
-    """Helpers that must stand before it, see `c_file.py`."""
+    """Helper functions that it calls, see `emit_file.py`."""
 
 
 def c_function(
@@ -65,61 +65,59 @@ def c_function(
     """A graph as a function `void prefix_name(const double *read, ..., double *written, ...)`.
 
     Args:
-        prefix: what all names in the file begin with.
-        name: of the function, after the prefix.
-        graph: what to compute.
-        outputs: the node to write to each (slot, index).
-        reads: place of every slot that is read; their arguments come first.
-        writes: place of every slot that is written.
+        prefix: prefix of all names in the file.
+        name: name of the function, without the prefix.
+        graph: graph to evaluate.
+        outputs: node written to each (slot, index).
+        reads: location of every slot that is read; their arguments come first.
+        writes: location of every slot that is written.
     """
-    arguments = {place.argument: "const double *" for place in reads.values()}
-    arguments |= {place.argument: "double *" for place in writes.values()}
-    return _Function(prefix, f"{prefix}_{name}", graph, {**reads, **writes}).written(outputs, arguments)
+    arguments = {location.argument: "const double *" for location in reads.values()}
+    arguments |= {location.argument: "double *" for location in writes.values()}
+    return _Function(prefix, f"{prefix}_{name}", graph, {**reads, **writes}).emit(outputs, arguments)
 
 
 class _Function:
-    """What the pieces of a function share."""
+    """State shared by the blocks of a function."""
 
-    def __init__(self, prefix: str, name: str, graph: Graph, places: Mapping[str, SlotLocation]):
-        self.prefix, self.name, self.graph, self.places = prefix, name, graph, places
+    def __init__(self, prefix: str, name: str, graph: Graph, locations: Mapping[str, SlotLocation]):
+        self.prefix, self.name, self.graph, self.locations = prefix, name, graph, locations
         self.cells: dict[int, int] = {}
-        """Elements of the work array that hold values for later pieces."""
+        """First element in the workspace of each array and spilled value."""
         self.helpers: set[str] = set()
 
-    def written(self, outputs: Outputs, arguments: dict[str, str]) -> CFunction:
-        pieces, owner = _pieces(self.graph, outputs)
-        self.cells, work = _cells(self.graph, pieces, owner)
-        writes: list[Outputs] = [{} for _ in pieces]
-        for place, node in outputs.items():
-            writes[owner.get(node, len(pieces) - 1 if self.graph.kinds[node] == ARRAY else 0)][place] = node
-        bodies = [CodeBlock(self, nodes, own) for nodes, own in zip(pieces, writes, strict=True)]
-        used = set().union(*(body.used for body in bodies))
+    def emit(self, outputs: Outputs, arguments: dict[str, str]) -> CFunction:
+        partition, block_of = _partition(self.graph, outputs)
+        self.cells, work = _workspace_cells(self.graph, partition, block_of)
+        writes: list[Outputs] = [{} for _ in partition]
+        for target, node in outputs.items():
+            writes[block_of.get(node, len(partition) - 1 if self.graph.kinds[node] == ARRAY else 0)][target] = node
+        blocks = [CodeBlock(self, nodes, results) for nodes, results in zip(partition, writes, strict=True)]
+        used = set().union(*(block.used for block in blocks))
         lines = [f"(void){argument};" for argument in arguments if argument not in used]
         lines += [f"double {WORKSPACE}[{work}];"] if work else []
         texts = []
-        if len(bodies) == 1:
-            lines += bodies[0].lines
+        if len(blocks) == 1:
+            lines += blocks[0].lines
         else:
-            for k, body in enumerate(bodies):
-                own = {a: kind for a, kind in (arguments | {WORKSPACE: body.work_type}).items() if a in body.used}
-                head = (
-                    f"static {self.prefix.upper()}_{NOINLINE_MACRO} {_signature(f'{self.name}_{k}', own, 'restrict ')}"
-                )
-                texts.append(_definition(head, body.lines))
-                lines.append(f"{self.name}_{k}({', '.join(own)});")
+            for k, block in enumerate(blocks):
+                passed = {a: kind for a, kind in (arguments | {WORKSPACE: block.work_type}).items() if a in block.used}
+                signature = _signature(f"{self.name}_{k}", passed, "restrict ")
+                texts.append(_definition(f"static {self.prefix.upper()}_{NOINLINE_MACRO} {signature}", block.lines))
+                lines.append(f"{self.name}_{k}({', '.join(passed)});")
         texts.append(_definition(_signature(self.name, arguments, "restrict "), lines))
         prototype = f"{_signature(self.name, arguments)};"
         return CFunction(prototype, "\n".join(texts), work, frozenset(self.helpers))
 
 
 class CodeBlock:
-    """Lines of straight code."""
+    """A block of straight-line code."""
 
     def __init__(self, function: _Function, nodes: list[int], writes: Outputs):
         self.function, self.graph = function, function.graph
         self.lines: list[str] = []
         self.used: set[str] = set()
-        """Arguments that it needs."""
+        """Arguments that it reads or writes."""
         self.work_type = "const double *"
         self.names: dict[int, str] = {}
         for node in nodes:
@@ -134,38 +132,38 @@ class CodeBlock:
                 self.work_type = "double *"
                 self._store(self._element(WORKSPACE, function.cells[node]), node)
         for (slot, index), node in writes.items():
-            place = function.places[slot]
-            first = place.first + index
+            location = function.locations[slot]
+            first = location.first + index
             if self.graph.kinds[node] == ARRAY:
-                self.used.add(place.argument)
-                to = _elements(place.argument, first)
+                self.used.add(location.argument)
+                to = _elements(location.argument, first)
                 is_outer = isinstance(self.graph.data[node], OuterProduct) and node not in function.cells
                 self.lines += array_lines(self, node, to) if is_outer else copy_lines(self, node, to)
             else:
-                self._store(self._element(place.argument, first), node)
+                self._store(self._element(location.argument, first), node)
 
     def operation(self, graph: Graph, node: int, operand: Callable[[int], str], name: str) -> tuple[str, str]:
-        """The line that computes a node of a graph, and the name of the result."""
+        """Line that computes a node of a graph, and the name of the result."""
         op, args = graph.ops[node], graph.args[node]
-        table = _OPERATIONS_ON[graph.kinds[args[-1]]]
+        table = _OPERATIONS_BY_KIND[graph.kinds[args[-1]]]
         if op not in table:
-            raise UnsupportedPrimitive(f"the operation {op!r} has no C code")
+            raise UnsupportedPrimitive(f"the operation {op!r} cannot be exported as C")
         code = self._with_helpers(table[op]).format(*(operand(a) for a in args))
         return f"const {_TYPES[graph.kinds[node]]} {name} = {code};", name
 
     def elements(self, array: int) -> Callable[[str], str]:
-        """The text of an element of an array, from that of its index."""
+        """Expressions of the elements of an array, as a function of the expression of the index."""
         spec = self.graph.data[array]
         if isinstance(spec, ArrayInput):
-            place = self.function.places[spec.slot]
-            argument, first = place.argument, place.first + spec.offset
+            location = self.function.locations[spec.slot]
+            argument, first = location.argument, location.first + spec.offset
         else:
             argument, first = WORKSPACE, self.function.cells[array]
         self.used.add(argument)
         return _elements(argument, first)
 
     def operand(self, node: int) -> str:
-        """The text of a value: a constant, an element of an argument, something computed here or in another piece."""
+        """Expression of a value: a constant, an element of an argument, a local name or a value of another block."""
         function, graph = self.function, self.graph
         if node in graph.constants:
             return literal(graph.constants[node])
@@ -173,35 +171,35 @@ class CodeBlock:
             return self.names[node]
         if graph.ops[node] == "input":
             slot, index = graph.data[node]
-            place = function.places[slot]
-            element = self._element(place.argument, place.first + index)
-        elif graph.ops[node] == "part":
+            location = function.locations[slot]
+            element = self._element(location.argument, location.first + index)
+        elif graph.ops[node] == "extract":
             element = self._element(WORKSPACE, function.cells[graph.args[node][0]] + graph.data[node])
         else:
             element = self._element(WORKSPACE, function.cells[node])
         return self.read(element, graph.kinds[node])
 
     def read(self, element: str, kind: str) -> str:
-        """The value of an element of memory."""
+        """Expression that reads a value from an element of memory."""
         return self._with_helpers(_READ[kind]).format(element)
 
-    def as_stored(self, value: str, kind: str) -> str:
-        """What is written to memory for a value."""
-        return self._with_helpers(_STORED[kind]).format(value)
+    def encode(self, value: str, kind: str) -> str:
+        """Expression of a value in its memory representation."""
+        return self._with_helpers(_ENCODE[kind]).format(value)
 
-    def stored(self, node: int) -> str:
-        """What is written to memory for a node."""
-        return self.as_stored(self.operand(node), self.graph.kinds[node])
+    def encoded_operand(self, node: int) -> str:
+        """Expression of a node's value in its memory representation."""
+        return self.encode(self.operand(node), self.graph.kinds[node])
 
     def _store(self, element: str, node: int) -> None:
-        self.lines.append(f"{element} = {self.stored(node)};")
+        self.lines.append(f"{element} = {self.encoded_operand(node)};")
 
     def _element(self, argument: str, index: int) -> str:
         self.used.add(argument)
         return f"{argument}[{index}]"
 
     def _with_helpers(self, code: str) -> str:
-        """Code with the helpers' full names, which are noted."""
+        """Expand the names of helper functions, and record them as called."""
         if "$" not in code:
             return code
         self.function.helpers.update(re.findall(r"\$(\w+)", code))
@@ -220,47 +218,47 @@ _OPERATIONS = {
     "to_int": "$to_int({})", "rem": "fmod({}, {})",
     **{name: f"{name}({{}})" for name in "asinh acosh atanh cbrt erf erfc".split()},
 }  # fmt: skip
-"""C for each operation; a $ stands for the prefix of the helpers' names."""
-_ON_WHOLE_NUMBERS = _OPERATIONS | {"lt": "$signed({}) < $signed({})", "le": "$signed({}) <= $signed({})"}
-_OPERATIONS_ON = {FLOAT: _OPERATIONS, INT: _ON_WHOLE_NUMBERS, BOOL: _OPERATIONS}
+"""C expression of each operation; `$` is the prefix of the helpers' names."""
+_INTEGER_OPERATIONS = _OPERATIONS | {"lt": "$signed({}) < $signed({})", "le": "$signed({}) <= $signed({})"}
+_OPERATIONS_BY_KIND = {FLOAT: _OPERATIONS, INT: _INTEGER_OPERATIONS, BOOL: _OPERATIONS}
 _READ = {FLOAT: "{}", INT: "$bits({})", BOOL: "($bits({}) != 0)"}
-_STORED = {FLOAT: "{}", INT: "$from_bits({})", BOOL: "$from_bits((uint64_t){})"}
-"""Values in memory: eight bytes each, as the native kernels keep them."""
+_ENCODE = {FLOAT: "{}", INT: "$from_bits({})", BOOL: "$from_bits((uint64_t){})"}
+"""Expressions of values in memory: eight bytes each, as in the native kernels."""
 
 
 def _elements(argument: str, first: int) -> Callable[[str], str]:
-    """The text of an element of an argument from some place on, from that of its index."""
+    """Expressions of elements of an argument from an offset on, as a function of the expression of the index."""
     return lambda i: f"{argument}[{first} + {i}]"
 
 
-def _pieces(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:
-    """The operations in pieces, and the piece of each."""
+def _partition(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:
+    """Partition of the operations into blocks, and the block of each."""
     used = {a for node in graph.live(outputs.values()) for a in graph.args[node]}
     order = [
         node
         for node in deepest_first(graph, outputs.values())
         if graph.ops[node] not in _LEAVES
         and not isinstance(graph.data[node], ArrayInput)
-        # an outer product that is only a result is computed where it is written
+        # an outer product that is only an output is computed where it is written
         and (node in used or not isinstance(graph.data[node], OuterProduct))
     ]
     count = max(math.ceil(len(order) / MAX_BLOCK_OPERATIONS), 1)
     size = max(math.ceil(len(order) / count), 1)
-    pieces = [order[k * size : (k + 1) * size] for k in range(count)]
-    return pieces, {node: k for k, piece in enumerate(pieces) for node in piece}
+    partition = [order[k * size : (k + 1) * size] for k in range(count)]
+    return partition, {node: k for k, nodes in enumerate(partition) for node in nodes}
 
 
-def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tuple[dict[int, int], int]:
-    """Cells for the values that later pieces need, used again once nobody needs them, and how many there are."""
+def _workspace_cells(graph: Graph, partition: list[list[int]], block_of: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Workspace cells of arrays and spilled values, reused after the last use of a value, and their total."""
     last_use: dict[int, int] = {}
-    for k, piece in enumerate(pieces):
-        last_use.update({a: k for node in piece for a in graph.args[node] if owner.get(a, k) != k})
-    ending: list[list[int]] = [[] for _ in pieces]
+    for k, nodes in enumerate(partition):
+        last_use.update({a: k for node in nodes for a in graph.args[node] if block_of.get(a, k) != k})
+    expiring: list[list[int]] = [[] for _ in partition]
     cells: dict[int, int] = {}
     free: list[int] = []
     total = 0
-    for k, piece in enumerate(pieces):
-        for node in piece:
+    for k, nodes in enumerate(partition):
+        for node in nodes:
             if graph.kinds[node] == ARRAY:
                 cells[node] = total
                 total += graph.data[node].size
@@ -269,8 +267,8 @@ def _cells(graph: Graph, pieces: list[list[int]], owner: dict[int, int]) -> tupl
                     free.append(total)
                     total += 1
                 cells[node] = free.pop()
-                ending[last_use[node]].append(cells[node])
-        free += ending[k]
+                expiring[last_use[node]].append(cells[node])
+        free += expiring[k]
     return cells, total
 
 

@@ -1,11 +1,11 @@
-"""Constants in C."""
+"""C literals."""
 
 import math
 import re
 
 
 def literal(value: float | int | bool) -> str:
-    """A constant in C, exactly."""
+    """C literal of a constant, exact."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, int):

@@ -1,9 +1,9 @@
-"""Arrays in the graph: layers of large networks, which a kernel computes by loops instead of number by number.
+"""Array nodes: layers of large networks and long loops, which a kernel computes in loops instead of unrolled.
 
-An array is one node, of kind `ARRAY`, whose data says how it is computed: read from a slot, collected from numbers, an
-operation on each element, a product of a matrix and a vector, or an outer product. While a function is lowered, the
-elements of an array stand among node numbers as numbers of their own (`elements`), so that reshaping, slicing and
-transposing work on them as on anything else; an operation that knows nothing of arrays takes them out one by one.
+An array is a single node of kind `ARRAY`, whose data specify its computation: an input slot, a stack of scalars, an
+elementwise map, a matrix-vector product, an outer product or a loop. During lowering, elements of arrays have ids of
+their own among the node ids (`element_ids`), so that reshapes, slices and transposes apply to them as to any node;
+rules without support for arrays extract the elements as scalars (`scalarize`).
 """
 
 from dataclasses import dataclass, replace
@@ -14,21 +14,21 @@ from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.graph import ARRAY, FLOAT, Graph
 
 MIN_LARGE_SIZE = 1024
-"""Numbers from which on a parameter is a large one: it stays where the caller has it."""
+"""Minimum size of a large parameter, which is read in place from the caller's memory."""
 MIN_MATRIX_DIM = 8
-"""Rows and columns that a large parameter must have: with fewer it is no matrix of a network but a list of vectors."""
+"""Minimum number of rows and of columns of a large parameter; with fewer, it is a list of vectors."""
 MAX_UNROLLED_SIZE = 32
-"""Elements up to which an operation on each is written out."""
+"""Maximum size at which an elementwise operation is unrolled."""
 MAX_SCALARIZED_SIZE = 8192
-"""Elements of an array that may be taken out one by one."""
+"""Maximum number of elements extracted as scalars."""
 
 _ELEMENT_BASE = 1 << 32
-"""Node numbers from here on are elements of arrays."""
+"""Ids from this value on denote elements of arrays."""
 
 
 @dataclass(frozen=True)
 class ArrayInput:
-    """Numbers that lie in a slot."""
+    """A contiguous range of cells of a slot."""
 
     slot: str
     offset: int
@@ -38,7 +38,7 @@ class ArrayInput:
 
 @dataclass(frozen=True)
 class Stack:
-    """The arguments, as an array."""
+    """An array of its scalar operands."""
 
     size: int
     kind: str
@@ -46,9 +46,9 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class ElementwiseMap:
-    """An operation on each element: a graph that reads its operands from slots of their own.
+    """An elementwise operation: a scalar graph that reads operand k from the slot `operand_slot(k)`.
 
-    Arguments that are arrays are read element by element, the others are the same for all.
+    Array operands are read elementwise; scalar operands are broadcast.
     """
 
     body: Graph
@@ -59,9 +59,9 @@ class ElementwiseMap:
 
 @dataclass(frozen=True)
 class MatrixVectorProduct:
-    """A matrix, given by its place in the first argument, times the vector that is the second one.
+    """Product of a strided matrix in the first operand and a vector, the second operand.
 
-    The terms of each sum are added one after the other, whatever the lanes.
+    The terms of each sum are added sequentially, for any number of lanes.
     """
 
     size: int
@@ -75,7 +75,7 @@ class MatrixVectorProduct:
 
 @dataclass(frozen=True)
 class OuterProduct:
-    """Every element of the first argument times every element of the second, plus the same of further pairs."""
+    """Sum of outer products of consecutive pairs of operands."""
 
     rows: int
     columns: int
@@ -84,95 +84,97 @@ class OuterProduct:
 
     @property
     def size(self) -> int:
-        """Elements, row by row."""
+        """Number of elements, in row-major order."""
         return self.rows * self.columns
 
 
 @dataclass(frozen=True)
 class StridedView:
-    """Where a loop reads one of its arguments."""
+    """The view through which a loop reads one of its operands."""
 
     slot: str
     offset: int
-    """Cell of the array that it begins with."""
+    """First cell of the operand."""
     stride: int
-    """Cells by which it moves on in every turn; none for what stays."""
+    """Cells between consecutive iterations; zero for loop-invariant operands."""
     kind: str = FLOAT
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop that carries values: a graph that is computed again and again.
+    """A loop with a carry (`scan`), whose body is a graph.
 
-    It reads what is carried from the slot `carry` and everything else through the views, and writes what is carried on
-    to `next` and its results to `out0`, `out1` and so on, a row each per turn. As an array it holds what is carried in
-    the end, then the rows of each result. Its arguments are the array of what is carried first and those of the views.
+    The body reads the carry from the slot `carry` and all other operands through the views. It writes the new carry to
+    `next` and one row of each stacked result per iteration to `out0`, `out1`, and so on. The array holds the final
+    carry, then the rows of each result. Operands are the initial carry and the arrays of the views.
     """
 
     body: Graph
     outputs: tuple[tuple[tuple[str, int], int], ...]
-    """Node of the body to write to each (slot, index)."""
+    """The (slot, index) and the body node of each output."""
     trip_count: int
     reverse: bool
-    """Are rows gone through from the last to the first?"""
+    """Whether iterations run from the last row to the first."""
     views: tuple[StridedView, ...]
     carry_kinds: tuple[str, ...]
-    """Kinds of what is carried."""
+    """Kinds of the entries of the carry."""
     result_rows: tuple[tuple[int, str], ...]
-    """Size and kind of a row of each result."""
+    """Size and kind of one row of each result."""
     kind: str = FLOAT
 
     @property
     def size(self) -> int:
-        """Cells of what is carried and of all results."""
+        """Number of cells of the final carry and all results."""
         return len(self.carry_kinds) + self.trip_count * sum(size for size, _ in self.result_rows)
 
     def result_offsets(self) -> list[int]:
-        """The first element of each result."""
+        """First element of each result."""
         sizes = [self.trip_count * size for size, _ in self.result_rows]
         return [len(self.carry_kinds) + sum(sizes[:k]) for k in range(len(sizes))]
 
     def kind_at(self, index: int) -> str:
-        """Kind of an element."""
+        """Kind of the element at an index."""
         if index < len(self.carry_kinds):
             return self.carry_kinds[index]
-        found = max(k for k, start in enumerate(self.result_offsets()) if start <= index)
-        return self.result_rows[found][1]
+        result = max(k for k, start in enumerate(self.result_offsets()) if start <= index)
+        return self.result_rows[result][1]
 
 
-def operand_slot(name: int) -> str:
-    """The slot that the operation of a map reads an operand from."""
-    return f"a{name}"
+def operand_slot(operand: int) -> str:
+    """Slot from which the body of a map reads an operand."""
+    return f"a{operand}"
 
 
 def has_elements(nodes: np.ndarray) -> bool:
-    """Are there elements of arrays among node numbers?"""
+    """Whether any of the ids denote elements of arrays."""
     return nodes.size > 0 and int(nodes.max()) >= _ELEMENT_BASE
 
 
 def element_ids(graph: Graph, array: int) -> np.ndarray:
-    """Numbers that stand for the elements of an array."""
+    """Ids that denote the elements of an array."""
     return (array + 1) * _ELEMENT_BASE + np.arange(graph.data[array].size)
 
 
 def _common_array(nodes: np.ndarray) -> tuple[int, np.ndarray] | None:
-    """The one array that all of some elements belong to, and their places in it."""
-    owners, places = np.divmod(nodes, _ELEMENT_BASE)
+    """The array to which all elements belong and their indices in it; None if there is no such array."""
+    owners, indices = np.divmod(nodes, _ELEMENT_BASE)
     first = int(owners.flat[0])
-    return (first - 1, places) if first and (owners == first).all() else None
+    return (first - 1, indices) if first and (owners == first).all() else None
 
 
 def source_nodes(nodes: np.ndarray) -> list[int]:
-    """Nodes that node numbers depend on: themselves, or the arrays of which they are elements."""
+    """The nodes that ids refer to: scalars themselves, arrays for their elements."""
     return np.unique(np.where(nodes >= _ELEMENT_BASE, nodes // _ELEMENT_BASE - 1, nodes)).tolist()
 
 
 def scalarize(graph: Graph, nodes: np.ndarray) -> np.ndarray:
-    """Node numbers in which elements of arrays have become nodes."""
+    """Ids with elements of arrays replaced by scalar nodes."""
     if not graph.has_arrays or not has_elements(nodes):
         return nodes
     if nodes.size > MAX_SCALARIZED_SIZE:
-        raise UnsupportedPrimitive(f"an operation on {nodes.size} elements of a large array has no native code")
+        raise UnsupportedPrimitive(
+            f"an operation on {nodes.size} elements of a large array is not supported by the native back-end"
+        )
     flat = [
         element_node(graph, n // _ELEMENT_BASE - 1, n % _ELEMENT_BASE) if n >= _ELEMENT_BASE else n
         for n in nodes.ravel().tolist()
@@ -181,7 +183,7 @@ def scalarize(graph: Graph, nodes: np.ndarray) -> np.ndarray:
 
 
 def element_node(graph: Graph, array: int, index: int, kind: str | None = None) -> int:
-    """The node of an element of an array; the elements of an array in a slot may be of different kinds."""
+    """Scalar node of an element of an array; elements of an input array may differ in kind."""
     spec, args = graph.data[array], graph.args[array]
     if isinstance(spec, ArrayInput):
         return graph.input(spec.slot, spec.offset + index, kind or spec.kind)
@@ -193,43 +195,45 @@ def element_node(graph: Graph, array: int, index: int, kind: str | None = None) 
         return graph.sum(
             [graph.mul(element_node(graph, a, row), element_node(graph, b, column)) for a, b in pairs],
         )
-    return graph.node("part", array, data=index, kind=spec.kind_at(index) if isinstance(spec, Loop) else spec.kind)
+    return graph.node("extract", array, data=index, kind=spec.kind_at(index) if isinstance(spec, Loop) else spec.kind)
 
 
 def as_array(graph: Graph, nodes: np.ndarray) -> int:
-    """The array that has these node numbers as its elements, in their order."""
+    """The array whose elements are these nodes, in order."""
     flat = nodes.ravel()
-    owned = _common_array(flat)
-    if owned is not None:
-        array, places = owned
+    common = _common_array(flat)
+    if common is not None:
+        array, indices = common
         spec = graph.data[array]
-        if len(places) == spec.size and (places == np.arange(spec.size)).all():
+        if len(indices) == spec.size and (indices == np.arange(spec.size)).all():
             return array
-        if isinstance(spec, ArrayInput) and (np.diff(places) == 1).all():
-            return array_node(graph, replace(spec, offset=spec.offset + int(places[0]), size=len(places)))
+        if isinstance(spec, ArrayInput) and (np.diff(indices) == 1).all():
+            return array_node(graph, replace(spec, offset=spec.offset + int(indices[0]), size=len(indices)))
         if isinstance(spec, OuterProduct) and nodes.shape == (spec.columns, spec.rows):
-            turned = np.arange(spec.size).reshape(spec.rows, spec.columns).T
-            if (places == turned.ravel()).all():
+            transposed = np.arange(spec.size).reshape(spec.rows, spec.columns).T
+            if (indices == transposed.ravel()).all():
                 pairs = zip(graph.args[array][1::2], graph.args[array][::2], strict=True)
                 return array_node(graph, OuterProduct(spec.columns, spec.rows), *(a for pair in pairs for a in pair))
-    numbers = scalarize(graph, flat).tolist()
-    if all(graph.ops[n] == "input" for n in numbers):
-        (slot, first), kind = graph.data[numbers[0]], graph.kinds[numbers[0]]
-        if all(graph.data[n] == (slot, first + k) for k, n in enumerate(numbers)):
-            return array_node(graph, ArrayInput(slot, first, len(numbers), kind))
-    if len(numbers) > MAX_SCALARIZED_SIZE:
-        raise UnsupportedPrimitive(f"an array put together of {len(numbers)} numbers has no native code")
-    return array_node(graph, Stack(len(numbers), graph.kinds[numbers[0]]), *numbers)
+    scalars = scalarize(graph, flat).tolist()
+    if all(graph.ops[n] == "input" for n in scalars):
+        (slot, first), kind = graph.data[scalars[0]], graph.kinds[scalars[0]]
+        if all(graph.data[n] == (slot, first + k) for k, n in enumerate(scalars)):
+            return array_node(graph, ArrayInput(slot, first, len(scalars), kind))
+    if len(scalars) > MAX_SCALARIZED_SIZE:
+        raise UnsupportedPrimitive(
+            f"an array stacked from {len(scalars)} scalars is not supported by the native back-end"
+        )
+    return array_node(graph, Stack(len(scalars), graph.kinds[scalars[0]]), *scalars)
 
 
 def contiguous_view(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
-    """The array in which nodes lie one after the other, and the first one's place, if they do."""
+    """Array in which nodes are contiguous and the index of the first; None if they are not."""
     flat = nodes.ravel()
-    owned = _common_array(flat)
-    if owned is not None:
-        array, places = owned
-        in_order = (np.diff(places) == 1).all()
-        return (array, int(places[0])) if in_order and not isinstance(graph.data[array], Stack) else None
+    common = _common_array(flat)
+    if common is not None:
+        array, indices = common
+        is_contiguous = (np.diff(indices) == 1).all()
+        return (array, int(indices[0])) if is_contiguous and not isinstance(graph.data[array], Stack) else None
     if has_elements(flat) or any(graph.ops[n] != "input" for n in flat.tolist()):
         return None
     slot, first = graph.data[int(flat[0])]
@@ -241,14 +245,14 @@ def contiguous_view(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
 def array_node(
     graph: Graph, spec: "ArrayInput | Stack | ElementwiseMap | MatrixVectorProduct | OuterProduct | Loop", *args: int
 ) -> int:
-    """The node of an array."""
+    """Node of an array."""
     return graph.node("array", *args, data=spec, kind=ARRAY)
 
 
 def strided_matrix(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int] | None:
-    """The array in which a matrix lies, its first element and the steps to the next row and column, if it has such."""
-    owned = _common_array(nodes)
-    if owned is None:
+    """Array of a strided matrix, index of its first element, row and column strides; None if it is not strided."""
+    common = _common_array(nodes)
+    if common is None:
         flat = nodes.ravel().tolist()
         if has_elements(nodes) or any(graph.ops[n] != "input" for n in flat):
             return None
@@ -256,19 +260,19 @@ def strided_matrix(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int]
         if len(slots) > 1 or graph.kinds[flat[0]] != FLOAT:
             return None
         cells = np.array([graph.data[n][1] for n in flat]).reshape(nodes.shape)
-        low = int(cells.min())
-        array, places = array_node(graph, ArrayInput(slots.pop(), low, int(cells.max()) - low + 1)), cells - low
+        base = int(cells.min())
+        array, indices = array_node(graph, ArrayInput(slots.pop(), base, int(cells.max()) - base + 1)), cells - base
     else:
-        array, places = owned
-    first = int(places[0, 0])
-    row_step = int(places[1, 0]) - first if len(places) > 1 else 0
-    column_step = int(places[0, 1]) - first if len(places[0]) > 1 else 0
-    straight = first + row_step * np.arange(len(places))[:, None] + column_step * np.arange(len(places[0]))
-    return None if (places != straight).any() else (array, first, row_step, column_step)
+        array, indices = common
+    first = int(indices[0, 0])
+    row_step = int(indices[1, 0]) - first if len(indices) > 1 else 0
+    column_step = int(indices[0, 1]) - first if len(indices[0]) > 1 else 0
+    strided = first + row_step * np.arange(len(indices))[:, None] + column_step * np.arange(len(indices[0]))
+    return None if (indices != strided).any() else (array, first, row_step, column_step)
 
 
 def add_to_input(graph: Graph, leaf: ArrayInput, array: int) -> int:
-    """An array added to numbers in a slot."""
+    """Sum of an input array and another array."""
     body = Graph()
     total = body.node("add", body.input(operand_slot(0), 0), body.input(operand_slot(1), 0))
     return array_node(graph, ElementwiseMap(body, total, leaf.size, FLOAT), array_node(graph, leaf), array)

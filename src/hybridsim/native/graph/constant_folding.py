@@ -1,4 +1,4 @@
-"""Operations on known numbers: what the graph computes before there is a kernel."""
+"""Constant folding: evaluation of graph operations at compile time."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def divide(x: float, y: float) -> float:
-    """X / y as floats divide, by zero too."""
+    """Quotient by IEEE 754, division by zero included."""
     if y != 0.0:
         return x / y
     if x == 0.0 or x != x:
@@ -16,21 +16,21 @@ def divide(x: float, y: float) -> float:
 
 
 def evaluate_function(name: str, *values: float) -> float:
-    """An elementary function of numbers; `float32` rounds to single precision."""
+    """Value of an elementary function; `float32` rounds to single precision."""
     names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
     names |= {"atanh": "arctanh", "pow": "power", "atan2": "arctan2", "rem": "fmod"}
     with np.errstate(all="ignore"):
         if name == "float32":
             return float(np.float32(values[0]))
         if name in ("logistic", "erf", "erfc"):
-            from scipy import special  # takes a while to load
+            from scipy import special  # imported here because it loads slowly
 
             return float(getattr(special, "expit" if name == "logistic" else name)(values[0]))
         return float(getattr(np, names.get(name, name))(*values))
 
 
 def saturate_to_int64(value: float) -> int:
-    """A float as int64, cut towards zero and kept in range; NaN is 0."""
+    """A float truncated to int64, saturating at its limits; NaN becomes 0."""
     if value != value:
         return 0
     return int(value) if abs(value) < 2.0**63 else 2**63 - 1 if value > 0.0 else -(2**63)
@@ -54,10 +54,10 @@ INTEGER_OPS: dict[str, Callable[..., int]] = {
     "ashr": lambda a, b: a >> b,
     "lshr": lambda a, b: (a & (2**64 - 1)) >> b,
     "idiv": _truncating_divide,
-    "irem": lambda a, b: a - b * _truncating_divide(a, b),  # the dividend, if b is 0
+    "irem": lambda a, b: a - b * _truncating_divide(a, b),  # the dividend if b is 0
 }
 
 
 def wrap_int64(value: int) -> int:
-    """A whole number as int64 holds it."""
+    """An integer wrapped around to int64."""
     return (value + 2**63) % 2**64 - 2**63

@@ -1,14 +1,14 @@
-"""Elementary functions as arithmetic on graph nodes, so that they run on all lanes at once.
+"""Elementary functions expanded into arithmetic on graph nodes, so that they vectorise over lanes.
 
-No branches, no tables, no calls: every formula is the same sequence of IEEE operations on every lane of every width, so
-results do not depend on how a kernel is vectorised. Errors stay below 2 units in the last place,
-that of tanh below 2.6 (see the tests).
+Expansions have no branches, tables or calls: they are the same sequence of IEEE operations on every lane of every
+vector width, so results do not depend on vectorisation. Errors are below 2 ulp; that of tanh is below 2.6 ulp (see the
+tests).
 
-Many of these sums are exact only in the order in which they are written: nothing may reorder them afterwards, so
-functions are expanded after every pass that rearranges arithmetic.
+Many of these sums are exact only in the given order and must not be reassociated, so functions are expanded after all
+passes that reorder arithmetic.
 
-Polynomials are minimax fits made for this package, with coefficients rounded one after the other, lowest first; each
-states the error that is left after rounding.
+Polynomials are minimax fits made for this package, with coefficients rounded successively, lowest degree first; the
+stated errors include this rounding.
 """
 
 from collections.abc import Callable
@@ -36,20 +36,20 @@ EXPANSIONS: dict[str, Callable[..., Expr]] = {
     "log1p": functions_log.log1p,
     "pow": functions_log.power,
 }
-"""How each function is written as arithmetic; the ones that are missing are left to the C library."""
+"""Expansion of each function; functions not listed are calls to the C library."""
 
 
 def expand(graph: Graph, name: str, *args: int, fma: bool) -> int | None:
-    """Writes an elementary function as arithmetic.
+    """Expand an elementary function into arithmetic.
 
     Args:
-        graph: Graph that gets the nodes.
-        name: Name of the function, as in `Graph.function`.
-        args: Its arguments.
-        fma: Whether the machine has fused multiply-add; without it, products and sums round one by one.
+        graph: graph to add the nodes to.
+        name: name of the function, as in `Graph.function`.
+        args: its arguments.
+        fma: whether the target has fused multiply-add; without it, products and sums are rounded separately.
 
     Returns:
-        The node of the result, or None if the function is left to the C library.
+        The node of the result, or None if the function is a call to the C library.
     """
     expansion = EXPANSIONS.get(name)
     if expansion is None:

@@ -1,6 +1,6 @@
-"""Inverse trigonometric functions by arithmetic: asin, acos, atan, atan2.
+"""Expansions of inverse trigonometric functions: asin, acos, atan, atan2.
 
-Every one of them is m·π/2 + t + t³·P(t²), with m and t chosen so that |t| stays where P is good.
+Each is m·π/2 + t + t³·P(t²), with m and t chosen such that |t| is in the interval for which P was fitted.
 """
 
 from hybridsim.native.graph.functions_expr import SIGN_BIT, Expr, fast_two_sum, mad, polynomial, where
@@ -21,7 +21,7 @@ ASIN = (
     -0.01625561175646791,
     0.031934178600328864,
 )
-"""(asin t − t)/t³ in t² on |t| ≤ 1/2: asin t is right to 2⁻⁵⁵."""
+"""(asin t − t)/t³ in t² on |t| ≤ 1/2; error of asin t 2⁻⁵⁵."""
 ATAN = (
     -0.33333333333333065,
     0.1999999999995104,
@@ -44,48 +44,48 @@ ATAN = (
     -0.00015205037134013037,
     1.3214098020637572e-05,
 )
-"""(atan t − t)/t³ in t² on |t| ≤ 1: atan t is right to 2⁻⁵⁷."""
+"""(atan t − t)/t³ in t² on |t| ≤ 1; error of atan t 2⁻⁵⁷."""
 
 
 def asin(x: Expr) -> Expr:
-    """The angle in [−π/2, π/2] with a given sine: for |x| > 1/2 it is π/2 − 2·asin √((1 − |x|)/2)."""
-    size = abs(x)
-    near = size < 0.5
-    z = where(near, x * x, 0.5 - size * 0.5)
-    t = where(near, size, z.sqrt() * -2.0)
-    return _angle(where(near, 0.0, 1.0), t, z, ASIN).flip_sign(x.sign_bit)
+    """Arcsine in [−π/2, π/2]; for |x| > 1/2 as π/2 − 2·asin √((1 − |x|)/2)."""
+    magnitude = abs(x)
+    is_small = magnitude < 0.5
+    z = where(is_small, x * x, 0.5 - magnitude * 0.5)
+    t = where(is_small, magnitude, z.sqrt() * -2.0)
+    return _angle(where(is_small, 0.0, 1.0), t, z, ASIN).flip_sign(x.sign_bit)
 
 
 def acos(x: Expr) -> Expr:
-    """The angle in [0, π] with a given cosine."""
-    size = abs(x)
-    near = size < 0.5
-    z = where(near, x * x, 0.5 - size * 0.5)
-    t = where(near, -x, (z.sqrt() * 2.0).flip_sign(x.sign_bit))
-    return _angle(where(near, 1.0, where(x < 0.0, 2.0, 0.0)), t, z, ASIN)
+    """Arccosine in [0, π]."""
+    magnitude = abs(x)
+    is_small = magnitude < 0.5
+    z = where(is_small, x * x, 0.5 - magnitude * 0.5)
+    t = where(is_small, -x, (z.sqrt() * 2.0).flip_sign(x.sign_bit))
+    return _angle(where(is_small, 1.0, where(x < 0.0, 2.0, 0.0)), t, z, ASIN)
 
 
 def atan(x: Expr) -> Expr:
-    """The angle in [−π/2, π/2] with a given tangent."""
-    size = abs(x)
-    far = size > 1.0
-    t = where(far, -1.0, size) / where(far, size, 1.0)
-    return _angle(where(far, 1.0, 0.0), t, t * t, ATAN).flip_sign(x.sign_bit)
+    """Arctangent in [−π/2, π/2]."""
+    magnitude = abs(x)
+    is_large = magnitude > 1.0
+    t = where(is_large, -1.0, magnitude) / where(is_large, magnitude, 1.0)
+    return _angle(where(is_large, 1.0, 0.0), t, t * t, ATAN).flip_sign(x.sign_bit)
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
-    """The angle in [−π, π] of the point (x, y), with the signs of zeros as in C."""
+    """Angle of the point (x, y) in [−π, π], with signed zeros as in C."""
     width, height = abs(x), abs(y)
-    steep = height > width
-    short, long = where(steep, width, height), where(steep, height, width)
-    # 0/0 is 0 here and ∞/∞ is 1
+    is_steep = height > width
+    short, long = where(is_steep, width, height), where(is_steep, height, width)
+    # 0/0 gives 0 and ∞/∞ gives 1
     t = where(short.equals(long), where(long.equals(0.0), 0.0, 1.0), short / long)
-    quarters = where(steep, 1.0, where(x.bits < 0, 2.0, 0.0))
-    t = t.flip_sign(where(steep, x.sign_bit ^ SIGN_BIT, x.sign_bit))
-    return _angle(quarters, t, t * t, ATAN).flip_sign(y.sign_bit)
+    quarter_turns = where(is_steep, 1.0, where(x.bits < 0, 2.0, 0.0))
+    t = t.flip_sign(where(is_steep, x.sign_bit ^ SIGN_BIT, x.sign_bit))
+    return _angle(quarter_turns, t, t * t, ATAN).flip_sign(y.sign_bit)
 
 
-def _angle(quarters: Expr, t: Expr, z: Expr, coefficients: tuple[float, ...]) -> Expr:
-    """quarters·π/2 + t + t·z·P(z)."""
-    start, lost = fast_two_sum(quarters * HALF_PI, t)
-    return start + mad(t * z, polynomial(z, coefficients), mad(quarters, HALF_PI_LOW, lost))
+def _angle(quarter_turns: Expr, t: Expr, z: Expr, coefficients: tuple[float, ...]) -> Expr:
+    """quarter_turns·π/2 + t + t·z·P(z)."""
+    total, error = fast_two_sum(quarter_turns * HALF_PI, t)
+    return total + mad(t * z, polynomial(z, coefficients), mad(quarter_turns, HALF_PI_LOW, error))

@@ -1,7 +1,7 @@
-"""Logarithms and powers by arithmetic: log, log1p, pow.
+"""Expansions of logarithms and powers: log, log1p, pow.
 
 x = 2ᵉ·(1 + f) with 1 + f between √½ and √2, and ln(1 + f) = f − f²·G(f) without a division. A power needs the logarithm
-to about 65 bits, so `pow` carries it as a sum of two floats.
+to about 65 bits, so `pow` computes it in double-double arithmetic.
 """
 
 import math
@@ -41,7 +41,7 @@ G = (
     0.059139397007429886,
     -0.02554733955240031,
 )
-"""(f − ln(1 + f))/f² on √½ ≤ 1 + f ≤ √2: the logarithm is right to 2⁻⁵⁶."""
+"""(f − ln(1 + f))/f² on √½ ≤ 1 + f ≤ √2; error of the logarithm 2⁻⁵⁶."""
 R = (
     0.20000000000001125,
     0.1428571428505107,
@@ -51,52 +51,52 @@ R = (
     0.06628426811316332,
     0.0659800507615231,
 )
-"""(atanh s/s − 1 − z/3)/z² in z = s² on |s| ≤ 0.1716: atanh s is right to 2⁻⁶⁶."""
+"""(atanh s/s − 1 − z/3)/z² in z = s² on |s| ≤ 0.1716; error of atanh s 2⁻⁶⁶."""
 THIRD, THIRD_LOW = 0.3333333333333333, 1.850371707708594e-17
 
 MIN_NORMAL = 2.0**-1022
 _MANTISSA = 2**52 - 1
 _ROOT_HALF = bit_pattern(math.sqrt(0.5))
 _SHIFT = bit_pattern(1.0) - _ROOT_HALF
-"""Added to a bit pattern, it makes the exponent change at √2 instead of 2."""
+"""Offset of bit patterns that makes the exponent field change at √2·2ᵏ instead of 2ᵏ."""
 
 
 def log(x: Expr) -> Expr:
-    """The natural logarithm."""
+    """Natural logarithm."""
     minus_e, m = _exponent_and_mantissa(x)
     return _with_special_cases(x, x, _log(minus_e, m - 1.0))
 
 
 def log1p(x: Expr) -> Expr:
-    """ln(1 + x), right for small x too: 1 + f = 2⁻ᵉ + 2⁻ᵉ·x is rounded once, and not at all for e = 0."""
+    """ln(1 + x), accurate for small x too: f = 2⁻ᵉ·x − (1 − 2⁻ᵉ) is rounded once, and not at all for e = 0."""
     u = x + 1.0
     shifted = u.bits + _SHIFT
     minus_e = (2.0**52 + 1023.0) - _exponent_field_as_float(shifted)
-    # four times 2⁻ᵉ, which is a normal number for the largest x
+    # 4·2⁻ᵉ, which is a normal number even for the largest x
     scale = (SIGN_BIT - (shifted & ~_MANTISSA)).as_float
     return _with_special_cases(x, u, _log(minus_e, (x * scale - (4.0 - scale)) * 0.25))
 
 
 def power(x: Expr, y: Expr) -> Expr:
-    """The power xʸ, with the special cases of C's `pow`."""
-    known = y.graph.constants.get(y.node)
-    if known is not None and known in _CHEAP_POWERS:
-        return _CHEAP_POWERS[known](x)
-    size = abs(x)
-    high, low = _log_double_double(*_exponent_and_mantissa(size))
-    # an exponent beyond the bound gives 0, 1 or ∞ like the bound itself, and its products stay finite
-    bounded = y.at_least(-(2.0**65)).at_most(2.0**65)
-    product = bounded * high
-    rest = mad(bounded, low, multiply_subtract(bounded, high, product))
-    result = exp_of_sum(product.at_least(-1000.0).at_most(1000.0), where(abs(product) < 1000.0, rest, 0.0))
-    finite = size < math.inf
-    result = where((size > 0.0) & finite, result, where((size < 1.0) ^ (y < 0.0), 0.0, math.inf))
+    """Power xʸ, with the special cases of `pow` in C."""
+    exponent = y.graph.constants.get(y.node)
+    if exponent is not None and exponent in _CHEAP_POWERS:
+        return _CHEAP_POWERS[exponent](x)
+    magnitude = abs(x)
+    high, low = _log_double_double(*_exponent_and_mantissa(magnitude))
+    # exponents beyond the bound give the same 0, 1 or ∞ as the bound, whose products stay finite
+    clamped = y.at_least(-(2.0**65)).at_most(2.0**65)
+    product = clamped * high
+    low_product = mad(clamped, low, multiply_subtract(clamped, high, product))
+    result = exp_of_sum(product.at_least(-1000.0).at_most(1000.0), where(abs(product) < 1000.0, low_product, 0.0))
+    is_finite = magnitude < math.inf
+    result = where((magnitude > 0.0) & is_finite, result, where((magnitude < 1.0) ^ (y < 0.0), 0.0, math.inf))
     half = y * 0.5
-    whole = y.rint().equals(y)
-    odd = whole & ~half.rint().equals(half)
-    root = (x < 0.0) & finite & ~whole
-    number = x.equals(x) & y.equals(y) & ~root
-    result = where(number, result.flip_sign(where(odd, x.sign_bit, 0)), math.nan)
+    is_integer = y.rint().equals(y)
+    is_odd = is_integer & ~half.rint().equals(half)
+    is_invalid_root = (x < 0.0) & is_finite & ~is_integer
+    is_valid = x.equals(x) & y.equals(y) & ~is_invalid_root
+    result = where(is_valid, result.flip_sign(where(is_odd, x.sign_bit, 0)), math.nan)
     return where(y.equals(0.0) | x.equals(1.0), 1.0, result)
 
 
@@ -106,19 +106,19 @@ _CHEAP_POWERS = {
     2.0: lambda x: x * x,
     -1.0: lambda x: 1.0 / x,
 }
-"""Powers with a constant exponent that are one operation, or two to treat −0 and −∞ as `pow` does."""
+"""Constant exponents that take one operation, or a few more to treat −0 and −∞ as `pow` does."""
 
 
 def _with_special_cases(x: Expr, u: Expr, result: Expr) -> Expr:
-    """The logarithm of u, with the cases that its arithmetic does not know; x is u or u − 1."""
+    """Logarithm of u with special cases: NaN, infinity, zero and negative arguments; x is u or u − 1."""
     return where(u > 0.0, where(x < math.inf, result, x), where(u.equals(0.0), -math.inf, math.nan))
 
 
 def _exponent_and_mantissa(x: Expr) -> tuple[Expr, Expr]:
-    """−e and m of x = 2ᵉ·m for a positive x, denormal or not."""
-    denormal = x < MIN_NORMAL
-    shifted = where(denormal, x * 2.0**54, x).bits + _SHIFT
-    bias = where(denormal, 2.0**52 + (1023.0 + 54.0), 2.0**52 + 1023.0)
+    """−e and m of x = 2ᵉ·m for positive x, denormals included."""
+    is_denormal = x < MIN_NORMAL
+    shifted = where(is_denormal, x * 2.0**54, x).bits + _SHIFT
+    bias = where(is_denormal, 2.0**52 + (1023.0 + 54.0), 2.0**52 + 1023.0)
     return bias - _exponent_field_as_float(shifted), ((shifted & _MANTISSA) + _ROOT_HALF).as_float
 
 
@@ -128,17 +128,17 @@ def _exponent_field_as_float(shifted: Expr) -> Expr:
 
 
 def _log(minus_e: Expr, f: Expr) -> Expr:
-    """e·ln2 + ln(1 + f). Signs are such that a zero keeps its own."""
+    """e·ln2 + ln(1 + f), written such that the sign of zero is preserved."""
     return mad(minus_e, -LN2_HIGH, f) - mad(f * f, polynomial(f, G), minus_e * LN2_LOW)
 
 
 def _log_double_double(minus_e: Expr, m: Expr) -> tuple[Expr, Expr]:
-    """e·ln2 + ln m as a sum of two floats, right to 2⁻⁶⁵: ln m = 2·atanh s with s = (m − 1)/(m + 1)."""
-    above = m - 1.0
-    below, below_low = fast_two_sum(m.constant(1.0), m)
-    inverse = 1.0 / below
-    s = above * inverse
-    s_low = mad(s, below_low, multiply_subtract(s, below, above)) * -inverse
+    """e·ln2 + ln m as a double-double with error 2⁻⁶⁵: ln m = 2·atanh s with s = (m − 1)/(m + 1)."""
+    numerator = m - 1.0
+    denominator, denominator_low = fast_two_sum(m.constant(1.0), m)
+    reciprocal = 1.0 / denominator
+    s = numerator * reciprocal
+    s_low = mad(s, denominator_low, multiply_subtract(s, denominator, numerator)) * -reciprocal
     twice, twice_low = s * 2.0, s_low * 2.0
     z = s * s
     z_low = mad(twice, s_low, multiply_subtract(s, s, z))
@@ -148,7 +148,7 @@ def _log_double_double(minus_e: Expr, m: Expr) -> tuple[Expr, Expr]:
     tail = z * polynomial(z, R)
     t_low = mad(z_low, mad(tail, 2.0, THIRD), mad(z, THIRD_LOW, multiply_subtract(z, third, t)))
     t_low = mad(z, tail, t_low)
-    high, lost = fast_two_sum(minus_e * -LN2_HIGH, twice)
-    high, lost_too = fast_two_mad(twice, t, high)
+    high, error = fast_two_sum(minus_e * -LN2_HIGH, twice)
+    high, other_error = fast_two_mad(twice, t, high)
     low = mad(twice_low, t + 1.0, mad(twice, t_low, minus_e * -LN2_LOW))
-    return fast_two_sum(high, (lost + lost_too) + low)
+    return fast_two_sum(high, (error + other_error) + low)

@@ -1,12 +1,12 @@
-"""The scalar graph: every number that a kernel computes, each one once.
+"""The scalar graph: a DAG of the scalar operations of a kernel.
 
-A node is an operation on earlier nodes, so node numbers are an order in which the graph can be evaluated. Equal
-operations on equal arguments are one node (hash-consing), constants are folded, and products with the zeros and ones
-of axes and placements vanish on the way in.
+Operands of a node precede it, so node ids are a topological order. On insertion, equal operations on equal operands
+become one node (hash-consing), constants are folded, and algebraic identities remove products with the zeros and ones
+of axes and placements.
 
-Rewrites never change a result beyond rounding, with two exceptions. `0·x` and `0/x` are 0 whatever x is, because the
-zeros of a mechanism mean "not there". And a sum, a difference, a larger or a smaller one that is zero may be the other
-zero of 0.0 and -0.0. Infinities and NaN elsewhere stay what they are.
+Rewrites change results by rounding only, with two exceptions. `0·x` and `0/x` are 0 for any x, NaN and infinity
+included, because a zero of a mechanism is structural. And a sum, difference, maximum or minimum that is zero may have
+either sign. Infinities and NaN propagate everywhere else.
 """
 
 import math
@@ -25,27 +25,27 @@ from hybridsim.native.graph.constant_folding import (
 )
 
 FLOAT, INT, BOOL, ARRAY = "f", "i", "b", "a"
-"""Kinds of values: float64, int64, truth value, array of these."""
+"""Kinds of values: float64, int64, Boolean, array of these."""
 
 FUNCTIONS = (
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p logistic cbrt erf erfc"
 ).split()
-"""Elementary functions of one argument; `functions.py` turns the common ones into arithmetic."""
+"""Elementary functions of one argument; `functions.py` expands the common ones into arithmetic."""
 
 
 class Graph:
-    """Nodes, each an operation with arguments, in an order in which they can be computed."""
+    """Nodes in topological order, each an operation with operands."""
 
     def __init__(self):
         self.ops: list[str] = []
         self.args: list[tuple[int, ...]] = []
         self.data: list[Any] = []
-        """What the operation needs besides its arguments: the value of a constant, the place of an input."""
+        """Attributes of the operation: the value of a constant, the slot and index of an input."""
         self.kinds: list[str] = []
         self.constants: dict[int, float | int | bool] = {}
         """Value of every constant node."""
         self.has_arrays = False
-        """Are there arrays among the nodes?"""
+        """Whether any node is an array."""
         self._value_numbers: dict[tuple, int] = {}
         self._float32_nodes: set[int] = set()
 
@@ -53,35 +53,35 @@ class Graph:
         return len(self.ops)
 
     def copy(self) -> "Graph":
-        """The same nodes, to which others can be added."""
+        """An independent copy."""
         other = Graph()
         for name, value in vars(self).items():
             setattr(other, name, copy(value))
         return other
 
     def node(self, op: str, *args: int, data: Any = None, kind: str = FLOAT) -> int:
-        """The node of an operation, new or already there."""
+        """The node of an operation, new or existing."""
         key = (op, args, data)
-        found = self._value_numbers.get(key)
-        if found is None:
-            found = self._value_numbers[key] = len(self.ops)
+        node_id = self._value_numbers.get(key)
+        if node_id is None:
+            node_id = self._value_numbers[key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
             self.data.append(data)
             self.kinds.append(kind)
             self.has_arrays |= kind == ARRAY
-        return found
+        return node_id
 
     # leaves
 
     def constant(self, value: float | int | bool) -> int:
-        """A number known when the kernel is compiled."""
+        """A compile-time constant."""
         if isinstance(value, bool):
             kind, key = BOOL, value
         elif isinstance(value, int):
             kind, key = INT, value
         else:
-            # NaN is not equal to itself, and zero is equal to minus zero: their text tells them apart
+            # NaN is unequal to itself and 0.0 equals -0.0, so these are keyed by their text
             value = float(value)
             kind, key = FLOAT, value if value == value and value != 0.0 else str(value)
         node = self.node("const", data=(kind, key), kind=kind)
@@ -89,7 +89,7 @@ class Graph:
         return node
 
     def input(self, slot: str, index: int, kind: str = FLOAT) -> int:
-        """A number that the kernel reads: element `index` of the array named `slot`."""
+        """A value that the kernel loads: element `index` of the array named `slot`."""
         return self.node("input", data=(slot, index), kind=kind)
 
     # float arithmetic
@@ -197,7 +197,7 @@ class Graph:
         return a if self.ops[a] == "abs" else self.node("abs", a)
 
     def power(self, a: int, n: int) -> int:
-        """aⁿ for a whole number n, by repeated squaring."""
+        """aⁿ for an integer n, by repeated squaring."""
         if n < 0:
             return self.div(self.constant(1.0), self.power(a, -n))
         result, square = self.constant(1.0), a
@@ -210,27 +210,27 @@ class Graph:
         return result
 
     def max(self, a: int, b: int) -> int:
-        """The larger one; NaN if either is."""
+        """Maximum; NaN if either operand is NaN."""
         return self._min_or_max(a, b, self.constants.get(a), self.constants.get(b), largest=True)
 
     def min(self, a: int, b: int) -> int:
-        """The smaller one; NaN if either is."""
+        """Minimum; NaN if either operand is NaN."""
         return self._min_or_max(a, b, self.constants.get(a), self.constants.get(b), largest=False)
 
     def _min_or_max(self, a: int, b: int, x, y, *, largest: bool) -> int:
-        worst = -math.inf if largest else math.inf
+        identity = -math.inf if largest else math.inf
         if x is not None and y is not None:
             pick = max if largest else min
             return self.constant(math.nan if x != x or y != y else pick(x, y))
-        if x == worst or a == b:
+        if x == identity or a == b:
             return b
-        if y == worst:
+        if y == identity:
             return a
         if y is not None:
             a, b, x, y = b, a, y, x
         if x is not None and x != x:
             return a
-        # a comparison with NaN is false, so that the second choice below is taken: it must be the NaN
+        # a comparison with NaN is false and selects the last operand, which must be the NaN
         chosen = self.select(self.less(b, a) if largest else self.less(a, b), a, b)
         return chosen if x is not None else self.select(self.equal(a, a), chosen, a)
 
@@ -248,24 +248,24 @@ class Graph:
         return self.node(name, *args)
 
     def round_to_integer(self, name: str, a: int) -> int:
-        """A whole number near `a`, as a float: `floor`, `ceil`, `rint` (half to even) or `trunc`."""
+        """`a` rounded to an integer, as a float: `floor`, `ceil`, `rint` (half to even) or `trunc`."""
         x = self.constants.get(a)
         return self.node(name, a) if x is None else self.constant(evaluate_function(name, x))
 
     def round_to_float32(self, a: int) -> int:
         """`a` rounded to single precision."""
-        singles = self._float32_nodes
-        if a in singles:
+        float32_nodes = self._float32_nodes
+        if a in float32_nodes:
             return a
         floats = (n for n in self.args[a] if self.kinds[n] == FLOAT)
         if a in self.constants:
             a = self.constant(evaluate_function("float32", self.constants[a]))
-        elif self.ops[a] not in _EXACT_IN_FLOAT32 or not singles.issuperset(floats):
+        elif self.ops[a] not in _EXACT_IN_FLOAT32 or not float32_nodes.issuperset(floats):
             a = self.node("single", a)
-        singles.add(a)
+        float32_nodes.add(a)
         return a
 
-    # comparisons, choices, truth values
+    # comparisons, selects, Booleans
 
     def compare(self, op: str, a: int, b: int) -> int:
         """`lt`, `le`, `eq` or `ne`; false for NaN, except `ne`."""
@@ -273,7 +273,7 @@ class Graph:
         if x is not None and y is not None:
             return self.constant(bool({"lt": x < y, "le": x <= y, "eq": x == y, "ne": x != y}[op]))
         if op == "lt" and (x == math.inf or y == -math.inf):
-            return self.constant(False)  # for NaN too
+            return self.constant(False)  # also for NaN
         if self.kinds[a] == BOOL:
             differs = self.logic("xor", a, b)
             return {"ne": differs, "eq": self.invert(differs)}[op]
@@ -286,10 +286,10 @@ class Graph:
         return self.compare("eq", a, b)
 
     def select(self, condition: int, yes: int, no: int) -> int:
-        """`yes` where the condition holds, else `no`."""
-        known = self.constants.get(condition)
-        if known is not None:
-            return yes if known else no
+        """`yes` if the condition holds, else `no`."""
+        value = self.constants.get(condition)
+        if value is not None:
+            return yes if value else no
         if yes == no:
             return yes
         if self.ops[condition] == "not":
@@ -300,32 +300,32 @@ class Graph:
         return self.node("select", condition, yes, no, kind=kind)
 
     def logic(self, op: str, a: int, b: int) -> int:
-        """`and`, `or`, `xor` of truth values."""
+        """`and`, `or`, `xor` of Booleans."""
         if a == b:
             return self.constant(False) if op == "xor" else a
-        for first, second in ((a, b), (b, a)):
-            known = self.constants.get(first)
-            if known is None:
+        for operand, other in ((a, b), (b, a)):
+            value = self.constants.get(operand)
+            if value is None:
                 continue
             if op == "and":
-                return second if known else first
+                return other if value else operand
             if op == "or":
-                return first if known else second
-            return self.invert(second) if known else second
+                return operand if value else other
+            return self.invert(other) if value else other
         return self.node(op, *sorted((a, b)), kind=BOOL)
 
     def invert(self, a: int) -> int:
-        known = self.constants.get(a)
-        if known is not None:
-            return self.constant(not known)
+        value = self.constants.get(a)
+        if value is not None:
+            return self.constant(not value)
         return self.args[a][0] if self.ops[a] == "not" else self.node("not", a, kind=BOOL)
 
-    # whole numbers and bit patterns
+    # integers and bit patterns
 
     def integer(self, op: str, *args: int) -> int:
-        """`iadd`, `isub`, `imul`, `iand`, `ior`, `ixor`, `shl`, `ashr`, `lshr`, `idiv` or `irem` (towards zero).
+        """`iadd`, `isub`, `imul`, `iand`, `ior`, `ixor`, `shl`, `ashr`, `lshr`, `idiv` or `irem` (truncating).
 
-        Results wrap around; shifts are by 0 to 63 bits; the quotient by 0 is -1 and the remainder the dividend.
+        Results wrap around; shift counts are 0 to 63; division by 0 gives quotient -1 and remainder the dividend.
         """
         values = [self.constants.get(a) for a in args]
         if all(v is not None for v in values):
@@ -339,39 +339,36 @@ class Graph:
         return self.node(op, *args, kind=INT)
 
     def bits(self, a: int) -> int:
-        """The bit pattern of a float as a whole number."""
+        """Bit pattern of a float as int64."""
         if a in self.constants:
             return self.constant(struct.unpack("<q", struct.pack("<d", self.constants[a]))[0])
         return self.args[a][0] if self.ops[a] == "from_bits" else self.node("bits", a, kind=INT)
 
     def from_bits(self, a: int) -> int:
-        """The float that has a bit pattern."""
+        """The float with a given bit pattern."""
         if a in self.constants:
             return self.constant(struct.unpack("<d", struct.pack("<q", self.constants[a]))[0])
         return self.args[a][0] if self.ops[a] == "bits" else self.node("from_bits", a)
 
     def convert(self, a: int, kind: str) -> int:
-        """A value as another kind: truth values are 0 or 1, floats are cut towards zero.
-
-        Floats beyond the whole numbers become the largest or smallest of these, and NaN becomes zero.
-        """
-        own = self.kinds[a]
-        if own == kind:
+        """A value as another kind: Booleans become 0 or 1; floats are truncated to int64, saturating, NaN becomes 0."""
+        source_kind = self.kinds[a]
+        if source_kind == kind:
             return a
-        known = self.constants.get(a)
-        if known is not None:
-            return self.constant({FLOAT: float, INT: saturate_to_int64, BOOL: bool}[kind](known))
-        if own == BOOL:
+        value = self.constants.get(a)
+        if value is not None:
+            return self.constant({FLOAT: float, INT: saturate_to_int64, BOOL: bool}[kind](value))
+        if source_kind == BOOL:
             one, zero = (self.constant(v) for v in ((1.0, 0.0) if kind == FLOAT else (1, 0)))
             return self.select(a, one, zero)
         if kind == BOOL:
-            return self.compare("ne", a, self.constant(0.0 if own == FLOAT else 0))
+            return self.compare("ne", a, self.constant(0.0 if source_kind == FLOAT else 0))
         return self.node("to_float" if kind == FLOAT else "to_int", a, kind=kind)
 
     # whole graphs
 
     def sum(self, nodes: Sequence[int]) -> int:
-        """A sum of many nodes as a balanced tree, which rounds less than a chain and waits less for its terms."""
+        """Sum as a balanced tree, with less rounding error and less latency than a chain."""
         nodes = [n for n in nodes if self.constants.get(n) != 0.0]
         if not nodes:
             return self.constant(0.0)
@@ -381,22 +378,22 @@ class Graph:
         return nodes[0]
 
     def live(self, outputs: Iterable[int]) -> list[int]:
-        """The nodes that outputs depend on, in order."""
-        alive, waiting, args = set(), list(outputs), self.args
-        while waiting:
-            node = waiting.pop()
-            if node not in alive:
-                alive.add(node)
-                waiting.extend(args[node])
-        return sorted(alive)
+        """Nodes that the outputs depend on, in topological order."""
+        visited, worklist, args = set(), list(outputs), self.args
+        while worklist:
+            node = worklist.pop()
+            if node not in visited:
+                visited.add(node)
+                worklist.extend(args[node])
+        return sorted(visited)
 
     def op_counts(self, outputs: Iterable[int]) -> Counter:
-        """How often each operation occurs in what the outputs need."""
+        """Number of live nodes of each operation."""
         return Counter(self.ops[node] for node in self.live(outputs))
 
 
 _EXACT_IN_FLOAT32 = {"neg", "abs", "select", "floor", "ceil", "rint", "trunc"}
-"""Operations that need no rounding if their arguments are of single precision."""
+"""Operations that are exact in single precision for single-precision operands."""
 _MIN_NORMAL = 2.0**-1022
 _ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "cbrt", "erf"}
 _EVEN = {"cos", "cosh"}

@@ -1,7 +1,7 @@
-"""Rewriting a finished graph for the machine: functions as arithmetic, shared reciprocals, fused multiply-adds.
+"""Optimisation passes: loop fusion, shared reciprocals, reassociation with fused multiply-adds, expanded functions.
 
-All of this happens in the graph and nothing is left to the compiler's licence, so that one trajectory gives the same
-bits whatever lane, width, batch or thread it is computed in.
+All rewrites happen in the graph; the compiler gets no fast-math flags. A trajectory is therefore bitwise identical in
+any lane, vector width, batch or thread.
 """
 
 from collections import Counter
@@ -17,76 +17,76 @@ _BINARY_FUNCTIONS = {"pow", "atan2", "rem"}
 
 
 def optimize(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
-    """An equivalent graph that is fast to run.
+    """Rewrite a graph for fast execution.
 
     Args:
-        graph: what to compute.
-        outputs: the nodes that are wanted.
-        fma: does the machine have fused multiply-add?
+        graph: graph to optimise.
+        outputs: its output nodes.
+        fma: whether the target has fused multiply-add.
     """
     graph, outputs = fuse_loops(graph, outputs, partial(optimize, fma=fma), fma=fma)
     graph, outputs = _rebuild(graph, outputs, _ShareReciprocals(graph, outputs))
     graph, outputs = reassociate_sums(graph, outputs, fma=fma)
-    # last, because the order of operations in these formulas matters
+    # last, because these expansions must not be reassociated
     return _rebuild(graph, outputs, _ExpandFunctions(fma))
 
 
 class _Rewrite:
-    """Rebuilds nodes one by one; a pass overrides what it changes."""
+    """A pass that rebuilds the graph node by node; subclasses override `node`."""
 
-    def node(self, new: Graph, old: Graph, number: int, args: list[int]) -> int:
-        """The new node for an old one whose arguments have been rebuilt."""
-        op = old.ops[number]
+    def node(self, new: Graph, old: Graph, node_id: int, args: list[int]) -> int:
+        """The new node of an old one, given its rebuilt operands."""
+        op = old.ops[node_id]
         if op in _ARITHMETIC:
             return getattr(new, op)(*args)
         if op == "select":
             return new.select(*args)
-        return new.node(op, *args, data=old.data[number], kind=old.kinds[number])
+        return new.node(op, *args, data=old.data[node_id], kind=old.kinds[node_id])
 
 
 _ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sqrt", "fma"}
 
 
 class _ExpandFunctions(_Rewrite):
-    """Elementary functions become arithmetic."""
+    """Expand elementary functions into arithmetic."""
 
     def __init__(self, fma: bool):
         self.fma = fma
 
-    def node(self, new: Graph, old: Graph, number: int, args: list[int]) -> int:
-        op = old.ops[number]
+    def node(self, new: Graph, old: Graph, node_id: int, args: list[int]) -> int:
+        op = old.ops[node_id]
         if op in _EXPANDABLE:
             result = expand(new, op, *args, fma=self.fma)
             if result is not None:
                 return result
-        return super().node(new, old, number, args)
+        return super().node(new, old, node_id, args)
 
 
 _EXPANDABLE = {*FUNCTIONS, *_BINARY_FUNCTIONS}
 
 
 class _ShareReciprocals(_Rewrite):
-    """Several divisions by one number become one division and several products."""
+    """Replace divisions by a common divisor by products with its reciprocal."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int]):
         live = graph.live(outputs)
         self.divisions = Counter(graph.args[n][1] for n in live if graph.ops[n] == "div")
         for constant in graph.constants:
-            # a constant divisor that is left has no reciprocal as good as itself
+            # constant divisors that remain are those whose reciprocal over- or underflows
             self.divisions.pop(constant, None)
 
-    def node(self, new: Graph, old: Graph, number: int, args: list[int]) -> int:
-        if old.ops[number] == "div" and self.divisions[old.args[number][1]] > 1:
+    def node(self, new: Graph, old: Graph, node_id: int, args: list[int]) -> int:
+        if old.ops[node_id] == "div" and self.divisions[old.args[node_id][1]] > 1:
             return new.mul(args[0], new.div(new.constant(1.0), args[1]))
-        return super().node(new, old, number, args)
+        return super().node(new, old, node_id, args)
 
 
 def _rebuild(graph: Graph, outputs: Sequence[int], rewrite: _Rewrite) -> tuple[Graph, list[int]]:
     new = Graph()
-    renamed: dict[int, int] = {}
-    for number in graph.live(outputs):
-        if number in graph.constants:
-            renamed[number] = new.constant(graph.constants[number])
+    node_map: dict[int, int] = {}
+    for node_id in graph.live(outputs):
+        if node_id in graph.constants:
+            node_map[node_id] = new.constant(graph.constants[node_id])
         else:
-            renamed[number] = rewrite.node(new, graph, number, [renamed[a] for a in graph.args[number]])
-    return new, [renamed[n] for n in outputs]
+            node_map[node_id] = rewrite.node(new, graph, node_id, [node_map[a] for a in graph.args[node_id]])
+    return new, [node_map[n] for n in outputs]

@@ -1,8 +1,8 @@
-"""Cutting a graph into stages by what its nodes depend on.
+"""Partitioning of a graph into stages by the dependencies of its nodes.
 
-A node that needs nothing but parameters is computed once per rollout, one that needs no cotangent can be computed
-for several time steps at once, and so on. Each stage becomes a graph of its own; a value that a later stage needs
-passes through memory, in an array named after the stage that computed it.
+Nodes that depend on parameters only are loop-invariant and computed once per rollout; nodes independent of cotangents
+can be computed for several time steps at a time, and so on. Each stage becomes a graph of its own; values needed by a
+later stage pass through memory, in a slot named after the stage that computes them.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,40 +12,40 @@ from hybridsim.native.graph.arrays import ArrayInput, array_node, element_node
 from hybridsim.native.graph.graph import ARRAY, Graph
 
 Outputs = dict[tuple[str, int], int]
-"""The node to write to each (slot, index)."""
+"""The node stored to each (slot, index)."""
 
 PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
 TANGENT = COTANGENT
 STAGE_OF_SLOT = {
     **dict.fromkeys(("fixed", "free", "fixed_rows", "free_rows"), PARAMETERS),
-    **dict.fromkeys(("x", "s", "kept"), STATE),
+    **dict.fromkeys(("x", "s", "saved"), STATE),
     **dict.fromkeys(("ct", "ct_y", "acc"), COTANGENT),
     **dict.fromkeys(("t_free", "t_x", "t_s"), TANGENT),
 }
-"""From when on the numbers of a slot are known."""
+"""First stage in which the values of each slot are available."""
 
 
 @dataclass(frozen=True)
 class GraphStage:
-    """A graph with what it writes, in slots of the whole and in its own slot for later stages."""
+    """The graph of one stage and its outputs: those of the whole graph, and those to its own slot for later stages."""
 
     graph: Graph
     outputs: Outputs
     passed_cells: int
-    """How many values it passes to later stages."""
+    """Number of cells passed to later stages."""
 
     def reads(self) -> set[str]:
-        """Names of the slots that it reads."""
+        """Names of the slots read."""
         slots = (source_slot(self.graph, n) for n in self.graph.live(self.outputs.values()))
         return {slot for slot in slots if slot is not None}
 
     def writes(self) -> set[str]:
-        """Names of the slots that it writes."""
+        """Names of the slots written."""
         return {slot for slot, _ in self.outputs}
 
 
 def source_slot(graph: Graph, node: int) -> str | None:
-    """The slot from which a node is read, if it is."""
+    """The slot that a node reads; None if it is not an input."""
     data = graph.data[node]
     if graph.ops[node] == "input":
         return data[0]
@@ -53,7 +53,7 @@ def source_slot(graph: Graph, node: int) -> str | None:
 
 
 def assign_stages(graph: Graph, outputs: Outputs) -> dict[int, int]:
-    """The stage of every live node: the latest of what it reads."""
+    """Stage of every live node: the latest stage among the inputs that it depends on."""
     stages: dict[int, int] = {}
     for node in graph.live(outputs.values()):
         slot = source_slot(graph, node)
@@ -68,74 +68,74 @@ def split_stages(
     graph: Graph,
     outputs: Outputs,
     stages: Mapping[int, int],
-    name: Callable[[int], str | None],
-    home: Callable[[str], int],
+    slot_name: Callable[[int], str | None],
+    default_stage: Callable[[str], int],
 ) -> dict[int, GraphStage]:
-    """Cut a graph into stages.
+    """Split a graph into one graph per stage.
 
     Args:
-        graph: the whole.
-        outputs: what the whole writes.
-        stages: the stage of every live node.
-        name: the slot through which a stage passes values on.
-        home: the stage that writes those results of a slot which are constants or inputs.
+        graph: graph to split.
+        outputs: its outputs.
+        stages: stage of every live node.
+        slot_name: slot through which a stage passes values to later stages.
+        default_stage: for each slot, the stage that stores outputs that are constants or inputs.
     """
-    used = {*stages.values(), *(home(slot) for slot, _ in outputs)}
-    graphs: dict[int, Graph] = {k: Graph() for k in sorted(used)}
-    renamed: dict[tuple[int, int], int] = {}
+    used_stages = {*stages.values(), *(default_stage(slot) for slot, _ in outputs)}
+    graphs: dict[int, Graph] = {k: Graph() for k in sorted(used_stages)}
+    node_map: dict[tuple[int, int], int] = {}
     passed: dict[int, dict[int, int]] = {k: {} for k in graphs}
-    room = dict.fromkeys(graphs, 0)
+    cell_counts = dict.fromkeys(graphs, 0)
 
-    def inside(stage: int, node: int) -> int:
-        """The node within a stage that stands for a node of the whole."""
-        found = renamed.get((stage, node))
-        if found is not None:
-            return found
-        new = graphs[stage]
+    def map_node(stage: int, node: int) -> int:
+        """The node of a stage that corresponds to a node of the whole graph."""
+        mapped = node_map.get((stage, node))
+        if mapped is not None:
+            return mapped
+        subgraph = graphs[stage]
         op = graph.ops[node]
         if op == "const":
-            found = new.constant(graph.constants[node])
+            mapped = subgraph.constant(graph.constants[node])
         elif source_slot(graph, node) is not None:
-            found = new.node(op, data=graph.data[node], kind=graph.kinds[node])
-        elif stages[node] == stage and op == "part":
-            # its array may be another stage's
-            found = element_node(new, inside(stage, graph.args[node][0]), graph.data[node], graph.kinds[node])
+            mapped = subgraph.node(op, data=graph.data[node], kind=graph.kinds[node])
+        elif stages[node] == stage and op == "extract":
+            # the array may belong to another stage
+            mapped = element_node(subgraph, map_node(stage, graph.args[node][0]), graph.data[node], graph.kinds[node])
         elif stages[node] == stage:
-            args = [inside(stage, a) for a in graph.args[node]]
-            found = new.node(op, *args, data=graph.data[node], kind=graph.kinds[node])
+            args = [map_node(stage, a) for a in graph.args[node]]
+            mapped = subgraph.node(op, *args, data=graph.data[node], kind=graph.kinds[node])
         else:
-            found = through_memory(stages[node], node, new)
-        renamed[stage, node] = found
-        return found
+            mapped = load_from_stage(stages[node], node, subgraph)
+        node_map[stage, node] = mapped
+        return mapped
 
-    def through_memory(owner: int, node: int, new: Graph) -> int:
-        """A value that another stage has computed."""
-        spec, slot = graph.data[node], str(name(owner))
+    def load_from_stage(producer: int, node: int, subgraph: Graph) -> int:
+        """An input that reads a value computed by another stage."""
+        spec, slot = graph.data[node], str(slot_name(producer))
         is_array = graph.kinds[node] == ARRAY
-        if node not in passed[owner]:
-            passed[owner][node] = room[owner]
-            room[owner] += spec.size if is_array else 1
-        cell = passed[owner][node]
+        if node not in passed[producer]:
+            passed[producer][node] = cell_counts[producer]
+            cell_counts[producer] += spec.size if is_array else 1
+        cell = passed[producer][node]
         if is_array:
-            return array_node(new, ArrayInput(slot, cell, spec.size, spec.kind))
-        return new.input(slot, cell, graph.kinds[node])
+            return array_node(subgraph, ArrayInput(slot, cell, spec.size, spec.kind))
+        return subgraph.input(slot, cell, graph.kinds[node])
 
-    for node in sorted(stages):  # in order, so that the recursion above is never deep
-        inside(stages[node], node)
+    for node in sorted(stages):  # in topological order, which keeps the recursion shallow
+        map_node(stages[node], node)
     written: dict[int, Outputs] = {k: {} for k in graphs}
-    for place, node in outputs.items():
-        # the first stage passes values on but writes no results
-        early = graph.ops[node] == "const" or source_slot(graph, node) is not None or stages[node] == 0
-        owner = home(place[0]) if early else stages[node]
-        written[owner][place] = inside(owner, node)
+    for target, node in outputs.items():
+        # the first stage passes values to later stages but stores no outputs
+        uses_default = graph.ops[node] == "const" or source_slot(graph, node) is not None or stages[node] == 0
+        producer = default_stage(target[0]) if uses_default else stages[node]
+        written[producer][target] = map_node(producer, node)
     for stage, cells in passed.items():
         for node, cell in cells.items():
-            written[stage][str(name(stage)), cell] = inside(stage, node)
-    return {k: GraphStage(graphs[k], written[k], room[k]) for k in graphs}
+            written[stage][str(slot_name(stage)), cell] = map_node(stage, node)
+    return {k: GraphStage(graphs[k], written[k], cell_counts[k]) for k in graphs}
 
 
 def compact_slot(slot: str, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
-    """The cells of a slot that graphs read, and the graphs reading them from a row of just these."""
+    """Cells of a slot that graphs read, and the graphs remapped to a row of only those cells."""
     cells: set[int] = set()
     for graph, outputs in graphs:
         for node in graph.live(outputs.values()):
@@ -143,21 +143,21 @@ def compact_slot(slot: str, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], 
                 data = graph.data[node]
                 cells.update(range(data.offset, data.offset + data.size) if isinstance(data, ArrayInput) else [data[1]])
     used = sorted(cells)
-    place = {cell: k for k, cell in enumerate(used)}
-    return used, [(remap_slot(graph, slot, place), outputs) for graph, outputs in graphs]
+    index_of = {cell: k for k, cell in enumerate(used)}
+    return used, [(remap_slot(graph, slot, index_of), outputs) for graph, outputs in graphs]
 
 
-def remap_slot(graph: Graph, slot: str, place: Mapping[int, int]) -> Graph:
-    """A copy that reads the cells of a slot from other places; cells without one must not be needed."""
-    copy = Graph()
-    copy.ops, copy.args, copy.kinds = graph.ops.copy(), graph.args.copy(), graph.kinds.copy()
-    copy.constants = graph.constants.copy()
-    copy.data = graph.data.copy()
+def remap_slot(graph: Graph, slot: str, index_of: Mapping[int, int]) -> Graph:
+    """A copy with the cells of a slot renumbered; cells without a new index must not be live."""
+    remapped = Graph()
+    remapped.ops, remapped.args, remapped.kinds = graph.ops.copy(), graph.args.copy(), graph.kinds.copy()
+    remapped.constants = graph.constants.copy()
+    remapped.data = graph.data.copy()
     for node in range(len(graph)):
         if source_slot(graph, node) == slot:
             data = graph.data[node]
             if isinstance(data, ArrayInput):
-                copy.data[node] = replace(data, offset=place.get(data.offset, -1))
+                remapped.data[node] = replace(data, offset=index_of.get(data.offset, -1))
             else:
-                copy.data[node] = (slot, place.get(data[1], -1))
-    return copy
+                remapped.data[node] = (slot, index_of.get(data[1], -1))
+    return remapped

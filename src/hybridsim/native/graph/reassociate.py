@@ -1,9 +1,8 @@
-"""Sums put in order: terms are added as they become ready, products by fused multiply-adds.
+"""Reassociation of sums: terms are added in order of readiness, products by fused multiply-adds.
 
-JAX adds in the order in which the program was written. A single trajectory waits for the longest chain of operations,
-so where a sum lies on that chain the terms that are ready first are added first, in pairs; elsewhere one chain of
-multiply-adds takes the fewest instructions. The order is decided once, in the graph: every lane, width and batch adds
-alike.
+JAX adds in program order. The run time of a single trajectory is the latency of its critical path, so sums on that path
+are added in pairs, earliest terms first; elsewhere a single chain of multiply-adds takes the fewest instructions. The
+order is fixed in the graph and so is the same for every lane, vector width and batch.
 """
 
 import heapq
@@ -19,21 +18,21 @@ LATENCY = {
     "sin": 42, "cos": 42, "tan": 75, "asin": 60, "acos": 60, "atan": 49, "atan2": 51, "exp": 48, "exp2": 48,
     "expm1": 49, "sinh": 56, "cosh": 56, "tanh": 58, "logistic": 68, "log": 42, "log1p": 49, "pow": 138,
 }  # fmt: skip
-"""Rough waiting times in cycles; operations not listed take one."""
+"""Approximate latencies in cycles; 1 for operations not listed."""
 _SUMS = ("add", "sub", "neg")
 
 
 class _Term(NamedTuple):
-    """Something to add: a value, or a product that has not been computed yet. What is ready first comes first."""
+    """A signed term of a sum: a value, or a product not yet computed. Terms are ordered by readiness."""
 
     ready: int
-    number: int
+    serial: int
     negative: bool
     factors: tuple[int, ...]
 
 
 class SumReassociation:
-    """Rebuilds a graph with its sums in order."""
+    """Rebuilds a graph with reassociated sums."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int], *, fma: bool):
         self.old, self.fma = graph, fma
@@ -46,25 +45,25 @@ class SumReassociation:
             self.uses.update(graph.args[node])
         self.inner = self._absorbed_nodes()
         self.slack = self._slack()
-        self.numbers = itertools.count()
+        self.serials = itertools.count()
 
     def run(self, outputs: Sequence[int]) -> tuple[Graph, list[int]]:
-        """The new graph and its outputs."""
-        old, new, renamed = self.old, self.new, {}
+        """Rebuild the graph; returns it and its outputs."""
+        old, new, node_map = self.old, self.new, {}
         for node in self.order:
             if node in self.inner:
                 continue
             if node in old.constants:
-                renamed[node] = new.constant(old.constants[node])
+                node_map[node] = new.constant(old.constants[node])
             elif old.ops[node] in _SUMS and old.kinds[node] == FLOAT:
-                renamed[node] = self._sum(node, renamed)
+                node_map[node] = self._sum(node, node_map)
             else:
-                args = [renamed[a] for a in old.args[node]]
-                renamed[node] = new.node(old.ops[node], *args, data=old.data[node], kind=old.kinds[node])
-        return new, [renamed[n] for n in outputs]
+                args = [node_map[a] for a in old.args[node]]
+                node_map[node] = new.node(old.ops[node], *args, data=old.data[node], kind=old.kinds[node])
+        return new, [node_map[n] for n in outputs]
 
     def _absorbed_nodes(self) -> set[int]:
-        """Nodes that become part of the sum that uses them: partial sums, and products added to something."""
+        """Nodes with a single use that become part of the sum using them: partial sums and added products."""
         old, inner = self.old, set()
         for node in self.order:
             if old.ops[node] not in _SUMS:
@@ -75,56 +74,56 @@ class SumReassociation:
         return inner
 
     def _slack(self) -> dict[int, int]:
-        """How many cycles each node may be late without delaying the end."""
+        """Slack of each node: cycles of delay that do not lengthen the critical path."""
         old, depth, height = self.old, {}, dict.fromkeys(self.order, 0)
         for node in self.order:
             depth[node] = LATENCY.get(old.ops[node], 1) + max((depth[a] for a in old.args[node]), default=0)
         for node in reversed(self.order):
-            own = LATENCY.get(old.ops[node], 1)
+            latency = LATENCY.get(old.ops[node], 1)
             for a in old.args[node]:
-                height[a] = max(height[a], height[node] + own)
+                height[a] = max(height[a], height[node] + latency)
         longest = max(depth.values(), default=0)
         return {node: longest - depth[node] - height[node] for node in self.order}
 
     def _ready_time(self, node: int) -> int:
-        """When a new node is ready."""
+        """Cycle at which the result of a new node is available."""
         new, depths = self.new, self.depths
         while len(depths) < len(new):
             k = len(depths)
             depths.append(LATENCY.get(new.ops[k], 1) + max((depths[a] for a in new.args[k]), default=0))
         return depths[node]
 
-    def _sum(self, root: int, renamed: dict[int, int]) -> int:
-        terms = self._terms(root, renamed)
+    def _sum(self, root: int, node_map: dict[int, int]) -> int:
+        terms = self._terms(root, node_map)
         if not terms:
             return self.new.constant(0.0)
-        waits = 4 * len(terms) > self.slack[root]
-        total = self._sum_pairwise(terms) if waits and len(terms) > 2 else self._sum_sequentially(terms)
+        is_critical = 4 * len(terms) > self.slack[root]
+        total = self._sum_pairwise(terms) if is_critical and len(terms) > 2 else self._sum_sequentially(terms)
         value = self._value(total)
         return self.new.neg(value) if total.negative else value
 
-    def _terms(self, root: int, renamed: dict[int, int]) -> list[_Term]:
-        old, inner, leaves, found = self.old, self.inner, [], []
-        once, again = set(), set()
+    def _terms(self, root: int, node_map: dict[int, int]) -> list[_Term]:
+        old, inner, leaves, terms = self.old, self.inner, [], []
+        seen, repeated = set(), set()
         stack = [(root, False)]
         while stack:
             node, negative = stack.pop()
             op = old.ops[node]
             if op in _SUMS and (node == root or node in inner):
-                *first, last = old.args[node]
-                stack.append((last, negative != (op != "add")))
-                stack += [(node, negative) for node in first]
+                *lhs, rhs = old.args[node]
+                stack.append((rhs, negative != (op != "add")))
+                stack += [(node, negative) for node in lhs]
             else:
                 leaves.append((node, negative))
-                (again if node in once else once).add(node)
+                (repeated if node in seen else seen).add(node)
         for node, negative in leaves:
-            if old.ops[node] == "mul" and (node in inner or (self.fma and node not in again)):
-                # a product that others need too is fused all the same: that takes no more instructions; but one that
-                # is added and taken away again must be rounded both times, to leave nothing
-                found.append(self._term(negative, *[renamed[a] for a in old.args[node]]))
+            if old.ops[node] == "mul" and (node in inner or (self.fma and node not in repeated)):
+                # a product with other uses is fused as well, at no extra instruction; but one that occurs twice in the
+                # sum must be rounded both times, so that x·y − x·y is zero
+                terms.append(self._term(negative, *[node_map[a] for a in old.args[node]]))
             else:
-                found.append(self._term(negative, renamed[node]))
-        return [t for t in found if self.zeros.isdisjoint(t.factors)]
+                terms.append(self._term(negative, node_map[node]))
+        return [t for t in terms if self.zeros.isdisjoint(t.factors)]
 
     def _term(self, negative: bool, *factors: int) -> _Term:
         new, ready, positive = self.new, 0, []
@@ -133,16 +132,16 @@ class SumReassociation:
                 factor, negative = new.args[factor][0], not negative
             positive.append(factor)
             ready = max(ready, self._ready_time(factor))
-        return _Term(ready, next(self.numbers), negative, tuple(positive))
+        return _Term(ready, next(self.serials), negative, tuple(positive))
 
     def _value(self, term: _Term) -> int:
         return term.factors[0] if len(term.factors) == 1 else self.new.mul(*term.factors)
 
     def _sum_sequentially(self, terms: list[_Term]) -> _Term:
-        first, *rest = sorted(terms)
-        for term in rest:
-            first = self._add_terms(first, term)
-        return first
+        total, *others = sorted(terms)
+        for term in others:
+            total = self._add_terms(total, term)
+        return total
 
     def _sum_pairwise(self, terms: list[_Term]) -> _Term:
         heap = sorted(terms)
@@ -170,11 +169,11 @@ class SumReassociation:
 
 
 def reassociate_sums(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph, list[int]]:
-    """A graph whose sums are in order.
+    """Reassociate the sums of a graph.
 
     Args:
-        graph: what to compute.
-        outputs: the nodes that are wanted.
-        fma: does the machine have fused multiply-add?
+        graph: graph to rewrite.
+        outputs: its output nodes.
+        fma: whether the target has fused multiply-add.
     """
     return SumReassociation(graph, outputs, fma=fma).run(outputs)

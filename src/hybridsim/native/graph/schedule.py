@@ -1,4 +1,4 @@
-"""The order in which a kernel computes its values."""
+"""Instruction scheduling."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -9,36 +9,36 @@ from hybridsim.native.graph.graph import Graph
 def deepest_first(
     graph: Graph, outputs: Iterable[int], bundle_of: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 ) -> list[int]:
-    """The nodes that outputs depend on, in the order of a walk from the outputs that takes the longest chain first.
+    """Live nodes in depth-first postorder from the outputs, operands of greatest depth first.
 
-    A value is then computed shortly before it is used, so that more of them stay in registers.
+    Values are computed shortly before their use, which shortens live ranges and reduces spills.
 
     Args:
-        graph: what to compute.
-        outputs: the nodes that are wanted.
-        bundle_of: nodes that are computed together; they follow each other.
+        graph: graph to schedule.
+        outputs: its output nodes.
+        bundle_of: bundles of packed nodes, whose members are scheduled consecutively.
     """
     outputs = list(outputs)
     depth: dict[int, int] = {}
     for node in graph.live(outputs):
         depth[node] = 1 + max((depth[a] for a in graph.args[node]), default=0)
 
-    def arguments(node: int) -> Iterator[int]:
-        args = dict.fromkeys(a for one in bundle_of.get(node, (node,)) for a in graph.args[one])
+    def operands_of(node: int) -> Iterator[int]:
+        args = dict.fromkeys(a for member in bundle_of.get(node, (node,)) for a in graph.args[member])
         return iter(sorted(args, key=lambda a: -depth[a]))
 
     order: list[int] = []
-    seen: set[int] = set()
+    scheduled: set[int] = set()
     for output in sorted(dict.fromkeys(outputs), key=lambda n: -depth[n]):
-        stack = [] if output in seen else [(output, arguments(output))]
-        seen.update(bundle_of.get(output, (output,)))
+        stack = [] if output in scheduled else [(output, operands_of(output))]
+        scheduled.update(bundle_of.get(output, (output,)))
         while stack:
-            node, waiting = stack[-1]
-            argument = next((a for a in waiting if a not in seen), None)
-            if argument is None:
+            node, operands = stack[-1]
+            operand = next((a for a in operands if a not in scheduled), None)
+            if operand is None:
                 order += bundle_of.get(node, (node,))
                 stack.pop()
             else:
-                seen.update(bundle_of.get(argument, (argument,)))
-                stack.append((argument, arguments(argument)))
+                scheduled.update(bundle_of.get(operand, (operand,)))
+                stack.append((operand, operands_of(operand)))
     return order

@@ -1,12 +1,12 @@
-"""Packing: operations of a single trajectory that are the same on different numbers, done side by side in one vector.
+"""Superword-level parallelism: isomorphic scalar operations of one trajectory packed into vector operations.
 
-A robot has many joints, each with a sine and a cosine, and legs that are alike; a network has many units with the same
-function. Where there are no trajectories to fill the lanes of a vector, these do: values of the same form are computed
-in one bundle, with what they depend on, as far as that saves instructions (superword parallelism, Larsen & Amarasinghe
-2000). The operations are the same as one by one, so that no bit of a number changes.
+A robot has many joints, each with a sine and a cosine, and identical legs; a network layer applies one activation to
+many units. Where no batch of trajectories fills the lanes of a vector, these operations do: isomorphic nodes form a
+bundle, followed by their operands for as long as that saves instructions (Larsen & Amarasinghe 2000). Each lane does
+the scalar operation, so results are bitwise identical to scalar code.
 
-All values of a bundle are on one level of the graph. What a value depends on is on a lower one, so that bundles cannot
-wait for each other.
+All nodes of a bundle have the same level, and operands have a lower level than their users, so bundles cannot depend
+on each other cyclically.
 """
 
 from collections import defaultdict
@@ -16,49 +16,49 @@ from types import MappingProxyType
 from hybridsim.native.graph.graph import ARRAY, FUNCTIONS, Graph
 
 Bundle = tuple[int, ...]
-"""Nodes that are computed together, by lane."""
+"""The nodes of one vector operation, by lane."""
 Bundles = dict[int, Bundle]
-"""The bundle that each node of some is in."""
+"""The bundle of each packed node."""
 SEED_OPS = {"div", "sqrt", "from_bits", "select"}
-"""Operations that elementary functions end with, or nearly so, and what takes long by itself."""
+"""Operations that seed bundles: the last ones of expanded elementary functions, and those of high latency."""
 LEVEL_OPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
-"""Operations that functions begin with: a new level, whatever came before."""
-INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "part"}
-"""Of which arguments of functions are made, be it a longer sum or a shorter one."""
-UNPACKABLE_OPS = {"const", "input", "part", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
-"""What is read, and what is called number by number."""
+"""First operations of expanded functions: each begins a new level, whatever the length of the chain before it."""
+INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "extract"}
+"""Operations that form the arguments of functions; sums of different lengths get the same signature."""
+UNPACKABLE_OPS = {"const", "input", "extract", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
+"""Leaves, and library calls, which are scalar."""
 COMMUTATIVE = {"add", "mul", "fma", "iadd", "imul", "iand", "ior", "ixor", "and", "or", "xor", "eq", "ne"}
 SIGNATURE_DEPTH = 6
-"""Operations one after the other that must agree before a bundle is tried."""
+"""Depth to which the expression trees of a seed must match."""
 INSTRUCTION_COST = {"div": 4.0, "sqrt": 5.0}
-"""Of an operation, in instructions; one for all others."""
+"""Cost of operations in instructions; 1 for all others."""
 GATHER_COST, EXTRACT_COST, SPLAT_COST = 0.3, 0.3, 0.3
-"""What it costs to put a number into a vector, to take it out, and to have one in all lanes. These are instructions,
-too, but others than those for which a processor has no time left (measured on a quadruped)."""
+"""Cost of inserting a scalar into a vector, extracting one, and broadcasting one to all lanes, in instructions. They
+are below 1 because shuffles use other execution ports than arithmetic, the bottleneck (measured on a quadruped)."""
 MIN_BUNDLE_SIZE = 3
-"""Values in a bundle: two of them are as fast one by one, because the processor does two things at once anyway."""
+"""Smallest bundle: two scalar operations are as fast as one vector operation, since the processor is superscalar."""
 MIN_SEED_SAVINGS, MIN_COMPONENT_SAVINGS = 3.0, 12.0
-"""Instructions to be saved by a root and what is taken along with it, and by all bundles that hang together; less is
-lost again in registers and waiting."""
+"""Instructions that a seed with its operands must save, and that a connected component of bundles must save; smaller
+savings are lost to register pressure and latency."""
 VISITS_PER_NODE = 8
-"""How often nodes are looked at on average, before what is left stays as it is."""
+"""Visits per node, on average, after which the search stops and the remaining nodes stay scalar."""
 
 
 class Packing:
-    """Which nodes of a graph are computed together."""
+    """Assignment of the nodes of a graph to bundles."""
 
     def __init__(self, graph: Graph, order: Sequence[int], outputs: Iterable[int], width: int):
         """Find bundles.
 
-        There are two ways: from the ends of functions, in full vectors of all that are alike; or from the end of the
-        program, lane by lane along with parts of a mechanism that are alike. Wherever bundles hang together, that way
-        is taken which saves more.
+        Two strategies compete: seeds at the ends of elementary functions, which give full vectors of isomorphic
+        functions; and seeds at any node, outputs first, which give one lane per identical part of a mechanism (a leg).
+        For each connected component of bundles, the strategy with the larger savings is selected.
 
         Args:
-            graph: what to compute.
-            order: its nodes, arguments first.
-            outputs: nodes that are wanted as single numbers.
-            width: of the largest bundle.
+            graph: graph to pack.
+            order: its nodes in topological order.
+            outputs: nodes needed as scalars.
+            width: largest size of a bundle.
         """
         self.graph, self._width = graph, width
         self._signatures, self._levels = _node_signatures(graph, order, INTERCHANGEABLE_OPS), _levels(graph, order)
@@ -68,75 +68,80 @@ class Packing:
                 self._uses[a].add(node)
         for node in outputs:
             self._uses[node].add(-1)
-        of_functions = self._grow_bundles([node for node in order if graph.ops[node] in SEED_OPS], self._signatures)
-        of_all = self._grow_bundles(order, _node_signatures(graph, order))
+        function_bundles = self._grow_bundles([node for node in order if graph.ops[node] in SEED_OPS], self._signatures)
+        program_bundles = self._grow_bundles(order, _node_signatures(graph, order))
         chosen: Bundles = {}
-        for together in self._connected_components(of_all):
-            other = {one: bundle for node in together for bundle in (of_functions.get(node, ()),) for one in bundle}
-            if self._savings(together) > self._savings(other):
-                chosen |= together
-        for bundle in of_functions.values():
+        for component in self._connected_components(program_bundles):
+            alternative = {
+                member: bundle
+                for node in component
+                for bundle in (function_bundles.get(node, ()),)
+                for member in bundle
+            }
+            if self._savings(component) > self._savings(alternative):
+                chosen |= component
+        for bundle in function_bundles.values():
             if not any(node in chosen for node in bundle):
                 chosen |= dict.fromkeys(bundle, bundle)
         self.bundle_of: Bundles = {}
-        """The bundle that each node of some is in."""
-        for together in self._connected_components(chosen):
-            if self._savings(together) >= MIN_COMPONENT_SAVINGS:
-                self.bundle_of |= together
+        """The bundle of each packed node."""
+        for component in self._connected_components(chosen):
+            if self._savings(component) >= MIN_COMPONENT_SAVINGS:
+                self.bundle_of |= component
 
     def operands(self, bundle: Bundle) -> Iterator[Bundle]:
-        """What a bundle is computed from, argument by argument; where their order does not matter, in that of forms."""
-        graph, forms = self.graph, self._signatures
-        rows = []
+        """Operand rows of a bundle; operands of commutative operations are ordered by signature."""
+        graph, signatures = self.graph, self._signatures
+        operand_rows = []
         for node in bundle:
             args = graph.args[node]
-            if graph.ops[node] in COMMUTATIVE and forms[args[0]] > forms[args[1]]:
+            if graph.ops[node] in COMMUTATIVE and signatures[args[0]] > signatures[args[1]]:
                 args = (args[1], args[0], *args[2:])
-            rows.append(args)
-        return zip(*rows, strict=True)
+            operand_rows.append(args)
+        return zip(*operand_rows, strict=True)
 
-    def _grow_bundles(self, roots: Iterable[int], forms: Mapping[int, int]) -> Bundles:
-        """Bundles of roots of the same form, the last ones first, and of what these depend on."""
-        alike: dict[tuple, list[int]] = defaultdict(list)
+    def _grow_bundles(self, roots: Iterable[int], signatures: Mapping[int, int]) -> Bundles:
+        """Bundles of seeds with equal signatures, highest level first, and of their operands."""
+        isomorphic: dict[tuple, list[int]] = defaultdict(list)
         for node in roots:
             if self.graph.ops[node] not in UNPACKABLE_OPS and self.graph.kinds[node] != ARRAY:
-                alike[self._levels[node], self.graph.ops[node], forms[node]].append(node)
-        known: Bundles = {}
-        left = VISITS_PER_NODE * len(self._levels)
-        for _, nodes in sorted(alike.items(), reverse=True):
-            free = [node for node in nodes if node not in known]
-            for k in range(0, len(free) - MIN_BUNDLE_SIZE + 1, self._width):
-                root = tuple(free[k : k + self._width])
-                if len(root) < MIN_BUNDLE_SIZE or left < 0:
+                isomorphic[self._levels[node], self.graph.ops[node], signatures[node]].append(node)
+        packed: Bundles = {}
+        budget = VISITS_PER_NODE * len(self._levels)
+        for _, nodes in sorted(isomorphic.items(), reverse=True):
+            unpacked = [node for node in nodes if node not in packed]
+            for k in range(0, len(unpacked) - MIN_BUNDLE_SIZE + 1, self._width):
+                seed = tuple(unpacked[k : k + self._width])
+                if len(seed) < MIN_BUNDLE_SIZE or budget < 0:
                     continue
-                taken = self._grow_from_seed(root, known)
-                left -= len(taken)
-                if self._savings(taken, known) >= MIN_SEED_SAVINGS:
-                    known |= taken
-        return known
+                grown = self._grow_from_seed(seed, packed)
+                budget -= len(grown)
+                if self._savings(grown, packed) >= MIN_SEED_SAVINGS:
+                    packed |= grown
+        return packed
 
-    def _grow_from_seed(self, root: Bundle, known: Bundles) -> Bundles:
-        """A bundle and all that it depends on, wherever that can be bundles, too."""
-        taken: Bundles = {}
-        waiting = [root]
-        while waiting:
-            row = waiting.pop()
-            if self._is_packable(row, taken, known):
-                taken |= dict.fromkeys(row, row)
-                waiting += reversed(list(self.operands(row)))
-        return taken
+    def _grow_from_seed(self, seed: Bundle, packed: Bundles) -> Bundles:
+        """A seed bundle and, transitively, the operand rows that can be packed."""
+        grown: Bundles = {}
+        worklist = [seed]
+        while worklist:
+            row = worklist.pop()
+            if self._is_packable(row, grown, packed):
+                grown |= dict.fromkeys(row, row)
+                worklist += reversed(list(self.operands(row)))
+        return grown
 
     def _operand_cost(self, row: Bundle, *bundles: Mapping[int, Bundle]) -> float:
-        """Instructions that bring numbers side by side that are not computed so."""
+        """Instructions to assemble a vector operand from values that are not already packed that way."""
         first, constants = row[0], self.graph.constants
-        if all(node in constants for node in row) or any(some.get(first) == row for some in bundles):
+        if all(node in constants for node in row) or any(known.get(first) == row for known in bundles):
             return 0.0
         if all(node == first for node in row):
             return SPLAT_COST
         return GATHER_COST * len(row)
 
-    def _is_packable(self, row: Bundle, taken: Bundles, known: Bundles) -> bool:
-        """Are these different nodes of one operation, on one level, and in no other bundle?"""
+    def _is_packable(self, row: Bundle, grown: Bundles, packed: Bundles) -> bool:
+        """Whether the nodes are distinct, of one operation, on one level and in no other bundle."""
         graph, first = self.graph, row[0]
         op, data, level, kinds = graph.ops[first], graph.data[first], self._levels[first], self._kinds(first)
         if op in UNPACKABLE_OPS or ARRAY in kinds or len(set(row)) < len(row):
@@ -146,51 +151,54 @@ class Packing:
             and self._kinds(node) == kinds
             and graph.data[node] == data
             and self._levels[node] == level
-            and node not in known
-            and node not in taken
+            and node not in packed
+            and node not in grown
             for node in row
         )
 
     def _kinds(self, node: int) -> tuple[str, ...]:
-        """Of a node's value and of its arguments: comparisons are of floats or of whole numbers."""
+        """Kinds of a node and its operands; a comparison is of floats or of integers."""
         kinds = self.graph.kinds
         return kinds[node], *(kinds[a] for a in self.graph.args[node])
 
-    def _savings(self, bundles: Bundles, known: Mapping[int, Bundle] = MappingProxyType({})) -> float:
-        """Instructions that bundles save, beside others that are known."""
-        saved = 0.0
+    def _savings(self, bundles: Bundles, packed: Mapping[int, Bundle] = MappingProxyType({})) -> float:
+        """Instructions saved by bundles, given bundles already accepted."""
+        savings = 0.0
         for bundle in dict.fromkeys(bundles.values()):
-            saved += INSTRUCTION_COST.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
-            saved -= sum(self._operand_cost(row, bundles, known) for row in self.operands(bundle))
-        single = [node for node in bundles if any(u not in bundles and u not in known for u in self._uses[node])]
-        return saved - EXTRACT_COST * len(single)
+            savings += INSTRUCTION_COST.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
+            savings -= sum(self._operand_cost(row, bundles, packed) for row in self.operands(bundle))
+        extracted = [
+            node for node in bundles if any(user not in bundles and user not in packed for user in self._uses[node])
+        ]
+        return savings - EXTRACT_COST * len(extracted)
 
     def _connected_components(self, bundles: Bundles) -> Iterator[Bundles]:
-        """Bundles by which of them are computed from each other."""
+        """Connected components of the graph of bundles and their operand bundles."""
         neighbours: dict[Bundle, set[Bundle]] = defaultdict(set)
         for bundle in dict.fromkeys(bundles.values()):
             for row in self.operands(bundle):
                 if bundles.get(row[0]) == row:
                     neighbours[bundle].add(row)
                     neighbours[row].add(bundle)
-        seen: set[Bundle] = set()
+        visited: set[Bundle] = set()
         for bundle in dict.fromkeys(bundles.values()):
-            if bundle in seen:
+            if bundle in visited:
                 continue
-            seen.add(bundle)
-            found, waiting = [], [bundle]
-            while waiting:
-                found.append(waiting.pop())
-                new = neighbours[found[-1]] - seen
-                seen |= new
-                waiting += new
-            yield {node: one for one in found for node in one}
+            visited.add(bundle)
+            component, worklist = [], [bundle]
+            while worklist:
+                component.append(worklist.pop())
+                unvisited = neighbours[component[-1]] - visited
+                visited |= unvisited
+                worklist += unvisited
+            yield {node: member for member in component for node in member}
 
 
 def _levels(graph: Graph, order: Sequence[int]) -> Mapping[int, tuple[int, int]]:
-    """A pair of numbers that grows along every dependence: operations of `STEPS` so far, and others since the last.
+    """Level of each node: the number of `LEVEL_OPS` so far and of other operations since; grows along every edge.
 
-    It is the same for what is inside of the same function of different arguments, even if one of them is a longer sum.
+    Corresponding nodes of the same elementary function have equal levels even if the chains before them differ in
+    length.
     """
     levels: dict[int, tuple[int, int]] = {}
     for node in order:
@@ -199,34 +207,38 @@ def _levels(graph: Graph, order: Sequence[int]) -> Mapping[int, tuple[int, int]]
     return levels
 
 
-def _node_signatures(graph: Graph, order: Sequence[int], alike: Collection[str] = ()) -> Mapping[int, int]:
-    """Numbers that are the same for nodes of the same operations, as far as these are looked at.
+def _node_signatures(graph: Graph, order: Sequence[int], interchangeable: Collection[str] = ()) -> Mapping[int, int]:
+    """Value numbers of the expression trees below the nodes, to `SIGNATURE_DEPTH`: equal for isomorphic nodes.
 
     Args:
-        graph: what to compute.
-        order: its nodes, arguments first.
-        alike: operations that are all the same where none of their arguments is a constant.
+        graph: graph to analyse.
+        order: its nodes in topological order.
+        interchangeable: operations treated as one and the same where no operand is a constant.
     """
-    numbers: dict[tuple, int] = {}
+    value_numbers: dict[tuple, int] = {}
 
-    def number(key: tuple) -> int:
-        return numbers.setdefault(key, len(numbers))
+    def value_number(key: tuple) -> int:
+        return value_numbers.setdefault(key, len(value_numbers))
 
     ops, constants = graph.ops, graph.constants
-    plain = {node for node in order if ops[node] in alike and not any(a in constants for a in graph.args[node])}
-    forms = {
-        node: number(("", graph.kinds[node]) if node in plain else (ops[node], graph.kinds[node], constants.get(node)))
+    opaque = {
+        node for node in order if ops[node] in interchangeable and not any(a in constants for a in graph.args[node])
+    }
+    signatures = {
+        node: value_number(
+            ("", graph.kinds[node]) if node in opaque else (ops[node], graph.kinds[node], constants.get(node))
+        )
         for node in order
     }
     for _ in range(SIGNATURE_DEPTH):
         deeper = {}
         for node in order:
-            if node in plain:
-                deeper[node] = forms[node]
+            if node in opaque:
+                deeper[node] = signatures[node]
                 continue
-            args = [forms[a] for a in graph.args[node]]
+            args = [signatures[a] for a in graph.args[node]]
             if ops[node] in COMMUTATIVE:
                 args[:2] = sorted(args[:2])
-            deeper[node] = number((forms[node], *args))
-        forms = deeper
-    return forms
+            deeper[node] = value_number((signatures[node], *args))
+        signatures = deeper
+    return signatures

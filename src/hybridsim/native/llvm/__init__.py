@@ -1,1 +1,1 @@
-"""From scalar graphs to LLVM text and machine code."""
+"""LLVM back-end: scalar graphs to LLVM IR and machine code."""

@@ -1,39 +1,39 @@
-"""Writing LLVM loops: counters, addresses, and moving rows of memory into lanes and back."""
+"""Builder of LLVM IR functions: control flow, address arithmetic, packing rows of memory into lanes and unpacking."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
 class FunctionBuilder:
-    """The text of an LLVM function, line by line; values are the text of operands."""
+    """An LLVM function under construction, as text; values are operand strings."""
 
     def __init__(self, name: str, parameters: Sequence[tuple[str, str]]):
-        """Begin a function.
+        """Open a function.
 
         Args:
-            name: of the function.
+            name: function name.
             parameters: type and name of each parameter.
         """
-        self.head = f"define void @{name}({', '.join(f'{kind} %{own}' for kind, own in parameters)}) #0 {{"
+        self.head = f"define void @{name}({', '.join(f'{kind} %{parameter}' for kind, parameter in parameters)}) #0 {{"
         self.lines = ["entry:"]
         self.count = 0
 
     def text(self) -> str:
-        """The finished function."""
+        """IR text of the complete function."""
         return "\n".join([self.head, *self.lines, "  ret void", "}", ""])
 
     def value(self, instruction: str) -> str:
-        """Write an instruction and name its result."""
+        """Emit an instruction; returns the name of its result."""
         self.count += 1
         name = f"%c{self.count}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
-    def do(self, instruction: str) -> None:
-        """Write an instruction without a result."""
+    def emit(self, instruction: str) -> None:
+        """Emit an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
-    # whole numbers and addresses
+    # integers and addresses
 
     def add(self, a: str | int, b: str | int) -> str:
         return self.value(f"add i64 {a}, {b}")
@@ -44,30 +44,30 @@ class FunctionBuilder:
     def mul(self, a: str | int, b: str | int) -> str:
         return self.value(f"mul i64 {a}, {b}")
 
-    def least(self, a: str | int, b: str | int) -> str:
+    def minimum(self, a: str | int, b: str | int) -> str:
         smaller = self.value(f"icmp slt i64 {a}, {b}")
         return self.value(f"select i1 {smaller}, i64 {a}, i64 {b}")
 
     def cell(self, base: str, index: str | int) -> str:
-        """The address of a cell of eight bytes."""
+        """Address of an eight-byte cell."""
         return base if index == 0 else self.value(f"getelementptr i64, ptr {base}, i64 {index}")
 
-    def number(self, address: str) -> str:
-        """The whole number at an address."""
+    def load_i64(self, address: str) -> str:
+        """Load an i64."""
         return self.value(f"load i64, ptr {address}, align 8")
 
-    def pointer(self, address: str) -> str:
-        """The pointer at an address."""
+    def load_pointer(self, address: str) -> str:
+        """Load a pointer."""
         return self.value(f"load ptr, ptr {address}, align 8")
 
     def call(self, function: str, arguments: Sequence[str]) -> None:
-        self.do(f"call void @{function}({', '.join(f'ptr {a}' for a in arguments)})")
+        self.emit(f"call void @{function}({', '.join(f'ptr {a}' for a in arguments)})")
 
     # control flow
 
     @contextmanager
     def loop(self, start: str | int, end: str | int, *, step: int = 1) -> Iterator[str]:
-        """A loop over start, start+step, … below `end`; yields the counter."""
+        """Loop over start, start+step, … below `end`; yields the counter."""
         self.count += 1
         label = f"loop{self.count}"
         counter = f"%{label}.i"
@@ -91,18 +91,18 @@ class FunctionBuilder:
             f"{label}.end:",
         ]
 
-    def fold(self, count: int, kind: str, start: list[str], turn: Callable[[str, list[str]], list[str]]) -> list[str]:
-        """Values carried through a loop.
+    def fold(self, count: int, kind: str, init: list[str], body: Callable[[str, list[str]], list[str]]) -> list[str]:
+        """Loop-carried values after a loop.
 
         Args:
-            count: of turns.
+            count: number of iterations.
             kind: type of the values.
-            start: the values before the first turn.
-            turn: from the counter and the values to the next values.
+            init: initial values.
+            body: emits one iteration; maps the counter and the carried values to their next values.
         """
         self.count += 1
         label = f"fold{self.count}"
-        names = [f"%{label}.v{k}" for k in range(len(start))]
+        names = [f"%{label}.v{k}" for k in range(len(init))]
         self.lines += [
             f"  br label %{label}.before",
             f"{label}.before:",
@@ -110,13 +110,13 @@ class FunctionBuilder:
             f"{label}:",
             f"  %{label}.i = phi i64 [ 0, %{label}.before ], [ %{label}.more, %{label}.next ]",
         ]
-        place = len(self.lines)
+        phi_line = len(self.lines)
         self.lines += [
             f"  %{label}.go = icmp slt i64 %{label}.i, {count}",
             f"  br i1 %{label}.go, label %{label}.body, label %{label}.end",
             f"{label}.body:",
         ]
-        new = turn(f"%{label}.i", names)
+        new = body(f"%{label}.i", names)
         self.lines += [
             f"  br label %{label}.next",
             f"{label}.next:",
@@ -124,15 +124,15 @@ class FunctionBuilder:
             f"  br label %{label}",
             f"{label}.end:",
         ]
-        self.lines[place:place] = [
+        self.lines[phi_line:phi_line] = [
             f"  {name} = phi {kind} [ {first}, %{label}.before ], [ {value}, %{label}.next ]"
-            for name, first, value in zip(names, start, new, strict=True)
+            for name, first, value in zip(names, init, new, strict=True)
         ]
         return names
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Code that runs only if an i1 is true."""
+        """Code that is executed only if an i1 is true."""
         self.count += 1
         label = f"when{self.count}"
         self.lines += [f"  br i1 {condition}, label %{label}, label %{label}.end", f"{label}:"]
@@ -142,108 +142,108 @@ class FunctionBuilder:
     # memory
 
     def copy(self, source: str, target: str, cells: str | int) -> None:
-        """Copy cells that do not overlap."""
+        """Copy non-overlapping cells."""
         size = cells * 8 if isinstance(cells, int) else self.mul(cells, 8)
-        self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 {source}, i64 {size}, i1 false)")
+        self.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 {source}, i64 {size}, i1 false)")
 
     def clear(self, target: str, cells: str | int) -> None:
         """Set cells to zero."""
         size = cells * 8 if isinstance(cells, int) else self.mul(cells, 8)
-        self.do(f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)")
+        self.emit(f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)")
 
     def pack(self, sources: Sequence[str], target: str, cells: int, table: str | None = None) -> None:
-        """Move rows, one per lane, into vectors: cell k of every row becomes vector k.
+        """Pack rows, one per lane, into vectors: cell k of every row becomes vector k.
 
         Args:
             sources: addresses of the rows.
-            target: where the vectors go.
-            cells: how many.
-            table: address of the numbers of the cells to take, if not the first ones.
+            target: address of the first vector.
+            cells: number of cells per row.
+            table: address of the indices of the cells to gather; by default the leading cells.
         """
         lanes = len(sources)
         if lanes == 1 and table is None:
             self.copy(sources[0], target, cells)
             return
 
-        def four(k: str | int) -> None:
+        def emit_block(k: str | int) -> None:
             for lane in range(0, lanes, BLOCK):
                 rows = [self._load_block(source, k) for source in sources[lane : lane + BLOCK]]
-                start = self.cell(self._vector(target, k, lanes), lane)
-                for c, column in enumerate(self.turned(rows, "i64")):
-                    self.do(f"store {_BLOCK_OF_CELLS} {column}, ptr {self.cell(start, c * lanes)}, align {8 * BLOCK}")
+                first = self.cell(self._vector(target, k, lanes), lane)
+                for c, column in enumerate(self.transpose(rows, "i64")):
+                    self.emit(f"store {_BLOCK_OF_CELLS} {column}, ptr {self.cell(first, c * lanes)}, align {8 * BLOCK}")
 
-        def one(k: str | int) -> None:
+        def emit_single(k: str | int) -> None:
             vector = "poison"
-            place = k if table is None else self.number(self.cell(table, k))
+            index = k if table is None else self.load_i64(self.cell(table, k))
             for lane, source in enumerate(sources):
-                number = self.number(self.cell(source, place))
-                vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {number}, i64 {lane}")
-            self.do(f"store <{lanes} x i64> {vector}, ptr {self._vector(target, k, lanes)}, align {8 * lanes}")
+                value = self.load_i64(self.cell(source, index))
+                vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {value}, i64 {lane}")
+            self.emit(f"store <{lanes} x i64> {vector}, ptr {self._vector(target, k, lanes)}, align {8 * lanes}")
 
-        self._blocks(cells if table is None and lanes % BLOCK == 0 else 0, cells, four, one)
+        self._blocks(cells if table is None and lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
 
     def unpack(self, source: str, targets: Sequence[str], cells: int) -> None:
-        """Move vectors out into rows, one per lane."""
+        """Unpack vectors into rows, one per lane."""
         lanes = len(targets)
         if lanes == 1:
             self.copy(source, targets[0], cells)
             return
 
-        def four(k: str | int) -> None:
+        def emit_block(k: str | int) -> None:
             for lane in range(0, lanes, BLOCK):
-                start = self.cell(self._vector(source, k, lanes), lane)
-                columns = [self._load_block(start, c * lanes) for c in range(BLOCK)]
-                for row, target in zip(self.turned(columns, "i64"), targets[lane : lane + BLOCK], strict=True):
-                    self.do(f"store {_BLOCK_OF_CELLS} {row}, ptr {self.cell(target, k)}, align 8")
+                first = self.cell(self._vector(source, k, lanes), lane)
+                columns = [self._load_block(first, c * lanes) for c in range(BLOCK)]
+                for row, target in zip(self.transpose(columns, "i64"), targets[lane : lane + BLOCK], strict=True):
+                    self.emit(f"store {_BLOCK_OF_CELLS} {row}, ptr {self.cell(target, k)}, align 8")
 
-        def one(k: str | int) -> None:
+        def emit_single(k: str | int) -> None:
             address = self._vector(source, k, lanes)
             vector = self.value(f"load <{lanes} x i64>, ptr {address}, align {8 * lanes}")
             for lane, target in enumerate(targets):
-                number = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
-                self.do(f"store i64 {number}, ptr {self.cell(target, k)}, align 8")
+                value = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
+                self.emit(f"store i64 {value}, ptr {self.cell(target, k)}, align 8")
 
-        self._blocks(cells if lanes % BLOCK == 0 else 0, cells, four, one)
+        self._blocks(cells if lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
 
-    def turned(self, rows: Sequence[str], kind: str) -> list[str]:
-        """The columns of a square of numbers, of which the rows are given as vectors."""
+    def transpose(self, rows: Sequence[str], kind: str) -> list[str]:
+        """Columns of a square block of elements, from its rows as vectors."""
         vector = f"<{BLOCK} x {kind}>"
 
-        def mixed(a: str, b: str, places: str) -> str:
-            mask = ", ".join(f"i32 {p}" for p in places)
+        def shuffle(a: str, b: str, indices: str) -> str:
+            mask = ", ".join(f"i32 {p}" for p in indices)
             return self.value(f"shufflevector {vector} {a}, {vector} {b}, <{BLOCK} x i32> <{mask}>")
 
-        even, odd = ([mixed(rows[r], rows[r + 1], places) for r in (0, 2)] for places in ("0426", "1537"))
-        return [mixed(a, b, places) for places in ("0145", "2367") for a, b in (even, odd)]
+        even, odd = ([shuffle(rows[r], rows[r + 1], indices) for r in (0, 2)] for indices in ("0426", "1537"))
+        return [shuffle(a, b, indices) for indices in ("0145", "2367") for a, b in (even, odd)]
 
     def _load_block(self, source: str, k: str | int) -> str:
         return self.value(f"load {_BLOCK_OF_CELLS}, ptr {self.cell(source, k)}, align 8")
 
     def _vector(self, base: str, k: str | int, lanes: int) -> str:
-        """The address of a vector of cells."""
+        """Address of a vector of cells."""
         return self.cell(base, k * lanes if isinstance(k, int) else self.mul(k, lanes))
 
-    def _blocks(self, in_blocks: int, count: int, block: Callable, one: Callable) -> None:
-        """An action for each of several cells, the first of them in blocks."""
-        whole = in_blocks - in_blocks % BLOCK
-        self._for_each(0, whole, BLOCK, block)
-        self._for_each(whole, count, 1, one)
+    def _blocks(self, in_blocks: int, count: int, block: Callable, single: Callable) -> None:
+        """Emit code for `count` cells, the first `in_blocks` in blocks where possible."""
+        blocked = in_blocks - in_blocks % BLOCK
+        self._for_each(0, blocked, BLOCK, block)
+        self._for_each(blocked, count, 1, single)
 
-    def _for_each(self, start: int, end: int, step: int, action: Callable[[str | int], None]) -> None:
-        """An action for each of several numbers, written out if they are few."""
-        if end - start <= FEW * step:
+    def _for_each(self, start: int, end: int, step: int, body: Callable[[str | int], None]) -> None:
+        """Emit code for each index of a range, unrolled if it is short."""
+        if end - start <= MAX_UNROLLED * step:
             for k in range(start, end, step):
-                action(k)
+                body(k)
         else:
             with self.loop(start, end, step=step) as counter:
-                action(counter)
+                body(counter)
 
 
 BLOCK = 4
-"""Rows and columns that are turned at once."""
+"""Rows and columns of a block that is transposed in registers."""
 _BLOCK_OF_CELLS = f"<{BLOCK} x i64>"
-FEW = 4
-"""Cells, or blocks of them, that are moved without a loop."""
+MAX_UNROLLED = 4
+"""Maximum number of iterations of an unrolled loop over cells or blocks of them."""
 DECLARATIONS = (
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 )

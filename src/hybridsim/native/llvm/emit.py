@@ -1,9 +1,10 @@
-"""Emission: a graph as LLVM functions, in which each value is one number or W of them side by side.
+"""Emission: a graph as LLVM functions, in which each value is a scalar or a vector of W lanes.
 
-A graph reads and writes named arrays (slots). The numbers of a slot are either uniform (one for all lanes) or
-lane-wise (a vector of W). Values that depend on uniform slots only are computed once; the others in every lane.
+A graph reads and writes named arrays (slots). The elements of a slot are either uniform (one scalar for all lanes) or
+per lane (a vector of W). Values that depend on uniform slots only are computed once as scalars; the others per lane.
 
-A large graph becomes several functions: pieces of straight code (`straight.py`) and loops for arrays (`emit_loops.py`).
+A large graph becomes several functions: blocks of straight-line code (`emit_straight_line.py`) and loops over arrays
+(`emit_loops.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,17 +20,18 @@ from hybridsim.native.llvm.emit_straight_line import RELOADED_OPS, SCRATCH, Slot
 MAX_BLOCK_NODES = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
 MAX_PACKED_BLOCK_NODES = 2000
-"""The same for code whose values lie side by side, in which a bundle counts as one: there is less of it to compile, and
-vectors that pass from piece to piece through memory cost more than single numbers."""
+"""The same for code with superwords, in which a bundle counts as one node: there is less of it to compile, and spilling
+vectors between blocks costs more than spilling scalars."""
 LARGE_GRAPH_NODES = 12_000
-"""Nodes from which on a graph is computed in the order of the program, and in pieces of half the size.
+"""Minimum number of nodes of a graph that is scheduled in program order, in blocks of half the size.
 
-Most of its values pass through memory anyway then, and the program takes them link by link (measured on chains)."""
+Most of its values are spilled anyway, and program order follows the kinematic chain link by link (measured on
+chains)."""
 
 
 @dataclass(frozen=True)
 class EmittedFunction:
-    """LLVM functions that compute a graph; the last one calls the others."""
+    """LLVM functions that evaluate a graph; the last one calls the others."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -37,7 +39,7 @@ class EmittedFunction:
     texts: tuple[str, ...]
     declarations: frozenset[str]
     scratch: int
-    """Cells of memory for values that pass from piece to piece, each W numbers wide."""
+    """Scratch cells for arrays and for values spilled between blocks, each W lanes wide."""
 
 
 Outputs = Mapping[tuple[str, int], int]
@@ -46,88 +48,88 @@ Outputs = Mapping[tuple[str, int], int]
 def emit(
     name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register: int
 ) -> EmittedFunction:
-    """LLVM text of a function `void name(ptr slot, …, ptr scratch)`.
+    """LLVM IR of a function `void name(ptr slot, …, ptr scratch)`.
 
     Args:
-        name: of the function.
-        graph: what to compute.
-        outputs: the node to write to each (slot, index); arrays are written from there on.
-        slots: every array that is read or written, in the order of the function's arguments.
+        name: function name.
+        graph: graph to evaluate.
+        outputs: node written to each (slot, index); arrays occupy the cells from index on.
+        slots: all arrays read or written, in the order of the function's arguments.
         lanes: W.
-        register: numbers in a vector register, which a single lane fills with values of the same form.
+        register: elements of a vector register; with W = 1, isomorphic scalar operations are packed to fill it.
     """
     order, packing = graph.live(outputs.values()), None
-    largest = MAX_BLOCK_NODES if len(order) < LARGE_GRAPH_NODES else MAX_BLOCK_NODES // 2
+    max_nodes = MAX_BLOCK_NODES if len(order) < LARGE_GRAPH_NODES else MAX_BLOCK_NODES // 2
     if len(order) < LARGE_GRAPH_NODES:
         packing = (
             Packing(graph, order, outputs.values(), register) if lanes == 1 and register >= MIN_BUNDLE_SIZE else None
         )
-        largest = MAX_PACKED_BLOCK_NODES if packing and packing.bundle_of else MAX_BLOCK_NODES
+        max_nodes = MAX_PACKED_BLOCK_NODES if packing and packing.bundle_of else MAX_BLOCK_NODES
         order = deepest_first(graph, outputs.values(), packing.bundle_of if packing else {})
     bundle_of = packing.bundle_of if packing else {}
     varying = _varying(graph, order, {s.name for s in slots if s.per_lane})
-    pieces = _pieces(graph, order, outputs, largest, bundle_of)
-    owner = {node: k for k, piece in enumerate(pieces) for node in piece}
+    blocks = _blocks(graph, order, outputs, max_nodes, bundle_of)
+    block_of = {node: k for k, block in enumerate(blocks) for node in block}
     bodies = {
-        node: _body(f"{name}.body{node}", graph, node, slots, lanes, register)
+        node: _loop_body(f"{name}.body{node}", graph, node, slots, lanes, register)
         for node in order
         if isinstance(graph.data[node], Loop)
     }
-    cells, scratch = _cells(graph, pieces, owner, bodies, bundle_of)
-    writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in pieces]
+    cells, scratch = _scratch_cells(graph, blocks, block_of, bodies, bundle_of)
+    writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in blocks]
     arrays = []
-    for place, node in outputs.items():
+    for target, node in outputs.items():
         if graph.kinds[node] == ARRAY:
-            arrays.append((place, node))
+            arrays.append((target, node))
         else:
-            writes[owner.get(node, 0)].append((place, node))
+            writes[block_of.get(node, 0)].append((target, node))
 
     declarations: set[str] = set()
     texts, parts = [], []
 
-    def own_name() -> str:
+    def part_name() -> str:
         parts.append(f"{name}.{len(parts)}")
         return parts[-1]
 
-    alone = len(pieces) == 1 and not arrays and not _is_loop(graph, pieces[0])
-    for k, piece in enumerate(pieces):
-        if _is_loop(graph, piece):
+    is_single = len(blocks) == 1 and not arrays and not _is_loop(graph, blocks[0])
+    for k, block in enumerate(blocks):
+        if _is_loop(graph, block):
             loops = ArrayFunction(graph, varying, slots, lanes, cells, declarations)
-            body = bodies.get(piece[0])
+            body = bodies.get(block[0])
             if body is None:
-                texts.append(loops.computed(own_name(), piece[0]))
+                texts.append(loops.computation(part_name(), block[0]))
             else:
                 declarations |= body.declarations
-                texts += [*body.texts, loops.repeated(own_name(), piece[0], body.name)]
+                texts += [*body.texts, loops.loop(part_name(), block[0], body.name)]
         else:
-            straight = StraightLineBlock(graph, varying, slots, lanes, cells, declarations, packing=packing)
-            texts.append(straight.text(name if alone else own_name(), piece, writes[k]))
-    for place, node in arrays:
-        texts.append(ArrayFunction(graph, varying, slots, lanes, cells, declarations).written(own_name(), place, node))
-    if not alone:
+            straight_line = StraightLineBlock(graph, varying, slots, lanes, cells, declarations, packing=packing)
+            texts.append(straight_line.text(name if is_single else part_name(), block, writes[k]))
+    for target, node in arrays:
+        texts.append(ArrayFunction(graph, varying, slots, lanes, cells, declarations).write(part_name(), target, node))
+    if not is_single:
         arguments = ", ".join(f"ptr %{s.name}" for s in (*slots, SCRATCH))
         calls = "\n".join(f"  call void @{part}({arguments})" for part in parts)
         texts.append(f"define void @{name}({arguments}) #0 {{\n{calls}\n  ret void\n}}\n")
     return EmittedFunction(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
 
 
-def _body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> EmittedFunction:
-    """The function that computes a turn of a loop."""
-    spec, (_, *viewed) = graph.data[node], graph.args[node]
-    known = {s.name: s for s in slots}
+def _loop_body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> EmittedFunction:
+    """Function that evaluates one iteration of a loop."""
+    spec, (_, *view_arrays) = graph.data[node], graph.args[node]
+    by_name = {s.name: s for s in slots}
 
     def slot(view: StridedView, array: int) -> Slot:
         leaf = graph.data[array]
-        return replace(known[leaf.slot], name=view.slot) if isinstance(leaf, ArrayInput) else Slot(view.slot, True)
+        return replace(by_name[leaf.slot], name=view.slot) if isinstance(leaf, ArrayInput) else Slot(view.slot, True)
 
-    own = [slot(view, array) for view, array in zip(spec.views, viewed, strict=True)]
+    views = [slot(view, array) for view, array in zip(spec.views, view_arrays, strict=True)]
     results = [Slot(f"out{k}", True) for k in range(len(spec.result_rows))]
-    all_slots = [Slot("carry", True), Slot("next", True), *own, *results]
+    all_slots = [Slot("carry", True), Slot("next", True), *views, *results]
     return emit(name, spec.body, dict(spec.outputs), all_slots, lanes, register)
 
 
 def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
-    """The nodes that differ between lanes; arrays that are computed always count as such."""
+    """Nodes that differ between lanes; computed arrays always count as varying."""
     varying = set()
     for node in order:
         data = graph.data[node]
@@ -139,72 +141,74 @@ def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[in
     return varying
 
 
-def _is_loop(graph: Graph, piece: list[int]) -> bool:
-    return len(piece) == 1 and _needs_loop(graph, piece[0])
+def _is_loop(graph: Graph, block: list[int]) -> bool:
+    return len(block) == 1 and _needs_loop(graph, block[0])
 
 
 def _needs_loop(graph: Graph, node: int) -> bool:
     return graph.kinds[node] == ARRAY and not isinstance(graph.data[node], ArrayInput | Stack)
 
 
-def _pieces(
-    graph: Graph, order: list[int], outputs: Outputs, largest: int, bundle_of: Mapping[int, Bundle]
+def _blocks(
+    graph: Graph, order: list[int], outputs: Outputs, max_nodes: int, bundle_of: Mapping[int, Bundle]
 ) -> list[list[int]]:
-    """Nodes that are computed by one function: loops by themselves, the others in pieces of a good size."""
+    """Partition of the nodes into functions: one per loop, the other nodes in blocks of bounded size."""
     used = {a for node in order for a in graph.args[node]}
     used.update(node for (slot, _), node in outputs.items() if slot != "sums")
-    pieces: list[list[int]] = [[]]
-    count = 0  # of single nodes and bundles
+    blocks: list[list[int]] = [[]]
+    count = 0  # single nodes and bundles in the current block
     for node in order:
         if _needs_loop(graph, node):
-            # an outer product that is only added up is never written down
+            # an outer product that is only accumulated is never materialised
             if node in used or not isinstance(graph.data[node], OuterProduct):
-                pieces += [[node], []]
+                blocks += [[node], []]
                 count = 0
             continue
         is_first = node == bundle_of.get(node, (node,))[0]
-        if count >= largest and is_first:
-            pieces.append([])
+        if count >= max_nodes and is_first:
+            blocks.append([])
             count = 0
-        pieces[-1].append(node)
+        blocks[-1].append(node)
         count += is_first
-    return [piece for piece in pieces if piece] or [[]]
+    return [block for block in blocks if block] or [[]]
 
 
-def _cells(
+def _scratch_cells(
     graph: Graph,
-    pieces: list[list[int]],
-    owner: dict[int, int],
+    blocks: list[list[int]],
+    block_of: dict[int, int],
     bodies: Mapping[int, EmittedFunction],
     bundle_of: Mapping[int, Bundle],
 ) -> tuple[dict[int, int], int]:
-    """Cells for arrays and for the values that later pieces need, and how many these are.
+    """Scratch cells of arrays and of values spilled to later blocks, and their total.
 
-    A loop needs room behind its array for what it carries, twice, and for what its body needs. Bundles lie side by
-    side: what is written as a vector can be read as one at once, but not what was written number by number.
+    The array of a loop is followed by two buffers for the carry and by the scratch memory of its body. Bundles are
+    contiguous: a vector store forwards to a vector load without a stall, several scalar stores do not.
     """
     cells: dict[int, int] = {}
     size = 0
-    for k, piece in enumerate(pieces):
-        for node in piece:
+    for k, block in enumerate(blocks):
+        for node in block:
             if graph.kinds[node] == ARRAY and not isinstance(graph.data[node], ArrayInput):
                 cells[node] = size
                 size += graph.data[node].size
                 if node in bodies:
                     size += 2 * len(graph.data[node].carry_kinds) + bodies[node].scratch
             for a in graph.args[node]:
-                if graph.kinds[a] == ARRAY or graph.ops[a] in RELOADED_OPS or a in cells or owner[a] == k:
+                if graph.kinds[a] == ARRAY or graph.ops[a] in RELOADED_OPS or a in cells or block_of[a] == k:
                     continue
-                together = bundle_of.get(a, (a,))
-                size += -size % (1 << (len(together) - 1).bit_length())
-                cells |= {one: size + lane for lane, one in enumerate(together)}
-                size += len(together)
+                bundle = bundle_of.get(a, (a,))
+                size += -size % (1 << (len(bundle) - 1).bit_length())
+                cells |= {member: size + lane for lane, member in enumerate(bundle)}
+                size += len(bundle)
     return cells, size
 
 
-def module(functions: Iterable[EmittedFunction], loops: Iterable[str] = ()) -> str:
-    """The text of a whole module."""
+def module(functions: Iterable[EmittedFunction], other_texts: Iterable[str] = ()) -> str:
+    """IR text of a module of functions and other definitions."""
     functions = list(functions)
     declarations = sorted({d for f in functions for d in f.declarations})
     texts = [t for f in functions for t in f.texts]
-    return "\n".join([*declarations, *texts, *loops, 'attributes #0 = { nounwind "no-trapping-math"="true" }', ""])
+    return "\n".join(
+        [*declarations, *texts, *other_texts, 'attributes #0 = { nounwind "no-trapping-math"="true" }', ""]
+    )

@@ -1,4 +1,4 @@
-"""The forward kernel: a rollout without derivatives."""
+"""Forward kernel: a rollout without derivatives."""
 
 from hybridsim.native.graph.graph import Graph
 from hybridsim.native.graph.partition import PARAMETERS, STATE, Outputs
@@ -13,13 +13,13 @@ from hybridsim.native.llvm.kernel_writer import (
 
 
 def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, register: int) -> Kernel:
-    """A rollout.
+    """Kernel of a rollout.
 
     Args:
-        step: graph of a step and its outputs: `x2`, the next state, and `y`, what is streamed out.
-        sizes: of its arrays.
+        step: graph of a step and its outputs: `x2`, the next state, and `y`, the outputs of the step.
+        sizes: sizes of its arrays.
         lanes: trajectories per vector.
-        register: numbers in a vector register.
+        register: elements of a vector register.
     """
     used, (step,) = compact_parameters(sizes, step)
     stages = split_step(*step, "pre")
@@ -29,6 +29,8 @@ def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, re
     with writer.groups({"y": sizes.y}):
         writer.read("x0", writer.area("x", 2 * sizes.x), sizes.x)
         with code.loop(0, steps) as t:
-            writer.step(t, writer.ring("x", t, sizes.x), writer.ring("x", code.add(t, 1), sizes.x), keep=True)
-        writer.write(writer.ring("x", steps, sizes.x), "x_end", sizes.x)
-    return writer.finished()
+            x = writer.double_buffer("x", t, sizes.x)
+            x2 = writer.double_buffer("x", code.add(t, 1), sizes.x)
+            writer.step(t, x, x2, write_outputs=True)
+        writer.write(writer.double_buffer("x", steps, sizes.x), "x_end", sizes.x)
+    return writer.kernel()

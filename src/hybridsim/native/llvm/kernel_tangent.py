@@ -1,7 +1,7 @@
-"""The tangent kernel: a rollout and its derivative along directions, by forward sensitivities.
+"""Tangent kernel: a rollout and its directional derivatives, by forward sensitivities.
 
-What does not depend on the direction is computed once per step. For many trajectories lanes are trajectories and the
-directions are a loop; for few, lanes are directions. Both do the same operations on the same numbers.
+Everything independent of the direction is computed once per step. For many trajectories lanes are trajectories and the
+kernel loops over directions; for few, lanes are directions. Both do the same operations on the same values.
 """
 
 from hybridsim.native.graph.graph import Graph
@@ -19,15 +19,15 @@ from hybridsim.native.llvm.kernel_writer import (
 def tangent_kernel(
     jvp: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, direction_lanes: int, register: int
 ) -> Kernel:
-    """A rollout with derivatives along directions.
+    """Kernel of a rollout with directional derivatives.
 
     Args:
-        jvp: graph of a step and its derivative, which reads the tangents `t_free`, `t_x`, `t_s` too, and its outputs:
-            `x2`, `y` and their tangents `t_x2`, `t_y`.
-        sizes: of the arrays.
+        jvp: graph of a step and its Jacobian-vector product, which also reads the tangents `t_free`, `t_x`, `t_s`, and
+            its outputs: `x2`, `y` and their tangents `t_x2`, `t_y`.
+        sizes: sizes of the arrays.
         lanes: trajectories per vector; 1 to use lanes for directions.
         direction_lanes: directions per vector where lanes is 1.
-        register: numbers in a vector register.
+        register: elements of a vector register.
     """
     used, ((graph, outputs),) = compact_parameters(sizes, jvp)
     names = {PARAMETERS: "pre", STATE: "mid"}
@@ -38,59 +38,59 @@ def tangent_kernel(
         names.get,
         lambda slot: TANGENT if slot.startswith("t_") else STATE,
     )
-    wide = direction_lanes if lanes == 1 else lanes
+    width = direction_lanes if lanes == 1 else lanes
     writer = KernelWriter("tangent", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
     passed = stages[STATE].passed_cells
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y mid"))
     common = [Slot(name, lanes > 1) for name in ("x", "s", "mid")]
-    writer.add("tangent_step", stages[TANGENT], wide, [*common, *lane_slots("t_free t_x t_s t_x2 t_y")])
-    sweep = _Directions(writer, wide)
+    writer.add("tangent_step", stages[TANGENT], width, [*common, *lane_slots("t_free t_x t_s t_x2 t_y")])
+    sweep = _Directions(writer, width)
     code, steps = writer.code, writer.field("steps")
     with writer.groups({"y": sizes.y}):
         writer.read("x0", writer.area("x", 2 * sizes.x), sizes.x)
-        sweep.start()
+        sweep.read()
         mid = writer.area("mid", passed)
         with code.loop(0, steps) as t:
-            x, x2 = writer.ring("x", t, sizes.x), writer.ring("x", code.add(t, 1), sizes.x)
-            writer.step(t, x, x2, keep=True, more={"mid": mid})
+            x, x2 = writer.double_buffer("x", t, sizes.x), writer.double_buffer("x", code.add(t, 1), sizes.x)
+            writer.step(t, x, x2, write_outputs=True, extra={"mid": mid})
             sweep.step(t, {"x": x, "s": writer.area("s", sizes.s), "mid": mid})
-        writer.write(writer.ring("x", steps, sizes.x), "x_end", sizes.x)
-        sweep.finish()
-    return writer.finished(per_direction=(2 * sizes.x + sizes.free) * (1 if lanes == 1 else lanes))
+        writer.write(writer.double_buffer("x", steps, sizes.x), "x_end", sizes.x)
+        sweep.write()
+    return writer.kernel(cells_per_direction=(2 * sizes.x + sizes.free) * (1 if lanes == 1 else lanes))
 
 
 class _Directions:
-    """Tangents along all directions; they lie in the memory for states: parameters, then two states, by turns."""
+    """Tangents along all directions, in the memory for states: of the parameters, then a double buffer of states."""
 
-    def __init__(self, writer: KernelWriter, wide: int):
-        self.writer, self.wide = writer, wide
+    def __init__(self, writer: KernelWriter, width: int):
+        self.writer, self.width = writer, width
         self.by_direction = writer.lanes == 1
         code = writer.code
         count = writer.field("directions")
         if self.by_direction:
-            count = code.value(f"udiv i64 {code.add(count, wide - 1)}, {wide}")
+            count = code.value(f"udiv i64 {code.add(count, width - 1)}, {width}")
         self.count = count
 
     def _loop(self):
         return self.writer.code.loop(0, self.count)
 
     def _memory(self, k: str) -> tuple[str, str]:
-        """Addresses of the tangents of parameters and of the two states, for the k-th direction or group of them."""
+        """Addresses of the tangents of parameters and states, for the k-th direction or group of directions."""
         code, sizes = self.writer.code, self.writer.sizes
-        base = code.cell(self.writer.field("states"), code.mul(k, (sizes.free + 2 * sizes.x) * self.wide))
-        return base, code.cell(base, sizes.free * self.wide)
+        base = code.cell(self.writer.field("states"), code.mul(k, (sizes.free + 2 * sizes.x) * self.width))
+        return base, code.cell(base, sizes.free * self.width)
 
     def _lanes(self, k: str) -> list[tuple[str, str]]:
         """Trajectory and direction of every lane."""
         code, writer = self.writer.code, self.writer
         if not self.by_direction:
             return [(trajectory, k) for trajectory in writer.trajectories]
-        first, last = code.mul(k, self.wide), code.sub(writer.field("directions"), 1)
-        directions = [code.least(code.add(first, lane), last) for lane in range(self.wide)]
+        first, last = code.mul(k, self.width), code.sub(writer.field("directions"), 1)
+        directions = [code.minimum(code.add(first, lane), last) for lane in range(self.width)]
         return [(writer.trajectories[0], d) for d in directions]
 
-    def _given(self, name: str, k: str, cells: int) -> list[str]:
-        """Rows of given tangents."""
+    def _arguments(self, name: str, k: str, cells: int) -> list[str]:
+        """Rows of tangents of the arguments."""
         code, writer = self.writer.code, self.writer
         rows = []
         for trajectory, direction in self._lanes(k):
@@ -99,7 +99,7 @@ class _Directions:
         return rows
 
     def _results(self, name: str, k: str, cells: int, t: str | None = None) -> list[str]:
-        """Rows of results: an array by trajectory, direction and, if it has them, step."""
+        """Rows of a result, indexed by trajectory, direction and, if streamed, step."""
         code, writer = self.writer.code, self.writer
         rows = []
         for trajectory, direction in self._lanes(k):
@@ -109,16 +109,16 @@ class _Directions:
             rows.append(code.cell(writer.field(name), code.mul(row, cells)))
         return rows
 
-    def start(self) -> None:
+    def read(self) -> None:
         code, sizes = self.writer.code, self.writer.sizes
         with self._loop() as k:
             free, states = self._memory(k)
-            code.pack(self._given("t_free", k, sizes.free), free, sizes.free)
-            code.pack(self._given("t_x0", k, sizes.x), states, sizes.x)
+            code.pack(self._arguments("t_free", k, sizes.free), free, sizes.free)
+            code.pack(self._arguments("t_x0", k, sizes.x), states, sizes.x)
 
     def step(self, t: str, common: dict[str, str]) -> None:
         writer, code, sizes = self.writer, self.writer.code, self.writer.sizes
-        t_s, t_y = writer.area("t_s", sizes.s, self.wide), writer.area("t_y", sizes.y, self.wide)
+        t_s, t_y = writer.area("t_s", sizes.s, self.width), writer.area("t_y", sizes.y, self.width)
         with self._loop() as k:
             free, states = self._memory(k)
             if sizes.s:
@@ -132,19 +132,19 @@ class _Directions:
                     rows.append(code.cell(writer.field("t_s"), offset))
                 code.pack(rows, t_s, sizes.s)
             arrays = {"t_free": free, "t_s": t_s, "t_y": t_y}
-            arrays |= {"t_x": self._turn(states, t), "t_x2": self._turn(states, code.add(t, 1))}
-            writer.call("tangent_step", common | arrays, self.wide)
+            arrays |= {"t_x": self._double_buffer(states, t), "t_x2": self._double_buffer(states, code.add(t, 1))}
+            writer.call("tangent_step", common | arrays, self.width)
             if sizes.y:
                 code.unpack(t_y, self._results("t_y", k, sizes.y, t), sizes.y)
 
-    def finish(self) -> None:
+    def write(self) -> None:
         code, sizes = self.writer.code, self.writer.sizes
         with self._loop() as k:
             _, states = self._memory(k)
-            end = self._turn(states, self.writer.field("steps"))
+            end = self._double_buffer(states, self.writer.field("steps"))
             code.unpack(end, self._results("t_end", k, sizes.x), sizes.x)
 
-    def _turn(self, states: str, t: str) -> str:
+    def _double_buffer(self, states: str, t: str) -> str:
         code = self.writer.code
-        half = code.mul(code.value(f"and i64 {t}, 1"), self.writer.sizes.x * self.wide)
+        half = code.mul(code.value(f"and i64 {t}, 1"), self.writer.sizes.x * self.width)
         return code.cell(states, half)

@@ -1,11 +1,11 @@
-"""What all rollout kernels share: the record they are called with, groups of trajectories, parameters, one step.
+"""Common parts of all rollout kernels: the argument record, groups of trajectories, parameters, one step.
 
-The body of a rollout is `step(fixed, free, x, s) -> (x2, y)`: parameters that are only read, parameters that may be
-differentiated, the carried state, and what is streamed in and out at every step. A kernel is a function of one
-pointer, to a record of numbers and addresses (`FIELDS`), so that Python, threads and XLA call all kernels alike.
+The body of a rollout is `step(fixed, free, x, s) -> (x2, y)`: fixed parameters, free (differentiable) parameters, the
+carried state, and the inputs and outputs of each step. A kernel is a function of one pointer, to a record of integers
+and addresses (`RECORD_FIELDS`), so that Python, threads and XLA call all kernels in the same way.
 
-Lanes are trajectories; the last group repeats its last trajectory to be full. Parameters are written W times side by
-side even where all trajectories share them, because reading a vector is cheaper than spreading a number.
+Lanes are trajectories; the last group is padded by repeating its last trajectory. Parameters are stored as vectors of
+W lanes even where all trajectories share them, because loading a vector is cheaper than broadcasting a scalar.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,17 +32,17 @@ RECORD_FIELDS = (
     " segment chunk ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
     " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
 ).split()
-"""What the record holds: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
-(`_stride`) and from step to step (`_step`). Results are dense; those in `OPTIONAL` are not written if their address is
-zero."""
+"""Fields of the record: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
+(`_stride`) and from step to step (`_step`). Results are dense; those in `OPTIONAL_RESULTS` are not written if their
+address is null."""
 POINTER_FIELDS = frozenset(
     "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
 )
 
 OPTIONAL_RESULTS = ("x_end", "y", "d_s")
-"""Results that a caller may do without: in large batches, writing them takes longer than computing them."""
+"""Results that a caller may omit: in large batches, writing them takes longer than computing them."""
 LARGE_PARAMETER_SLOTS = {"fixed_rows": "fixed", "free_rows": "free"}
-"""Slots of large parameters, and the arrays that these are in; all trajectories of a group share them."""
+"""Slots of large parameters, and the arrays that contain them; all trajectories of a group share them."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class StepSizes:
     s: int
     y: int
     saved: int = 0
-    """What a forward sweep keeps of a step, besides the state."""
+    """Saved values of a step, besides the state."""
     large: tuple[tuple[int, int], ...] = ()
-    """First cell and size of the large ones among the free parameters."""
+    """First cell and size of each large free parameter."""
     in_place: bool = False
-    """Are there large parameters, free or fixed? They are not packed into lanes but lie where the caller has them."""
+    """Whether there are large parameters, free or fixed; these are not packed into lanes but read in place."""
 
     @property
     def small(self) -> list[int]:
-        """Cells of the free parameters that are not large."""
+        """Cells of the small free parameters."""
         large = {k for first, size in self.large for k in range(first, first + size)}
         return [k for k in range(self.free) if k not in large]
 
@@ -71,54 +71,54 @@ class StepSizes:
 def compact_parameters(
     sizes: StepSizes, *graphs: tuple[Graph, Outputs]
 ) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
-    """The cells of `fixed` that graphs need; and the graphs, reading these and small free parameters from such rows."""
-    used, found = compact_slot("fixed", *graphs)
+    """Cells of `fixed` that graphs read; and the graphs, reading these and small free parameters from compact rows."""
+    used, compact = compact_slot("fixed", *graphs)
     if sizes.large:
-        place = {cell: k for k, cell in enumerate(sizes.small)}
-        found = [
+        new_index = {cell: k for k, cell in enumerate(sizes.small)}
+        compact = [
             (
-                remap_slot(graph, "free", place),
-                {(s, place[k] if s == "contribution" else k): node for (s, k), node in outputs.items()},
+                remap_slot(graph, "free", new_index),
+                {(s, new_index[k] if s == "contribution" else k): node for (s, k), node in outputs.items()},
             )
-            for graph, outputs in found
+            for graph, outputs in compact
         ]
-    return used, found
+    return used, compact
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """The text of a kernel and the memory it needs."""
+    """IR of a kernel and its memory requirements."""
 
     name: str
     functions: tuple[EmittedFunction, ...]
     texts: tuple[str, ...]
-    """What is beside the functions: the loop over them, and constants."""
+    """Declarations, constants and the driver loop."""
     lanes: int
     """Trajectories per group."""
     width: int
-    """Numbers per vector: trajectories, or steps or directions of one."""
-    work: int
+    """Lanes per vector: trajectories, or time steps or directions of a single trajectory."""
+    work_cells: int
     """Cells of working memory, besides the states."""
-    per_state: int = 0
+    cells_per_state: int = 0
     """Cells of memory per stored state."""
-    per_direction: int = 0
+    cells_per_direction: int = 0
     """Cells of memory per direction of differentiation."""
 
 
 def split_step(graph: Graph, outputs: Outputs, passed: str) -> dict[int, GraphStage]:
-    """A step cut into what needs parameters only and the rest."""
+    """Stages of a step: operations on parameters only, hoisted out of the time loop, and the remainder."""
     stages = assign_stages(graph, outputs)
-    nothing = GraphStage(Graph(), {}, 0)
-    return {STATE: nothing} | split_stages(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
+    empty = GraphStage(Graph(), {}, 0)
+    return {STATE: empty} | split_stages(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
 
 
 def lane_slots(names: str) -> list[Slot]:
-    """Slots of lane-wise numbers."""
+    """Per-lane slots."""
     return [Slot(name, True) for name in names.split()]
 
 
 class KernelWriter:
-    """Writes a kernel."""
+    """A kernel under construction."""
 
     def __init__(
         self,
@@ -130,76 +130,77 @@ class KernelWriter:
         register: int,
         prologues: dict[str, GraphStage | None],
     ):
-        """Begin a kernel.
+        """Open a kernel.
 
         Args:
-            name: of the kernel.
-            sizes: of a step's arrays.
-            used: the cells of `fixed` that are needed.
+            name: kernel name.
+            sizes: sizes of a step's arrays.
+            used: cells of `fixed` that are read.
             lanes: trajectories per group.
-            width: how often parameters stand side by side.
-            register: numbers in a vector register.
-            prologues: for each slot of values that need parameters only, how they are computed.
+            width: lanes of packed parameters.
+            register: elements of a vector register.
+            prologues: for each slot of values that depend on parameters only, the stage that computes them.
         """
         self.name, self.sizes, self.used_cells = name, sizes, used
         self.lanes, self.width, self.register = lanes, width, register
         self.code = FunctionBuilder(name, [("ptr", "record")])
         self.functions: dict[str, EmittedFunction] = {}
         self.areas: dict[str, tuple[int, int]] = {}
-        self.used = 0
+        self.work_cells = 0
         self.prologues = {slot: stage for slot, stage in prologues.items() if stage is not None and stage.passed_cells}
         self.trajectories: list[str] = []
         self.streams: dict[str, list[str]] = {}
-        """Where what is streamed begins, for every lane."""
+        """Base addresses of the streamed arrays, for every lane."""
         self.group = ""
         self.in_place: dict[str, str] = {}
-        """Addresses of the rows of parameters, where there are large ones."""
+        """Base addresses of large parameters."""
         self.fields = {}
-        for place, own in enumerate(RECORD_FIELDS):
-            address = self.code.cell("%record", place)
-            self.fields[own] = self.code.pointer(address) if own in POINTER_FIELDS else self.code.number(address)
+        for index, field in enumerate(RECORD_FIELDS):
+            address = self.code.cell("%record", index)
+            load = self.code.load_pointer if field in POINTER_FIELDS else self.code.load_i64
+            self.fields[field] = load(address)
 
     def field(self, name: str) -> str:
-        """A number or address from the record."""
+        """Value of a field of the record."""
         return self.fields[name]
 
     # memory
 
     def area(self, name: str, cells: int, lanes: int | None = None) -> str:
-        """The address of an area of working memory, of so many vectors."""
+        """Address of a named area of working memory, of `cells` vectors; allocated on first use."""
         size = max(cells, 1) * (self.lanes if lanes is None else lanes)
         if name not in self.areas:
-            self.areas[name] = (self.used, size)
-            self.used += size + -size % 16
-        start, known = self.areas[name]
-        assert size == known, f"area {name!r} has two sizes"
-        return self.code.cell(self.field("work"), start)
+            self.areas[name] = (self.work_cells, size)
+            self.work_cells += size + -size % 16
+        offset, allocated = self.areas[name]
+        assert size == allocated, f"area {name!r} has two sizes"
+        return self.code.cell(self.field("work"), offset)
 
-    def ring(self, name: str, turn: str, cells: int, lanes: int | None = None) -> str:
-        """One of the two halves of an area, by turns."""
+    def double_buffer(self, name: str, index: str, cells: int, lanes: int | None = None) -> str:
+        """Address of the half of a double buffer that belongs to an even or odd index."""
         lanes = self.lanes if lanes is None else lanes
-        half = self.code.mul(self.code.value(f"and i64 {turn}, 1"), cells * lanes)
+        half = self.code.mul(self.code.value(f"and i64 {index}, 1"), cells * lanes)
         return self.code.cell(self.area(name, 2 * cells, lanes), half)
 
     # functions
 
     def parameter_slots(self, lanes: int) -> list[Slot]:
-        """Slots of parameters, for a function with as many lanes as they have or one for a single lane."""
-        own = Slot("", True) if lanes == self.width else Slot("", False, self.width)
-        slots = [replace(own, name=name) for name in ("fixed", "free", *self.prologues)]
+        """Slots of parameters, for a function with the lanes of packed parameters or with a single lane."""
+        template = Slot("", True) if lanes == self.width else Slot("", False, self.width)
+        slots = [replace(template, name=name) for name in ("fixed", "free", *self.prologues)]
         return [*slots, *(Slot(name, False) for name in LARGE_PARAMETER_SLOTS)] if self.sizes.in_place else slots
 
     def add(self, name: str, stage: GraphStage, lanes: int, slots: Sequence[Slot]) -> None:
-        """Emit a stage as a function."""
+        """Emit a stage of the step as a function."""
         all_slots = [*self.parameter_slots(lanes), *slots]
         self.functions[name] = emit(name, stage.graph, stage.outputs, all_slots, lanes, self.register)
 
     def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
-        """Call a function with the addresses of its slots."""
+        """Emit a call of a function with the addresses of its slots."""
         function = self.functions[name]
-        known = self._parameters() | addresses
+        bound = self._parameters() | addresses
         scratch = self.area(f"scratch of {name}", function.scratch, self.lanes if lanes is None else lanes)
-        self.code.call(name, [*(known[slot.name] for slot in function.slots), scratch])
+        self.code.call(name, [*(bound[slot.name] for slot in function.slots), scratch])
 
     def _parameters(self) -> dict[str, str]:
         sizes = {"fixed": len(self.used_cells), "free": len(self.sizes.small)}
@@ -210,10 +211,10 @@ class KernelWriter:
 
     @contextmanager
     def groups(self, results: dict[str, int]) -> Iterator[None]:
-        """A loop over groups of trajectories, with their parameters at hand.
+        """Loop over groups of trajectories, with their parameters packed.
 
         Args:
-            results: cells per step of what is streamed out, by name.
+            results: cells per step of each streamed result, by name.
         """
         code = self.code
         for slot, stage in self.prologues.items():
@@ -222,9 +223,9 @@ class KernelWriter:
             last = code.sub(self.field("batch"), 1)
             first = code.mul(group, self.lanes)
             self.group = group
-            self.trajectories = [code.least(code.add(first, lane), last) for lane in range(self.lanes)]
-            given = ["s", "ct_y"] if "d_s" in results else ["s"]
-            self.streams = {name: self.rows(name) for name in given}
+            self.trajectories = [code.minimum(code.add(first, lane), last) for lane in range(self.lanes)]
+            inputs = ["s", "ct_y"] if "d_s" in results else ["s"]
+            self.streams = {name: self.rows(name) for name in inputs}
             for name, cells in results.items():
                 self.streams[name] = self.rows(name, stride=code.mul(self.field("steps"), cells))
             if self.sizes.in_place:
@@ -241,55 +242,57 @@ class KernelWriter:
             yield
 
     def rows(self, name: str, *, stride: str | None = None) -> list[str]:
-        """The address of a row of an array for every lane."""
+        """Address of the row of an array for every lane."""
         code = self.code
         stride = self.field(f"{name}_stride") if stride is None else stride
         return [code.cell(self.field(name), code.mul(trajectory, stride)) for trajectory in self.trajectories]
 
     def rows_at(self, name: str, t: str, cells: int | None = None) -> list[str]:
-        """The address of a row of what is streamed, for every lane; `cells` per step if it is a result."""
+        """Address of the row of a streamed array at step t, for every lane; a result has `cells` per step."""
         offset = self.code.mul(t, self.field(f"{name}_step") if cells is None else cells)
         return [self.code.cell(row, offset) for row in self.streams[name]]
 
     def read(self, name: str, target: str, cells: int, t: str | None = None) -> None:
-        """Pack rows of an array into lanes."""
+        """Pack rows of an array into lanes; with `t`, those of a step."""
         if cells:
             self.code.pack(self.rows(name) if t is None else self.rows_at(name, t), target, cells)
 
     def write(self, source: str, name: str, cells: int, t: str | None = None) -> None:
-        """Unpack lanes into rows of an array of results."""
+        """Unpack lanes into rows of a result."""
         if cells:
-            with self.if_wanted(name):
+            with self.if_requested(name):
                 rows = self.rows(name, stride=str(cells)) if t is None else self.rows_at(name, t, cells)
                 self.code.unpack(source, rows, cells)
 
-    def if_wanted(self, name: str) -> AbstractContextManager[None]:
-        """Code that is left out at run time if the caller does not want a result."""
+    def if_requested(self, name: str) -> AbstractContextManager[None]:
+        """Code that is skipped at run time if the caller omits a result."""
         if name not in OPTIONAL_RESULTS:
             return nullcontext()
         return self.code.when(self.code.value(f"icmp ne ptr {self.field(name)}, null"))
 
     # one step
 
-    def step(self, t: str, x: str, x2: str, *, keep: bool, more: dict[str, str] | None = None) -> None:
-        """One step from a state in memory to the next; `keep` writes what is streamed out."""
+    def step(self, t: str, x: str, x2: str, *, write_outputs: bool, extra: dict[str, str] | None = None) -> None:
+        """Emit one step from the state at address x to that at x2."""
         s, y = self.area("s", self.sizes.s), self.area("y", self.sizes.y)
         self.read("s", s, self.sizes.s, t)
-        self.call("step", {"x": x, "s": s, "x2": x2, "y": y} | (more or {}))
-        if keep:
+        self.call("step", {"x": x, "s": s, "x2": x2, "y": y} | (extra or {}))
+        if write_outputs:
             self.write(y, "y", self.sizes.y, t)
 
-    def finished(self, *, per_state: int = 0, per_direction: int = 0) -> Kernel:
-        """The whole kernel."""
+    def kernel(self, *, cells_per_state: int = 0, cells_per_direction: int = 0) -> Kernel:
+        """The complete kernel."""
         tables = [_table("used", self.used_cells)]
         if self.sizes.large:
             tables.append(_table("small", self.sizes.small))
         functions, texts = tuple(self.functions.values()), (DECLARATIONS, *tables, self.code.text())
         width = max(f.lanes for f in functions)
-        return Kernel(self.name, functions, texts, self.lanes, width, self.used, per_state, per_direction)
+        return Kernel(
+            self.name, functions, texts, self.lanes, width, self.work_cells, cells_per_state, cells_per_direction
+        )
 
 
 def _table(name: str, cells: Sequence[int]) -> str:
-    """Numbers of cells as a constant."""
-    numbers = ", ".join(f"i64 {cell}" for cell in cells) or "i64 0"
-    return f"@{name} = private constant [{max(len(cells), 1)} x i64] [{numbers}], align 8\n"
+    """Cell indices as a constant array."""
+    indices = ", ".join(f"i64 {cell}" for cell in cells) or "i64 0"
+    return f"@{name} = private constant [{max(len(cells), 1)} x i64] [{indices}], align 8\n"

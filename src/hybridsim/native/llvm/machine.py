@@ -1,4 +1,4 @@
-"""The machine: which processor to generate code for, and turning LLVM text into object code and into functions."""
+"""Target processors, compilation of LLVM IR to object code, and linking of object code into the process."""
 
 import itertools
 from collections.abc import Iterable
@@ -7,8 +7,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-SMALL_KERNEL = 800
-"""Nodes up to which a kernel counts as small."""
+MAX_SMALL_KERNEL_NODES = 800
+"""Maximum number of nodes of the graph of a small kernel."""
 
 
 @dataclass(frozen=True)
@@ -19,25 +19,25 @@ class CpuTarget:
     cpu: str
     features: str
     lanes: int
-    """Trajectories per vector of a small kernel: twice a register, because two chains of operations wait less."""
+    """Trajectories per vector of a small kernel: two registers, because two independent chains hide latency."""
     fma: bool
-    """Has it fused multiply-add?"""
+    """Whether it has fused multiply-add."""
     register: int
-    """Numbers in a vector register."""
+    """Doubles in a vector register."""
 
     def lanes_for(self, nodes: int) -> int:
-        """Trajectories per vector of a kernel; a large one needs its registers for values, not for more lanes."""
-        return self.lanes if nodes <= SMALL_KERNEL else min(self.lanes, self.register)
+        """Trajectories per vector of a kernel; more lanes would raise the register pressure of a large one."""
+        return self.lanes if nodes <= MAX_SMALL_KERNEL_NODES else min(self.lanes, self.register)
 
     @property
     def key(self) -> str:
-        """What distinguishes its code from that of other processors."""
+        """Identifier of the code generated for this target."""
         return f"{self.triple} {self.cpu} {self.features} {self.lanes} {self.register} {self.fma}"
 
 
 @cache
 def host() -> CpuTarget:
-    """The processor that this program runs on."""
+    """The processor of this machine."""
     _initialize()
     features = llvm.get_host_cpu_features()
     register = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
@@ -55,7 +55,7 @@ ARM = CpuTarget("aarch64-unknown-linux-gnu", "generic", "", 4, True, 2)
 
 
 def object_code(text: str, target: CpuTarget) -> bytes:
-    """Compile LLVM text; graphs come optimised already and only need instructions selected."""
+    """Compile LLVM IR; graphs are optimised before emission, so only instruction selection is left."""
     _initialize()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = target.triple
@@ -65,7 +65,7 @@ def object_code(text: str, target: CpuTarget) -> bytes:
 
 
 def assembly(text: str, target: CpuTarget) -> str:
-    """The assembler that LLVM text becomes, to look at."""
+    """Assembly of LLVM IR, for inspection."""
     _initialize()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = target.triple
@@ -73,14 +73,14 @@ def assembly(text: str, target: CpuTarget) -> str:
 
 
 def entry_point(name: str, target: CpuTarget) -> tuple[str, str]:
-    """The name and text of a function that calls another of one pointer in the floating-point mode of IEEE 754.
+    """Name and IR of a wrapper that calls a function with a pointer argument in the default IEEE 754 mode.
 
-    XLA rounds denormal numbers to zero, which is a mode of the processor; others may set it for a whole program. The
-    same call must have the same result everywhere.
+    XLA sets the processor to flush denormals to zero, and so may other libraries for the whole process. The result of
+    a call must not depend on that.
     """
-    own = f"{name}_entry"
+    entry = f"{name}_entry"
     if target.triple.startswith("x86_64"):
-        declared = "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)\n"
+        declarations = "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)\n"
         before = [
             "%old = alloca i32, align 4",
             "%new = alloca i32, align 4",
@@ -90,22 +90,22 @@ def entry_point(name: str, target: CpuTarget) -> tuple[str, str]:
         ]
         after = ["call void @llvm.x86.sse.ldmxcsr(ptr %old)"]
     elif target.triple.startswith(("aarch64", "arm64")):
-        declared = "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)\n"
+        declarations = "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)\n"
         before = ["%old = call i64 @llvm.aarch64.get.fpcr()", "call void @llvm.aarch64.set.fpcr(i64 0)"]
         after = ["call void @llvm.aarch64.set.fpcr(i64 %old)"]
     else:
-        declared, before, after = "", [], []
+        declarations, before, after = "", [], []
     lines = "\n  ".join([*before, f"call void @{name}(ptr %record)", *after, "ret void"])
-    return own, f"{declared}\ndefine void @{own}(ptr %record) {{\n  {lines}\n}}\n"
+    return entry, f"{declarations}\ndefine void @{entry}(ptr %record) {{\n  {lines}\n}}\n"
 
 
 _MXCSR = 0x1F80
-"""The mode that programs start with: round to nearest, no traps, denormal numbers kept."""
+"""Default mode of a process: round to nearest, exceptions masked, denormals not flushed."""
 
 
 @dataclass
 class Library:
-    """Functions in memory, by name; they live as long as this object."""
+    """Linked functions, by name; they live as long as this object."""
 
     addresses: dict[str, int]
     _tracker: object = field(repr=False)
@@ -115,8 +115,8 @@ def load(images: Iterable[bytes], names: Iterable[str]) -> Library:
     """Link object code into this process.
 
     Args:
-        images: object code; it may call across images and into the C library.
-        names: functions whose addresses are wanted.
+        images: object code, which may call across images and into the C library.
+        names: functions to look up.
     """
     builder = llvm.JITLibraryBuilder().add_current_process()
     for image in images:
@@ -124,11 +124,11 @@ def load(images: Iterable[bytes], names: Iterable[str]) -> Library:
     names = list(names)
     for name in names:
         builder.export_symbol(name)
-    tracker = builder.link(_linker(), f"hybridsim_{next(_numbers)}")
+    tracker = builder.link(_linker(), f"hybridsim_{next(_library_ids)}")
     return Library({name: tracker[name] for name in names}, tracker)
 
 
-_numbers = itertools.count()
+_library_ids = itertools.count()
 
 
 @cache
@@ -140,12 +140,12 @@ def _initialize() -> None:
 @cache
 def _linker():
     _initialize()
-    # the older linker places sections too far apart for small-model code once much memory is in use
+    # RuntimeDyld may place sections too far apart for the small code model once much memory is in use
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 def _machine(target: CpuTarget):
-    # a higher level of optimisation takes twice as long and gives the same speed
+    # a higher optimisation level takes twice as long to compile and yields no faster code
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small"
     )

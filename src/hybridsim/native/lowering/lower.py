@@ -1,8 +1,8 @@
-"""Lowering: a traced JAX function becomes nodes of the scalar graph.
+"""Lowering of traced JAX functions to the scalar graph.
 
-An array is a NumPy array of node numbers, so reshaping, slicing and indexing cost nothing and leave no trace in the
-kernel. Every primitive has a rule in one of the `rules_*` files; calls (`jit`, `custom_jvp`, checkpoints) are walked
-through, and loops of known length are written out.
+An array is a NumPy array of node ids, so reshapes, slices and static indexing generate no code.
+Every primitive has a rule in one of the `rules_*` modules; calls (`jit`, `custom_jvp`, checkpoints) are inlined, and
+loops of known trip count are unrolled unless the unrolled code would be long.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,22 +20,22 @@ from hybridsim.native.graph.arrays import scalarize
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 
 MAX_NODES = 500_000
-"""Nodes of a graph; compiling more takes longer than anyone would wait."""
+"""Maximum number of nodes of a graph, beyond which compilation takes too long."""
 
 Nodes = np.ndarray
-"""An array of node numbers."""
+"""An array of node ids."""
 Rule = Callable[["Lowering", Any, list[Nodes]], list[Nodes]]
-"""Nodes of an equation's results from those of its arguments."""
+"""Lowering rule of a primitive: nodes of the results of an equation from those of its arguments."""
 
 
 class Lowering:
-    """A graph under construction."""
+    """Lowers jaxprs into a graph."""
 
     def __init__(self, graph: Graph | None = None):
         self.graph = graph if graph is not None else Graph()
 
     def constants(self, values: Any) -> Nodes:
-        """Nodes of known numbers."""
+        """Constant nodes with given values."""
         values = np.asarray(values)
         if values.dtype == np.uint64:
             values = values.view(np.int64)
@@ -43,11 +43,11 @@ class Lowering:
         if values.dtype.kind == "f" or values.dtype.name == "bfloat16":
             flat = [float(v) for v in flat]
         elif values.dtype.kind not in "iub":
-            raise UnsupportedPrimitive(f"numbers of type {values.dtype} have no native code")
+            raise UnsupportedPrimitive(f"values of type {values.dtype} are not supported by the native back-end")
         return np.array([self.graph.constant(v) for v in flat], dtype=np.int64).reshape(values.shape)
 
-    def known(self, nodes: Nodes) -> np.ndarray | None:
-        """The values of nodes if all of them are constants."""
+    def constant_values(self, nodes: Nodes) -> np.ndarray | None:
+        """Values of nodes if all of them are constants, else None."""
         constants = self.graph.constants
         values = [constants.get(n) for n in nodes.ravel().tolist()]
         if any(v is None for v in values):
@@ -55,7 +55,7 @@ class Lowering:
         return np.array(values).reshape(nodes.shape)
 
     def elementwise(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
-        """A function of nodes applied along arrays."""
+        """A function of nodes mapped over arrays with broadcasting."""
         arrays = tuple(scalarize(self.graph, a) for a in arrays)
         shape = arrays[0].shape
         if any(a.shape != shape for a in arrays):
@@ -65,7 +65,7 @@ class Lowering:
         return np.array([function(*nodes) for nodes in zip(*flat, strict=True)], dtype=np.int64).reshape(shape)
 
     def lower_jaxpr(self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Nodes]) -> list[Nodes]:
-        """Nodes of a jaxpr's results."""
+        """Nodes of the results of a jaxpr."""
         values: dict[Any, Nodes] = {}
 
         def read(variable: Any) -> Nodes:
@@ -80,15 +80,15 @@ class Lowering:
         return [read(v) for v in jaxpr.outvars]
 
     def lower_closed_jaxpr(self, closed_jaxpr: Any, arguments: Sequence[Nodes]) -> list[Nodes]:
-        """Nodes of the results of a jaxpr that carries its constants."""
+        """Nodes of the results of a closed jaxpr."""
         return self.lower_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, arguments)
 
     def lower_equation(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        """Nodes of an equation's results."""
+        """Nodes of the results of an equation."""
         try:
             results = self._apply_rule(equation, arguments)
             if len(self.graph) > MAX_NODES:
-                raise UnsupportedPrimitive(f"written out it would be more than {MAX_NODES:,} operations")
+                raise UnsupportedPrimitive(f"the unrolled program has more than {MAX_NODES:,} operations")
         except UnsupportedPrimitive as error:
             if " (at " in str(error):
                 raise
@@ -99,29 +99,29 @@ class Lowering:
         return results
 
     def _apply_rule(self, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        """The results of the first rule that fits."""
+        """Results by the loop rule if it applies, else by the rule of the primitive."""
         from hybridsim.native.lowering import rules_arrays
 
         name = equation.primitive.name
         rule = _rules().get(name)
         if rule is None:
-            raise UnsupportedPrimitive(f"the primitive {name!r} has no native code")
-        passes = name in rules_arrays.STRUCTURAL
-        if not passes and name not in _SIGN_AGNOSTIC and _uses_dtype(_UINT64, equation.invars, equation.outvars):
-            raise UnsupportedPrimitive(f"{name!r} of numbers of type uint64 has no native code")
+            raise UnsupportedPrimitive(f"the primitive {name!r} is not supported by the native back-end")
+        is_structural = name in rules_arrays.STRUCTURAL
+        if not is_structural and name not in _SIGN_AGNOSTIC and _uses_dtype(_UINT64, equation.invars, equation.outvars):
+            raise UnsupportedPrimitive(f"{name!r} of uint64 values is not supported by the native back-end")
         results = rules_arrays.lower_to_loop(self, equation, arguments)
         if results is not None:
             return results
-        if not passes:
+        if not is_structural:
             arguments = [scalarize(self.graph, a) for a in arguments]
         return rule(self, equation, arguments)
 
     def _round_to_dtype(self, dtype: Any, nodes: Nodes) -> Nodes:
-        """Single precision is double precision rounded after every operation, which gives the same bits."""
+        """Round to single precision, which after every operation gives the bits of single-precision arithmetic."""
         if dtype == np.float32:
             return self.elementwise(self.graph.round_to_float32, nodes)
         if dtype in _NARROW_FLOATS:
-            raise UnsupportedPrimitive(f"numbers of type {dtype} have no native code")
+            raise UnsupportedPrimitive(f"values of type {dtype} are not supported by the native back-end")
         return nodes
 
 
@@ -131,10 +131,10 @@ def lower(
     """Trace a function of arrays and lower it.
 
     Args:
-        function: of flat array arguments, returning a flat sequence of arrays.
-        arguments: shapes and types (anything with `shape` and `dtype`).
-        slots: the name of the array that each argument is read from.
-        graph: a graph to add to.
+        function: function of flat array arguments that returns a flat sequence of arrays.
+        arguments: shapes and types of the arguments (anything with `shape` and `dtype`).
+        slots: slot from which each argument is read.
+        graph: graph to add nodes to; a new one by default.
     """
     closed = jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments])
     lowering = Lowering(graph)
@@ -145,21 +145,21 @@ def lower(
 
 
 def input_nodes(graph: Graph, slot: str, shape: tuple[int, ...], kind: str = FLOAT, first: int = 0) -> Nodes:
-    """Nodes that read an array, row after row."""
+    """Input nodes of an array, in row-major order."""
     size = int(np.prod(shape, dtype=np.int64))
     return np.array([graph.input(slot, first + k, kind) for k in range(size)], dtype=np.int64).reshape(shape)
 
 
 def _uses_dtype(dtype: Any, *variables: Sequence[Any]) -> bool:
-    return any(v.aval.dtype == dtype for some in variables for v in some)
+    return any(v.aval.dtype == dtype for group in variables for v in group)
 
 
 @cache
 def kind_of(dtype: Any) -> str:
-    """The kind of node that holds numbers of a type."""
+    """Kind of node for values of a type."""
     kind = _KINDS.get(str(dtype))
     if kind is None:
-        raise UnsupportedPrimitive(f"numbers of type {dtype} have no native code")
+        raise UnsupportedPrimitive(f"values of type {dtype} are not supported by the native back-end")
     return kind
 
 
@@ -172,7 +172,7 @@ _SIGN_AGNOSTIC = set(
     "add sub mul and or xor not eq ne shift_left shift_right_logical select_n bitcast_convert_type convert_element_type"
     " copy".split()
 )
-"""What does the same to the bits of uint64 as to those of int64, which stand for them."""
+"""Primitives that act identically on the bits of uint64 and of int64, as which uint64 is stored."""
 _PACKAGE_ROOT = Path(__file__).parents[2]
 _NARROW_FLOATS = {np.dtype(jnp.float32), np.dtype(jnp.float16), np.dtype(jnp.bfloat16)}
 _UINT64 = np.dtype(np.uint64)
@@ -180,7 +180,7 @@ _rule_table: dict[str, Rule] = {}
 
 
 def _rules() -> dict[str, Rule]:
-    """Every rule by the name of its primitive; collected at first use because the rule files import this one."""
+    """Rules by name of the primitive; collected at first use because the rule modules import this one."""
     if not _rule_table:
         from hybridsim.native.lowering import (
             rules_bits,
@@ -199,12 +199,12 @@ def _rules() -> dict[str, Rule]:
 
 
 def _source_location(equation: Any) -> str:
-    """Where in the user's code an equation was written; unknown inside of JAX, where the call that led there tells."""
+    """Location of an equation in the user's code, for the end of a message; empty if JAX has none."""
     from jax._src import source_info_util
 
     frames = list(source_info_util.user_frames(equation.source_info.traceback))
     if not frames:
         return ""
-    # derivatives are traced from within the library, but it is the user's code that they are of
+    # derivatives are traced by the library itself: report the frame of the user's function
     frame = next((f for f in frames if not Path(f.file_name).is_relative_to(_PACKAGE_ROOT)), frames[0])
     return f" (at {frame.file_name}:{frame.start_line}:{frame.start_column} ({frame.function_name}))"

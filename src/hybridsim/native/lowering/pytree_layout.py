@@ -1,4 +1,4 @@
-"""Trees of arrays as rows of cells: eight bytes for every number, in the order of the tree's leaves."""
+"""Memory layout of pytrees: one row of 8-byte cells, leaf by leaf."""
 
 import math
 from dataclasses import dataclass
@@ -9,75 +9,75 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.native.graph import arrays as large
+from hybridsim.native.graph import arrays as graph_arrays
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.lowering.lower import Nodes, kind_of
 
 
 @dataclass(frozen=True)
 class LeafLayout:
-    """One array of a tree."""
+    """Shape and type of one leaf."""
 
     shape: tuple[int, ...]
     dtype: str
 
     @property
     def size(self) -> int:
-        """Numbers in it."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def kind(self) -> str:
-        """Kind of its numbers."""
+        """Kind of the elements."""
         return kind_of(self.dtype)
 
     @property
     def is_large(self) -> bool:
-        """Does it stay where the caller has it, if it is a parameter? Matrices of networks do, tables of bodies not."""
-        is_matrix = len(self.shape) > 1 and min(self.shape[-2:]) >= large.MIN_MATRIX_DIM
-        return is_matrix and self.size >= large.MIN_LARGE_SIZE and self.dtype == "float64"
+        """Whether the leaf, as a parameter, is read in place: true of weight matrices, but not of per-body tables."""
+        is_matrix = len(self.shape) > 1 and min(self.shape[-2:]) >= graph_arrays.MIN_MATRIX_DIM
+        return is_matrix and self.size >= graph_arrays.MIN_LARGE_SIZE and self.dtype == "float64"
 
 
 @dataclass(frozen=True)
 class PytreeLayout:
-    """How a tree lies in a row of cells."""
+    """Layout of a pytree in a row of cells."""
 
     treedef: Any
     leaves: tuple[LeafLayout, ...]
 
     @staticmethod
     def from_tree(tree: Any) -> "PytreeLayout":
-        """The form of a tree of arrays, or of things with a shape and a type."""
+        """Layout of a pytree of arrays, or of anything with `shape` and `dtype`."""
         leaves, structure = jax.tree.flatten(tree)
-        found = []
+        layouts = []
         for leaf in leaves:
-            given = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else np.asarray(leaf)
-            if str(given.dtype) not in _SUPPORTED_DTYPES:
-                raise UnsupportedPrimitive(f"arrays of type {given.dtype} have no native code")
-            found.append(LeafLayout(tuple(given.shape), str(given.dtype)))
-        return PytreeLayout(structure, tuple(found))
+            array = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else np.asarray(leaf)
+            if str(array.dtype) not in _SUPPORTED_DTYPES:
+                raise UnsupportedPrimitive(f"arrays of type {array.dtype} are not supported by the native back-end")
+            layouts.append(LeafLayout(tuple(array.shape), str(array.dtype)))
+        return PytreeLayout(structure, tuple(layouts))
 
     @property
     def size(self) -> int:
-        """Cells of the row."""
+        """Number of cells."""
         return sum(leaf.size for leaf in self.leaves)
 
     def shapes(self) -> Any:
-        """The tree with shapes for arrays."""
+        """The pytree with `ShapeDtypeStruct` leaves."""
         return self.treedef.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in self.leaves])
 
     def floats(self, tree: Any) -> list[Any]:
-        """The leaves that have derivatives."""
+        """Float leaves, which have derivatives."""
         return [x for x, leaf in zip(jax.tree.leaves(tree), self.leaves, strict=True) if leaf.kind == FLOAT]
 
     def with_floats(self, tree: Any, floats: list[Any]) -> Any:
-        """A tree with other values for the leaves that have derivatives."""
+        """A copy of a pytree with other float leaves."""
         new = iter(floats)
         leaves = zip(jax.tree.leaves(tree), self.leaves, strict=True)
         return self.treedef.unflatten([next(new) if leaf.kind == FLOAT else x for x, leaf in leaves])
 
     def offsets(self) -> list[int]:
-        """The first cell of each leaf."""
+        """First cell of each leaf."""
         return [0, *np.cumsum([leaf.size for leaf in self.leaves]).tolist()][: len(self.leaves)]
 
     def large_leaves(self) -> list[tuple[int, int]]:
@@ -93,22 +93,22 @@ class PytreeLayout:
         floats_only: bool = False,
         in_place: str | None = None,
     ) -> list[Nodes]:
-        """Nodes that read the leaves, except cells whose value is part of the code.
+        """Input nodes of the leaves, with constants for baked cells.
 
         Args:
-            graph: to make them in.
-            slot: that they are read from.
-            baked: values that are part of the code, by cell.
-            floats_only: leave the other leaves out.
-            in_place: slot that large leaves are read from; without one they are like the others.
+            graph: graph to add nodes to.
+            slot: slot to read from.
+            baked: values of compile-time constants, by cell.
+            floats_only: whether to skip leaves that are not floats.
+            in_place: slot of large leaves; by default they are read like the others.
         """
         arrays = []
         for leaf, first in zip(self.leaves, self.offsets(), strict=True):
             if floats_only and leaf.kind != FLOAT:
                 continue
             if in_place is not None and leaf.is_large:
-                array = large.array_node(graph, large.ArrayInput(in_place, first, leaf.size))
-                arrays.append(large.element_ids(graph, array).reshape(leaf.shape))
+                array = graph_arrays.array_node(graph, graph_arrays.ArrayInput(in_place, first, leaf.size))
+                arrays.append(graph_arrays.element_ids(graph, array).reshape(leaf.shape))
                 continue
             nodes = [
                 _constant(graph, baked[k], leaf.kind) if k in baked else graph.input(slot, k, leaf.kind)
@@ -120,16 +120,16 @@ class PytreeLayout:
     def output_nodes(
         self, graph: Graph, slot: str, arrays: list[Nodes], *, floats_only: bool = False, in_place: str | None = None
     ) -> dict[tuple[str, int], int]:
-        """Where the nodes of leaves are written; an array is written from its place on.
+        """Nodes by the (slot, index) to store them to; an array node is keyed by its first cell.
 
         Args:
-            graph: that they are in.
-            slot: that they are written to.
+            graph: graph of the nodes.
+            slot: slot to store to.
             arrays: nodes of the leaves.
-            floats_only: only of the leaves of floats.
-            in_place: slot for large leaves; without one they are like the others.
+            floats_only: whether `arrays` has float leaves only.
+            in_place: slot of large leaves; by default they are stored like the others.
         """
-        found = {}
+        outputs = {}
         leaves = [
             (leaf, first)
             for leaf, first in zip(self.leaves, self.offsets(), strict=True)
@@ -137,35 +137,37 @@ class PytreeLayout:
         ]
         for (leaf, first), nodes in zip(leaves, arrays, strict=True):
             if in_place is not None and leaf.is_large:
-                if not large.has_elements(nodes) and all(graph.constants.get(n) == 0.0 for n in set(nodes.flat)):
+                if not graph_arrays.has_elements(nodes) and all(graph.constants.get(n) == 0.0 for n in set(nodes.flat)):
                     continue
-                found[in_place, first] = large.as_array(graph, nodes)
-            elif large.has_elements(nodes) and nodes.size > large.MAX_UNROLLED_SIZE:
-                found[slot, first] = large.as_array(graph, nodes)
+                outputs[in_place, first] = graph_arrays.as_array(graph, nodes)
+            elif graph_arrays.has_elements(nodes) and nodes.size > graph_arrays.MAX_UNROLLED_SIZE:
+                outputs[slot, first] = graph_arrays.as_array(graph, nodes)
             else:
-                numbers = large.scalarize(graph, nodes).ravel().tolist()
-                found |= {(slot, first + k): node for k, node in enumerate(numbers)}
-        return found
+                scalars = graph_arrays.scalarize(graph, nodes).ravel().tolist()
+                outputs |= {(slot, first + k): node for k, node in enumerate(scalars)}
+        return outputs
 
     def pack(self, tree: Any, leading: tuple[int, ...] = ()) -> np.ndarray:
-        """Arrays as rows of cells.
+        """Rows of cells from a pytree of arrays.
 
         Args:
-            tree: arrays of the tree's form, each with the same leading axes.
-            leading: these axes.
+            tree: pytree with this layout, each leaf with the same leading axes.
+            leading: sizes of the leading axes.
         """
         leaves = jax.tree.leaves(tree)
-        parts = []
+        blocks = []
         for leaf, value in zip(self.leaves, leaves, strict=True):
             value = np.asarray(value)
             if value.shape != (*leading, *leaf.shape):
-                raise ValueError(f"an array has shape {value.shape}, but {(*leading, *leaf.shape)} was compiled")
+                raise ValueError(
+                    f"an array has shape {value.shape}, but the kernel was compiled for {(*leading, *leaf.shape)}"
+                )
             value = value.astype(leaf.dtype).astype(np.float64 if leaf.kind == FLOAT else np.int64).view(np.float64)
-            parts.append(value.reshape((*leading, leaf.size)))
-        return np.ascontiguousarray(np.concatenate(parts, axis=-1)) if parts else np.zeros((*leading, 0))
+            blocks.append(value.reshape((*leading, leaf.size)))
+        return np.ascontiguousarray(np.concatenate(blocks, axis=-1)) if blocks else np.zeros((*leading, 0))
 
     def unpack(self, cells: np.ndarray) -> Any:
-        """Arrays from rows of cells."""
+        """Pytree of arrays from rows of cells."""
         leading = cells.shape[:-1]
         arrays = []
         for leaf, first in zip(self.leaves, self.offsets(), strict=True):
@@ -176,17 +178,17 @@ class PytreeLayout:
         return self.treedef.unflatten(arrays)
 
     def pack_traced(self, tree: Any) -> jnp.ndarray:
-        """Arrays of one tree as a row of cells, inside JAX."""
-        parts = []
+        """Row of cells from a pytree, traceable by JAX."""
+        blocks = []
         for leaf, value in zip(self.leaves, jax.tree.leaves(tree), strict=True):
             value = jnp.asarray(value)
             if leaf.kind != FLOAT:
                 value = jax.lax.bitcast_convert_type(value.astype(jnp.int64), jnp.float64)
-            parts.append(value.astype(jnp.float64).reshape(leaf.size))
-        return jnp.concatenate(parts) if parts else jnp.zeros(0)
+            blocks.append(value.astype(jnp.float64).reshape(leaf.size))
+        return jnp.concatenate(blocks) if blocks else jnp.zeros(0)
 
     def unpack_traced(self, cells: jnp.ndarray) -> Any:
-        """Arrays from rows of cells, inside JAX; leading axes stay."""
+        """Pytree of arrays from rows of cells, traceable by JAX."""
         leading = cells.shape[:-1]
         arrays = []
         for leaf, first in zip(self.leaves, self.offsets(), strict=True):

@@ -1,6 +1,6 @@
-"""Rules for large arrays: products with matrices, outer products, and operations on each element, as loops.
+"""Lowering of operations on large arrays to loops: matrix-vector products, outer products, elementwise maps.
 
-They stand before the other rules and take what is worth a loop; everything else is left to these.
+These rules take precedence over those of the primitives and return None where a loop does not pay.
 """
 
 from typing import Any
@@ -25,18 +25,18 @@ from hybridsim.native.lowering import rules_bits, rules_calls, rules_elementwise
 from hybridsim.native.lowering.lower import Lowering, Nodes, kind_of
 
 MIN_LOOP_ROWS = 64
-"""Outputs from which on a product is worth a loop, even of a small matrix."""
+"""Minimum number of rows at which the product with a small matrix becomes a loop."""
 MAX_OUTER_TERMS = 64
-"""Terms of each element of an outer product, at most."""
+"""Maximum number of terms per element of a sum of outer products."""
 
 STRUCTURAL = {*rules_structure.RULES, *rules_calls.RULES} - {"pad"}
-"""Primitives whose rules only move node numbers about, or walk into functions: elements of arrays may be among them."""
+"""Primitives whose rules only rearrange node ids or inline functions, and so accept elements of arrays."""
 _IDENTITY = {"copy", "copy_p", "stage", "stop_gradient", "name", "optimization_barrier", "device_put", "pvary"}
 _ELEMENTWISE = {*rules_elementwise.RULES, *rules_bits.RULES} - {"bitcast_convert_type"}
 
 
 def lower_to_loop(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
-    """Results of an equation by loops, or nothing if it is not worth one."""
+    """Results of an equation as loops; None where a loop does not pay."""
     name = equation.primitive.name
     if name == "dot_general":
         return _dot_general(lowering, equation, arguments)
@@ -48,40 +48,42 @@ def lower_to_loop(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> 
         return None
     shape = equation.outvars[0].aval.shape
     if name in ("add", "add_any"):
-        joined = _add_outer_products(lowering.graph, arguments)
-        if joined is not None:
-            return [joined.reshape(shape)]
+        sum_of_products = _add_outer_products(lowering.graph, arguments)
+        if sum_of_products is not None:
+            return [sum_of_products.reshape(shape)]
     if np.prod(shape) <= MAX_UNROLLED_SIZE:
         return None
     return [_elementwise_map(lowering, equation, arguments).reshape(shape)]
 
 
 def _elementwise_map(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> Nodes:
-    """An operation on each element."""
+    """Result of an elementwise primitive as a map."""
     graph, aval = lowering.graph, equation.outvars[0].aval
     body = Lowering(Graph())
-    args, operands = [], []
-    for given in arguments:
-        nodes = np.broadcast_to(given, aval.shape)
+    array_operands, inputs = [], []
+    for array in arguments:
+        nodes = np.broadcast_to(array, aval.shape)
         first = int(nodes.flat[0])
         if (nodes == first).all() and not has_elements(nodes):
             constant = graph.constants.get(first)
             if constant is not None:
-                operands.append(body.graph.constant(constant))
+                inputs.append(body.graph.constant(constant))
                 continue
-            argument, kind = first, graph.kinds[first]
+            operand, kind = first, graph.kinds[first]
         else:
-            argument = as_array(graph, nodes)
-            kind = graph.data[argument].kind
-        operands.append(body.graph.input(operand_slot(len(args)), 0, kind))
-        args.append(argument)
-    (result,) = body.lower_equation(equation, [np.array(node) for node in operands])
+            operand = as_array(graph, nodes)
+            kind = graph.data[operand].kind
+        inputs.append(body.graph.input(operand_slot(len(array_operands)), 0, kind))
+        array_operands.append(operand)
+    (result,) = body.lower_equation(equation, [np.array(node) for node in inputs])
     kind = kind_of(aval.dtype)
-    return element_ids(graph, array_node(graph, ElementwiseMap(body.graph, result.item(), aval.size, kind), *args))
+    return element_ids(
+        graph, array_node(graph, ElementwiseMap(body.graph, result.item(), aval.size, kind), *array_operands)
+    )
 
 
 def _add_outer_products(graph: Graph, arguments: list[Nodes]) -> Nodes | None:
-    """A sum of outer products is one with more pairs."""
+    """Sum of two sums of outer products as a single one; None if the arguments are not such sums."""
     if not all(has_elements(a) for a in arguments) or arguments[0].ndim != 2:
         return None
     a, b = (as_array(graph, nodes) for nodes in arguments)
@@ -92,7 +94,7 @@ def _add_outer_products(graph: Graph, arguments: list[Nodes]) -> Nodes | None:
 
 
 def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
-    """Products with a matrix of parameters, or the outer products that are their derivatives."""
+    """Matrix product as matrix-vector products, or as outer products (the derivatives of the former)."""
     a, b = arguments
     aval = equation.outvars[0].aval
     (a_sum, b_sum), (batch, _) = equation.params["dimension_numbers"]
@@ -112,18 +114,20 @@ def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> l
 
 
 def _rows_times_columns(graph: Graph, rows: Nodes, columns: Nodes) -> Nodes | None:
-    """Every row times every column; there are at least as many rows."""
-    (count, terms), others = rows.shape, len(columns)
-    if count * max(terms, others) < MIN_LARGE_SIZE and count < MIN_LOOP_ROWS:
+    """Products of all rows with all columns; there must be at least as many rows as columns."""
+    (count, terms), column_count = rows.shape, len(columns)
+    if count * max(terms, column_count) < MIN_LARGE_SIZE and count < MIN_LOOP_ROWS:
         return None
-    matrix = strided_matrix(graph, rows) if terms > 1 or others == 1 else None
+    matrix = strided_matrix(graph, rows) if terms > 1 or column_count == 1 else None
     if matrix is not None:
         array, first, row_step, column_step = matrix
         spec = MatrixVectorProduct(count, terms, first, row_step, column_step)
         return np.stack(
             [element_ids(graph, array_node(graph, spec, array, as_array(graph, column))) for column in columns], axis=1
         )
-    if terms <= min(MAX_OUTER_TERMS, others) and (has_elements(rows) or has_elements(columns)):
+    if terms <= min(MAX_OUTER_TERMS, column_count) and (has_elements(rows) or has_elements(columns)):
         pairs = [as_array(graph, side[:, k]) for k in range(terms) for side in (rows, columns)]
-        return element_ids(graph, array_node(graph, OuterProduct(count, others), *pairs)).reshape(count, others)
+        return element_ids(graph, array_node(graph, OuterProduct(count, column_count), *pairs)).reshape(
+            count, column_count
+        )
     return None

@@ -1,7 +1,7 @@
-"""Rules of conversions and bits; how whole numbers of every type live in int64.
+"""Lowering rules of conversions and bit operations; integers of all types are stored as int64.
 
-As in XLA, what is too large for its type wraps around, shifts by more bits than there are leave nothing (or the sign),
-and floats outside of the range of a type become the nearest number in it.
+As in XLA, integer overflow wraps around, shifts by at least the bit width give zero (or the sign), and conversions of
+floats to integers saturate.
 """
 
 from typing import Any
@@ -14,19 +14,21 @@ from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 
 
 def wrap_to_dtype(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
-    """Whole numbers as a type shorter than int64 holds them; other types are left alone."""
+    """Wrap integers around to a type narrower than int64; other types are unchanged."""
     graph, bits = lowering.graph, 8 * dtype.itemsize
     if dtype.kind == "u" and bits < 64:
         mask = graph.constant(2**bits - 1)
         return lowering.elementwise(lambda a: graph.integer("iand", a, mask), nodes)
     if dtype.kind == "i" and bits < 64:
-        rest = graph.constant(64 - bits)
-        return lowering.elementwise(lambda a: graph.integer("ashr", graph.integer("shl", a, rest), rest), nodes)
+        unused_bits = graph.constant(64 - bits)
+        return lowering.elementwise(
+            lambda a: graph.integer("ashr", graph.integer("shl", a, unused_bits), unused_bits), nodes
+        )
     return nodes
 
 
 def with_wraparound(rule: Rule) -> Rule:
-    """A rule whose whole numbers wrap around."""
+    """Add wraparound of integer results to a rule."""
 
     def wrapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         results = rule(lowering, equation, arguments)
@@ -39,7 +41,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
     kind = kind_of(new)
     if "uint64" in (old.name, new.name) and "f" in (old.kind, new.kind):
-        raise UnsupportedPrimitive(f"{old} as {new} has no native code")
+        raise UnsupportedPrimitive(f"conversion of {old} to {new} is not supported by the native back-end")
     result = lowering.elementwise(lambda a: graph.convert(a, kind), *arguments)
     if kind != INT or np.can_cast(old, new):
         return [result]
@@ -47,10 +49,10 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
         return [wrap_to_dtype(lowering, new, result)]
     if new.itemsize == 8:
         return [result]
-    least, most = graph.constant(int(np.iinfo(new).min)), graph.constant(int(np.iinfo(new).max))
+    lowest, highest = graph.constant(int(np.iinfo(new).min)), graph.constant(int(np.iinfo(new).max))
 
     def clamped(a: int) -> int:
-        return graph.select(graph.less(a, least), least, graph.select(graph.less(most, a), most, a))
+        return graph.select(graph.less(a, lowest), lowest, graph.select(graph.less(highest, a), highest, a))
 
     return [lowering.elementwise(clamped, result)]
 
@@ -58,7 +60,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
 def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
     if not {old.name, new.name} <= {"float64", "int64", "uint64"}:
-        raise UnsupportedPrimitive(f"the bits of {old} as {new} have no native code")
+        raise UnsupportedPrimitive(f"bitcast of {old} to {new} is not supported by the native back-end")
     if (old.kind == "f") == (new.kind == "f"):
         return list(arguments)
     return [lowering.elementwise(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]
@@ -87,18 +89,20 @@ def _shift(op: str) -> Rule:
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
-        # what comes in from the left are the signs or zeros of the type, not those of int64
-        form = {"ashr": f"int{8 * dtype.itemsize}", "lshr": f"uint{8 * dtype.itemsize}"}.get(op)
-        numbers = arguments[0] if form in (None, "uint64") else wrap_to_dtype(lowering, np.dtype(form), arguments[0])
-        least, most = graph.constant(-1), graph.constant(8 * dtype.itemsize)
-        nothing, sign = graph.constant(0), graph.constant(63)
+        # extend the operand by sign or zero from its own width, not that of int64
+        extended = {"ashr": f"int{8 * dtype.itemsize}", "lshr": f"uint{8 * dtype.itemsize}"}.get(op)
+        operand = (
+            arguments[0] if extended in (None, "uint64") else wrap_to_dtype(lowering, np.dtype(extended), arguments[0])
+        )
+        lower_bound, upper_bound = graph.constant(-1), graph.constant(8 * dtype.itemsize)
+        zero, sign_shift = graph.constant(0), graph.constant(63)
 
-        def shifted(a: int, by: int) -> int:
-            fits = graph.logic("and", graph.less(least, by), graph.less(by, most))
-            result = graph.integer(op, a, graph.select(fits, by, sign))
-            return result if op == "ashr" else graph.select(fits, result, nothing)
+        def shifted(a: int, count: int) -> int:
+            is_in_range = graph.logic("and", graph.less(lower_bound, count), graph.less(count, upper_bound))
+            result = graph.integer(op, a, graph.select(is_in_range, count, sign_shift))
+            return result if op == "ashr" else graph.select(is_in_range, result, zero)
 
-        return [lowering.elementwise(shifted, numbers, arguments[1])]
+        return [lowering.elementwise(shifted, operand, arguments[1])]
 
     return rule
 

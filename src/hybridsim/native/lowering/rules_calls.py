@@ -1,4 +1,4 @@
-"""Rules of primitives that hold other functions: calls, loops and branches."""
+"""Lowering rules of higher-order primitives: calls, loops and branches."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from hybridsim.native.lowering.scan_lowering import (
 
 
 def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Walk through a call; a custom derivative rule has done its work before lowering."""
+    """Inline a call; custom derivative rules have been applied before lowering."""
     params = equation.params
     inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
     if hasattr(inner, "consts"):
@@ -26,7 +26,7 @@ def _call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
 
 
 def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """What newer versions of JAX write for operations that expand into others."""
+    """Inline a high-level primitive of newer versions of JAX by its expansion."""
     operation = equation.params["_prim"]
 
     def expanded(*leaves):
@@ -37,7 +37,7 @@ def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) 
 
 
 def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """A loop of known length: written out, or kept as a loop if that would be long and save nothing."""
+    """A loop of known trip count: unrolled, or a loop node if unrolling would be long and fold little."""
     params = equation.params
     n_consts, n_carry = _scan_counts(params)
     scan = Scan(
@@ -53,7 +53,7 @@ def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
 
 
 def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
-    """How many constants and carried values a scan has; newer versions of JAX tell by trees of its arguments."""
+    """Numbers of constants and carry entries of a scan; newer versions of JAX store them as pytrees."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].unpack()
@@ -61,64 +61,70 @@ def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
 
 
 def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """A loop whose number of turns has a bound that does not depend on values, as `(k < 20) & (error > small)` has.
+    """A while loop whose trip count has a constant bound, as in `(k < 20) & (error > tolerance)`.
 
-    All turns are written out as if each were needed, so that counters stay known; then the result is that of the first
-    turn after which the loop would have ended. A mapped loop has a condition for each of the mapped.
+    All iterations up to the bound are unrolled, so that counters stay constants; the result is selected from the first
+    iteration at which the condition is false. A loop under `vmap` has one condition per batch element.
     """
     params, graph = equation.params, lowering.graph
     n_condition, n_body = params["cond_nconsts"], params["body_nconsts"]
     condition_consts = arguments[:n_condition]
     body_consts = arguments[n_condition : n_condition + n_body]
     carry = arguments[n_condition + n_body :]
-    perhaps_last: list[tuple[Nodes, list[Nodes]]] = []
+    candidates: list[tuple[Nodes, list[Nodes]]] = []
     for _ in range(MAX_WHILE_ITERATIONS + 1):
-        (go_on,) = lowering.lower_closed_jaxpr(params["cond_jaxpr"], [*condition_consts, *carry])
-        ends = [graph.constants.get(n) for n in go_on.flat]
-        if all(end is False for end in ends):
+        (condition,) = lowering.lower_closed_jaxpr(params["cond_jaxpr"], [*condition_consts, *carry])
+        values = [graph.constants.get(n) for n in condition.flat]
+        if all(value is False for value in values):
             break
-        if not all(end is True for end in ends):
-            perhaps_last.append((go_on, carry))
+        if not all(value is True for value in values):
+            candidates.append((condition, carry))
         carry = lowering.lower_closed_jaxpr(params["body_jaxpr"], [*body_consts, *carry])
     else:
         raise UnsupportedPrimitive(
-            f"a while loop takes more than {MAX_WHILE_ITERATIONS} turns, or has no bound on them"
+            f"a while loop takes more than {MAX_WHILE_ITERATIONS} iterations, or has no constant bound on them"
         )
-    for go_on, earlier in reversed(perhaps_last):
+    for condition, state in reversed(candidates):
         carry = [
-            lowering.elementwise(graph.select, go_on.reshape(go_on.shape + (1,) * (a.ndim - go_on.ndim)), a, b)
-            for a, b in zip(carry, earlier, strict=True)
+            lowering.elementwise(
+                graph.select, condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b
+            )
+            for a, b in zip(carry, state, strict=True)
         ]
     return list(carry)
 
 
 def _cond(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Every branch is computed and the right result chosen."""
+    """Lower all branches and select the result."""
     graph, branches = lowering.graph, equation.params["branches"]
     index, *operands = arguments
-    known = graph.constants.get(index.item())
-    if known is not None:
-        return lowering.lower_closed_jaxpr(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+    value = graph.constants.get(index.item())
+    if value is not None:
+        return lowering.lower_closed_jaxpr(branches[min(max(int(value), 0), len(branches) - 1)], operands)
     results = lowering.lower_closed_jaxpr(branches[-1], operands)
     for k in range(len(branches) - 2, -1, -1):
-        # an index out of range means the nearest branch
-        here = index.item()
-        chosen = graph.compare("le", here, graph.constant(k)) if graph.kinds[here] == "i" else graph.invert(here)
-        others = lowering.lower_closed_jaxpr(branches[k], operands)
+        # an index out of range is clamped
+        branch_index = index.item()
+        chosen = (
+            graph.compare("le", branch_index, graph.constant(k))
+            if graph.kinds[branch_index] == "i"
+            else graph.invert(branch_index)
+        )
+        branch_results = lowering.lower_closed_jaxpr(branches[k], operands)
         results = [
             lowering.elementwise(lambda yes, no, c=chosen: graph.select(c, yes, no), a, b)
-            for a, b in zip(others, results, strict=True)
+            for a, b in zip(branch_results, results, strict=True)
         ]
     return results
 
 
 def _platform_index(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """The branch for this kind of processor, or the one for any."""
+    """Index of the branch for CPUs, or of the default branch."""
     platforms = equation.params["platforms"]
-    fits = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
-    if not fits:
-        raise UnsupportedPrimitive(f"code for the platforms {platforms} has no native code")
-    return [lowering.constants(fits[0])]
+    matches = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
+    if not matches:
+        raise UnsupportedPrimitive(f"code for the platforms {platforms} is not supported by the native back-end")
+    return [lowering.constants(matches[0])]
 
 
 def _custom_linear_solve(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:

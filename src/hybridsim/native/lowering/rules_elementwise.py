@@ -1,4 +1,4 @@
-"""Rules of primitives that act on each element by itself: arithmetic, functions, comparisons, choices."""
+"""Lowering rules of elementwise primitives: arithmetic, functions, comparisons, selects."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from hybridsim.native.lowering.rules_bits import with_wraparound
 
 
 def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
-    """`add`, `sub`, `mul`, `max`, `min`, `and`, `or` or `xor` of two nodes of a type."""
+    """Binary operation on nodes of a type: `add`, `sub`, `mul`, `max`, `min`, `and`, `or` or `xor`."""
     kind = kind_of(dtype)
     if name in ("max", "min"):
         return min_or_max(graph, dtype, name)
@@ -24,7 +24,7 @@ def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]
 
 
 def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rule:
-    """A rule for arithmetic that floats and whole numbers write alike."""
+    """Rule of an arithmetic primitive for floats and integers."""
 
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -37,7 +37,7 @@ def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rul
 
 
 def _apply_op(function: Callable[[Graph], Callable[..., int]]):
-    """A rule that applies one graph operation to each element."""
+    """Rule that applies a graph operation to each element."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         return [lowering.elementwise(function(lowering.graph), *arguments)]
@@ -73,7 +73,7 @@ def _min_or_max_rule(name: str):
 
 
 def min_or_max(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]:
-    """`max` or `min` of two nodes of a type."""
+    """`max` or `min` on nodes of a type."""
     kind = kind_of(dtype)
     if kind == FLOAT:
         return getattr(graph, name)
@@ -88,7 +88,7 @@ def _sign(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     zero, one, minus = (graph.constant(v) for v in ((0.0, 1.0, -1.0) if is_float else (0, 1, -1)))
 
     def sign(a: int) -> int:
-        # zero and NaN are their own sign
+        # sign(0) = 0 and sign(NaN) = NaN
         return graph.select(graph.less(zero, a), one, graph.select(graph.less(a, zero), minus, a))
 
     return [lowering.elementwise(sign, *arguments)]
@@ -107,7 +107,7 @@ def _comparison(op: str, *, swapped: bool = False):
 
 
 def _total_order(op: str):
-    """Comparison by the order of bit patterns: -NaN, -∞, …, -0, 0, …, ∞, NaN."""
+    """Rule of a comparison in the IEEE total order: -NaN, -∞, …, -0, 0, …, ∞, NaN."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
@@ -115,29 +115,29 @@ def _total_order(op: str):
             return _comparison(op)(lowering, equation, arguments)
         sign, one = graph.constant(63), graph.constant(1)
 
-        def ordered(a: int) -> int:
-            # the bits of negative numbers grow the wrong way: turn all but the sign
+        def sortable_bits(a: int) -> int:
+            # bit patterns of negative floats are in reverse order: invert all bits but the sign
             bits = graph.bits(a)
             return graph.integer("ixor", bits, graph.integer("lshr", graph.integer("ashr", bits, sign), one))
 
-        return [lowering.elementwise(lambda a, b: graph.compare(op, ordered(a), ordered(b)), *arguments)]
+        return [lowering.elementwise(lambda a, b: graph.compare(op, sortable_bits(a), sortable_bits(b)), *arguments)]
 
     return rule
 
 
 def _select_n(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
-    which, *cases = arguments
+    predicate, *cases = arguments
     if kind_of(equation.invars[0].aval.dtype) == BOOL:
-        return [lowering.elementwise(lambda c, no, yes: graph.select(c, yes, no), which, *cases)]
+        return [lowering.elementwise(lambda c, no, yes: graph.select(c, yes, no), predicate, *cases)]
 
-    def pick(index: int, *choices: int) -> int:
-        result = choices[-1]
-        for k in range(len(choices) - 2, -1, -1):
-            result = graph.select(graph.equal(index, graph.constant(k)), choices[k], result)
+    def select_case(index: int, *values: int) -> int:
+        result = values[-1]
+        for k in range(len(values) - 2, -1, -1):
+            result = graph.select(graph.equal(index, graph.constant(k)), values[k], result)
         return result
 
-    return [lowering.elementwise(pick, which, *cases)]
+    return [lowering.elementwise(select_case, predicate, *cases)]
 
 
 @with_wraparound
@@ -169,7 +169,7 @@ def _square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
 
 @with_wraparound
 def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """1 − x² as (1 + x)(1 − x), which is exact enough next to one."""
+    """1 − x² as (1 + x)(1 − x), which avoids cancellation near one."""
     graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
     add, sub, mul = (arithmetic(graph, dtype, name) for name in ("add", "sub", "mul"))
     one = lowering.constants(np.ones((), dtype)).item()
@@ -178,7 +178,7 @@ def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes])
 
 @with_wraparound
 def _polynomial(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """By Horner's rule; coefficients from the constant one on."""
+    """Polynomial by Horner's rule, coefficients in ascending order."""
     dtype = equation.outvars[0].aval.dtype
     add, mul = (arithmetic(lowering.graph, dtype, name) for name in ("add", "mul"))
 
@@ -202,39 +202,39 @@ def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
     half = graph.constant(0.5)
 
     def away_from_zero(a: int) -> int:
-        # |a| + 0.5 rounds up just below 0.5, so compare the cut-off part instead
-        size = graph.abs(a)
-        whole = graph.round_to_integer("trunc", size)
-        one_more = graph.add(whole, graph.constant(1.0))
-        result = graph.select(graph.less(graph.sub(size, whole), half), whole, one_more)
+        # |a| + 0.5 rounds to 1 just below 0.5, so compare the fractional part instead
+        magnitude = graph.abs(a)
+        truncated = graph.round_to_integer("trunc", magnitude)
+        next_up = graph.add(truncated, graph.constant(1.0))
+        result = graph.select(graph.less(graph.sub(magnitude, truncated), half), truncated, next_up)
         return graph.select(graph.less(a, graph.constant(0.0)), graph.neg(result), result)
 
     return [lowering.elementwise(away_from_zero, *arguments)]
 
 
 def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """A guess that is right to 0.4 %, then twice Halley's method, which triples the digits."""
+    """Approximation with a relative error of 0.4 %, then two Halley steps, each of which triples the correct digits."""
     graph = lowering.graph
-    add, sub, mul, div, number = graph.add, graph.sub, graph.mul, graph.div, graph.constant
-    one, half = number(1.0), number(0.5)
+    add, sub, mul, div, constant = graph.add, graph.sub, graph.mul, graph.div, graph.constant
+    one, half = constant(1.0), constant(0.5)
 
     def erf_inv(x: int) -> int:
-        size = graph.abs(x)
+        magnitude = graph.abs(x)
         # ln(1 - x²) without cancellation near 1, where 1 - x is exact
-        log = add(graph.function("log1p", size), graph.function("log1p", graph.neg(size)))
-        middle = add(number(2.0 / (math.pi * 0.147)), mul(half, log))
-        root = graph.sqrt(sub(mul(middle, middle), div(log, number(0.147))))
+        log = add(graph.function("log1p", magnitude), graph.function("log1p", graph.neg(magnitude)))
+        middle = add(constant(2.0 / (math.pi * 0.147)), mul(half, log))
+        root = graph.sqrt(sub(mul(middle, middle), div(log, constant(0.147))))
         z = graph.sqrt(sub(root, middle))
         for _ in range(2):
-            near = sub(graph.function("erf", z), size)
-            far = sub(sub(one, size), graph.function("erfc", z))
-            off = graph.select(graph.less(size, half), near, far)
-            step = mul(mul(off, number(math.sqrt(math.pi) / 2.0)), graph.function("exp", mul(z, z)))
+            residual_near_zero = sub(graph.function("erf", z), magnitude)
+            residual_near_one = sub(sub(one, magnitude), graph.function("erfc", z))
+            residual = graph.select(graph.less(magnitude, half), residual_near_zero, residual_near_one)
+            step = mul(mul(residual, constant(math.sqrt(math.pi) / 2.0)), graph.function("exp", mul(z, z)))
             z = sub(z, div(step, add(one, mul(z, step))))
-        # the limits, where the method would divide infinity by itself
-        limit = graph.select(graph.equal(size, one), number(math.inf), number(math.nan))
-        z = graph.select(graph.less(size, one), z, limit)
-        return graph.select(graph.less(x, number(0.0)), graph.neg(z), z)
+        # the limits at ±1, where Halley's method gives ∞/∞; NaN outside
+        limit = graph.select(graph.equal(magnitude, one), constant(math.inf), constant(math.nan))
+        z = graph.select(graph.less(magnitude, one), z, limit)
+        return graph.select(graph.less(x, constant(0.0)), graph.neg(z), z)
 
     return [lowering.elementwise(erf_inv, *arguments)]
 
@@ -259,7 +259,7 @@ def _reduce_precision(lowering: Lowering, equation: Any, arguments: list[Nodes])
         return list(arguments)
     if bits == (8, 23):
         return [lowering.elementwise(lowering.graph.round_to_float32, *arguments)]
-    raise UnsupportedPrimitive(f"reduce_precision to {bits} bits has no native code")
+    raise UnsupportedPrimitive(f"reduce_precision to {bits} bits is not supported by the native back-end")
 
 
 _UNARY_FUNCTIONS = {name: _apply_op(lambda g, name=name: lambda a: g.function(name, a)) for name in FUNCTIONS}

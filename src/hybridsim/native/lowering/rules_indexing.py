@@ -1,7 +1,7 @@
-"""Rules of primitives that pick or place elements by index.
+"""Lowering rules of gathers, scatters, dynamic slices and sorts.
 
-Indices known at compile time cost nothing. An index that is computed in the kernel becomes a choice among all the
-places that it could mean, which is right for the short arrays of a mechanism.
+Constant indices are free. A dynamic index becomes a chain of selects over all possible positions, which suits the short
+arrays of a mechanism.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,47 +17,49 @@ from hybridsim.native.lowering.rules_bits import with_wraparound
 from hybridsim.native.lowering.rules_elementwise import arithmetic
 
 MAX_INDEX_CASES = 4096
-"""Choices among more places than this would swamp the kernel."""
+"""Maximum number of positions of a dynamic index."""
 MAX_TRANSPOSITION_SORT = 12
-"""Numbers up to which sorting compares neighbours."""
+"""Maximum size of an array sorted by odd-even transposition."""
 
 
 def _index_cases(
     lowering: Lowering, starts: list[int], last: list[int]
 ) -> Iterator[tuple[tuple[int, ...], int | None]]:
-    """Where an index vector can point to (clamped to the last valid start), each with the condition that it does.
+    """Possible values of an index vector, clamped to the last valid start, each with its condition as a Boolean node.
 
-    The condition is None if there is only one place.
+    The condition is None if there is only one value.
     """
     graph = lowering.graph
     choices = []
-    for start, most in zip(starts, last, strict=True):
-        known = graph.constants.get(start)
-        if known is not None:
-            choices.append([(min(max(int(known), 0), most), None)])
-        elif most == 0:
+    for start, largest in zip(starts, last, strict=True):
+        value = graph.constants.get(start)
+        if value is not None:
+            choices.append([(min(max(int(value), 0), largest), None)])
+        elif largest == 0:
             choices.append([(0, None)])
         else:
-            low, high = graph.constant(0), graph.constant(most)
-            clamped = graph.select(graph.less(start, low), low, graph.select(graph.less(high, start), high, start))
-            choices.append([(k, graph.equal(clamped, graph.constant(k))) for k in range(most + 1)])
+            lower, upper = graph.constant(0), graph.constant(largest)
+            clamped = graph.select(
+                graph.less(start, lower), lower, graph.select(graph.less(upper, start), upper, start)
+            )
+            choices.append([(k, graph.equal(clamped, graph.constant(k))) for k in range(largest + 1)])
     if np.prod([len(c) for c in choices]) > MAX_INDEX_CASES:
-        raise UnsupportedPrimitive("an index computed in the kernel ranges over too many places")
+        raise UnsupportedPrimitive("a dynamic index has too many possible positions")
     for combination in product(*choices):
         conditions = [c for _, c in combination if c is not None]
-        together = None
+        conjunction = None
         for condition in conditions:
-            together = condition if together is None else graph.logic("and", together, condition)
-        yield tuple(place for place, _ in combination), together
+            conjunction = condition if conjunction is None else graph.logic("and", conjunction, condition)
+        yield tuple(index for index, _ in combination), conjunction
 
 
 def _read_block(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tuple[int, ...]) -> Nodes:
-    """A block of an array at a start that may be computed."""
+    """Block of an array at a possibly dynamic start."""
     graph = lowering.graph
-    last = [n - s for n, s in zip(operand.shape, sizes, strict=True)]
+    last = [n - size for n, size in zip(operand.shape, sizes, strict=True)]
     result = None
-    for place, condition in _index_cases(lowering, starts, last):
-        block = operand[tuple(slice(p, p + s) for p, s in zip(place, sizes, strict=True))]
+    for position, condition in _index_cases(lowering, starts, last):
+        block = operand[tuple(slice(first, first + size) for first, size in zip(position, sizes, strict=True))]
         if result is None or condition is None:
             result = block
         else:
@@ -67,19 +69,21 @@ def _read_block(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tu
 
 
 def _update_block(
-    lowering: Lowering, operand: Nodes, starts: list[int], update: Nodes, join: Callable[[int, int], int]
+    lowering: Lowering, operand: Nodes, starts: list[int], update: Nodes, combine: Callable[[int, int], int]
 ) -> Nodes:
-    """An array with a block joined into it at a start that may be computed."""
+    """Combine a block into an array at a possibly dynamic start."""
     graph = lowering.graph
     result = np.array(operand)
-    last = [n - s for n, s in zip(operand.shape, update.shape, strict=True)]
-    for place, condition in _index_cases(lowering, starts, last):
-        at = tuple(slice(p, p + s) for p, s in zip(place, update.shape, strict=True))
-        joined = lowering.elementwise(join, operand[at], update)
+    last = [n - size for n, size in zip(operand.shape, update.shape, strict=True)]
+    for position, condition in _index_cases(lowering, starts, last):
+        region = tuple(slice(first, first + size) for first, size in zip(position, update.shape, strict=True))
+        updated = lowering.elementwise(combine, operand[region], update)
         if condition is not None:
-            # one place at most is true, so other places keep what they have
-            joined = lowering.elementwise(lambda yes, no, c=condition: graph.select(c, yes, no), joined, result[at])
-        result[at] = joined
+            # at most one condition is true, so other positions keep their values
+            updated = lowering.elementwise(
+                lambda yes, no, c=condition: graph.select(c, yes, no), updated, result[region]
+            )
+        result[region] = updated
     return result
 
 
@@ -94,47 +98,49 @@ def _dynamic_update_slice(lowering: Lowering, equation: Any, arguments: list[Nod
 
 
 def _out_of_bounds(lowering: Lowering, starts: list[int], last: list[int]) -> int:
-    """A truth value: does an index vector point outside?"""
+    """Boolean node: whether an index vector is out of bounds."""
     graph = lowering.graph
-    outside = graph.constant(False)
-    for start, most in zip(starts, last, strict=True):
-        for low, high in ((start, graph.constant(0)), (graph.constant(most), start)):
-            outside = graph.logic("or", outside, graph.less(low, high))
-    return outside
+    is_outside = graph.constant(False)
+    for start, largest in zip(starts, last, strict=True):
+        for low, high in ((start, graph.constant(0)), (graph.constant(largest), start)):
+            is_outside = graph.logic("or", is_outside, graph.less(low, high))
+    return is_outside
 
 
 def _mode(equation: Any) -> str:
-    """`clip`, `fill` or `promise`."""
+    """Out-of-bounds mode: contains `clip`, `fill` or `promise`."""
     return str(equation.params["mode"]).lower()
 
 
 def _gather(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     operand, indices = arguments
-    numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    dimension_numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
     shape = equation.outvars[0].aval.shape
-    offset_dims = numbers.offset_dims
-    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    offset_dims = dimension_numbers.offset_dims
+    squeezed = (*dimension_numbers.collapsed_slice_dims, *dimension_numbers.operand_batching_dims)
     batch_axes = [k for k in range(len(shape)) if k not in offset_dims]
     result = np.empty(shape, dtype=np.int64)
     last = [n - s for n, s in zip(operand.shape, sizes, strict=True)]
-    fills = "fill" in _mode(equation)
+    fills_out_of_bounds = "fill" in _mode(equation)
     fill = None
     for position in np.ndindex(indices.shape[:-1]):
-        starts = _start_vector(lowering, numbers.start_index_map, indices[position].tolist(), operand.ndim)
-        for axis, batch in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        starts = _start_vector(lowering, dimension_numbers.start_index_map, indices[position].tolist(), operand.ndim)
+        for axis, batch in zip(
+            dimension_numbers.operand_batching_dims, dimension_numbers.start_indices_batching_dims, strict=True
+        ):
             starts[axis] = graph.constant(int(position[batch]))
-        block = np.squeeze(_read_block(lowering, operand, starts, sizes), tuple(dropped))
-        if fills:
-            outside = _out_of_bounds(lowering, starts, last)
-            if graph.constants.get(outside) is not False:
+        block = np.squeeze(_read_block(lowering, operand, starts, sizes), tuple(squeezed))
+        if fills_out_of_bounds:
+            is_outside = _out_of_bounds(lowering, starts, last)
+            if graph.constants.get(is_outside) is not False:
                 if fill is None:
                     fill = lowering.constants(_fill_value(equation)).item()
-                block = lowering.elementwise(lambda b, c=outside, f=fill: graph.select(c, f, b), block)
-        at: list[Any] = [slice(None)] * len(shape)
+                block = lowering.elementwise(lambda b, c=is_outside, f=fill: graph.select(c, f, b), block)
+        region: list[Any] = [slice(None)] * len(shape)
         for axis, k in zip(batch_axes, position, strict=True):
-            at[axis] = k
-        result[tuple(at)] = block
+            region[axis] = k
+        result[tuple(region)] = block
     return [result]
 
 
@@ -147,13 +153,13 @@ def _fill_value(equation: Any) -> np.ndarray:
 
 
 def _integer_fill_value(dtype: np.dtype) -> int:
-    """The whole number of a type that is the least likely to be meant."""
+    """Fill value of an integer type, as in JAX."""
     limits = np.iinfo(dtype)
     return int(limits.min if dtype.kind == "i" else limits.max)
 
 
 def _start_vector(lowering: Lowering, axes: tuple[int, ...], index: list[int], rank: int) -> list[int]:
-    """Where a block starts along every axis, from the indices along some."""
+    """Start of a block along every axis, from the indices along some axes."""
     starts = [lowering.graph.constant(0)] * rank
     for axis, node in zip(axes, index, strict=True):
         starts[axis] = node
@@ -165,42 +171,44 @@ def _scatter(name: str) -> Rule:
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
         operand, indices, updates = arguments
-        numbers = equation.params["dimension_numbers"]
-        join = (
+        dimension_numbers = equation.params["dimension_numbers"]
+        combine = (
             _scatter_update(lowering, equation)
             if name == "set"
             else arithmetic(graph, equation.outvars[0].aval.dtype, name)
         )
-        inserted = sorted((*numbers.inserted_window_dims, *numbers.operand_batching_dims))
-        window_axes = numbers.update_window_dims
+        inserted = sorted((*dimension_numbers.inserted_window_dims, *dimension_numbers.operand_batching_dims))
+        window_axes = dimension_numbers.update_window_dims
         batch_axes = [k for k in range(updates.ndim) if k not in window_axes]
-        drops = "clip" not in _mode(equation)
+        drops_out_of_bounds = "clip" not in _mode(equation)
         result = operand
         for position in np.ndindex(indices.shape[:-1]):
             starts = _start_vector(
-                lowering, numbers.scatter_dims_to_operand_dims, indices[position].tolist(), operand.ndim
+                lowering, dimension_numbers.scatter_dims_to_operand_dims, indices[position].tolist(), operand.ndim
             )
-            for axis, batch in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+            for axis, batch in zip(
+                dimension_numbers.operand_batching_dims, dimension_numbers.scatter_indices_batching_dims, strict=True
+            ):
                 starts[axis] = graph.constant(int(position[batch]))
-            at: list[Any] = [slice(None)] * updates.ndim
+            region: list[Any] = [slice(None)] * updates.ndim
             for axis, k in zip(batch_axes, position, strict=True):
-                at[axis] = k
-            block = np.expand_dims(updates[tuple(at)], tuple(inserted))
-            outside = graph.constant(False)
-            if drops:
+                region[axis] = k
+            block = np.expand_dims(updates[tuple(region)], tuple(inserted))
+            is_outside = graph.constant(False)
+            if drops_out_of_bounds:
                 last = [n - s for n, s in zip(operand.shape, block.shape, strict=True)]
-                outside = _out_of_bounds(lowering, starts, last)
-            if graph.constants.get(outside) is True:
+                is_outside = _out_of_bounds(lowering, starts, last)
+            if graph.constants.get(is_outside) is True:
                 continue
-            placed = _update_block(lowering, result, starts, block, join)
-            result = lowering.elementwise(lambda new, old, c=outside: graph.select(c, old, new), placed, result)
+            updated = _update_block(lowering, result, starts, block, combine)
+            result = lowering.elementwise(lambda new, old, c=is_outside: graph.select(c, old, new), updated, result)
         return [result]
 
     return rule
 
 
 def _scatter_update(lowering: Lowering, equation: Any) -> Callable[[int, int], int]:
-    """What `at[…].set` and `at[…].apply` put in an old element's place."""
+    """Update function of `at[…].set` or `at[…].apply`."""
     function, consts = equation.params["update_jaxpr"], equation.params["update_consts"]
     if function is None:
         return lambda old, new: new
@@ -208,7 +216,7 @@ def _scatter_update(lowering: Lowering, equation: Any) -> Callable[[int, int], i
 
 
 def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Sorting by a network of compare-and-swap: without branches, and stable."""
+    """Stable, branch-free sorting by a network of compare-exchange operations."""
     graph, params = lowering.graph, equation.params
     axis, keys = params["dimension"], params["num_keys"]
     rows = [np.array(np.moveaxis(a, axis, 0)) for a in arguments]
@@ -216,52 +224,52 @@ def _sort(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
     n = shape[0]
     pairs = list(_odd_even_transposition(n) if n <= MAX_TRANSPOSITION_SORT else _merge_exchange(n))
     if n > MAX_TRANSPOSITION_SORT and len(rows) > 1:
-        # what is equal stays in order because its number is the last of the keys
-        numbers = lowering.constants(np.arange(n)).reshape([-1] + [1] * (len(shape) - 1))
-        rows.insert(keys, np.array(np.broadcast_to(numbers, shape)))
-    compared = rows[: keys + len(rows) - len(arguments)]
-    for first, second in pairs:
+        # the index as last key makes the sort stable
+        indices = lowering.constants(np.arange(n)).reshape([-1] + [1] * (len(shape) - 1))
+        rows.insert(keys, np.array(np.broadcast_to(indices, shape)))
+    key_rows = rows[: keys + len(rows) - len(arguments)]
+    for lower, upper in pairs:
         for position in np.ndindex(shape[1:]):
-            low, high = (first, *position), (second, *position)
-            swap = _precedes(lowering, [r[high] for r in compared], [r[low] for r in compared])
+            low, high = (lower, *position), (upper, *position)
+            swap = _precedes(lowering, [r[high] for r in key_rows], [r[low] for r in key_rows])
             for row in rows:
                 a, b = int(row[low]), int(row[high])
                 row[low], row[high] = graph.select(swap, b, a), graph.select(swap, a, b)
-    return [np.moveaxis(row, 0, axis) for row in (*rows[:keys], *rows[len(compared) :])]
+    return [np.moveaxis(row, 0, axis) for row in (*rows[:keys], *rows[len(key_rows) :])]
 
 
 def _odd_even_transposition(n: int) -> Iterator[tuple[int, int]]:
-    """Places to compare: every second pair of neighbours, by turns. It keeps what is equal in order."""
-    for turn in range(n):
-        yield from ((k, k + 1) for k in range(turn % 2, n - 1, 2))
+    """Pairs to compare by odd-even transposition, which is stable."""
+    for round_index in range(n):
+        yield from ((k, k + 1) for k in range(round_index % 2, n - 1, 2))
 
 
 def _merge_exchange(n: int) -> Iterator[tuple[int, int]]:
-    """Places to compare: n log² n / 4 of them (Batcher; Knuth, volume 3, 5.2.2, algorithm M)."""
+    """Pairs to compare by merge exchange, n log² n / 4 (Batcher; Knuth, volume 3, 5.2.2, algorithm M)."""
     top = 1 << ((n - 1).bit_length() - 1)
     step = top
     while step:
-        reach, rest, distance = top, 0, step
+        stride, remainder, distance = top, 0, step
         while True:
-            yield from ((k, k + distance) for k in range(n - distance) if k & step == rest)
-            if reach == step:
+            yield from ((k, k + distance) for k in range(n - distance) if k & step == remainder)
+            if stride == step:
                 break
-            distance, reach, rest = reach - step, reach // 2, step
+            distance, stride, remainder = stride - step, stride // 2, step
         step //= 2
 
 
 def _precedes(lowering: Lowering, left: list[int], right: list[int]) -> int:
-    """Does one list of keys come before another? NaN comes last, as in JAX."""
+    """Boolean node: whether one list of keys precedes another, with NaN last as in JAX."""
     graph = lowering.graph
     result = graph.constant(False)
     for a, b in reversed(list(zip((int(x) for x in left), (int(x) for x in right), strict=True))):
-        ahead = graph.less(a, b) if graph.kinds[a] != BOOL else graph.logic("and", graph.invert(a), b)
-        same = graph.equal(a, b)
+        is_less = graph.less(a, b) if graph.kinds[a] != BOOL else graph.logic("and", graph.invert(a), b)
+        is_equal = graph.equal(a, b)
         if graph.kinds[a] == FLOAT:
             a_nan, b_nan = graph.compare("ne", a, a), graph.compare("ne", b, b)
-            ahead = graph.logic("or", ahead, graph.logic("and", graph.invert(a_nan), b_nan))
-            same = graph.logic("or", same, graph.logic("and", a_nan, b_nan))
-        result = graph.logic("or", ahead, graph.logic("and", same, result))
+            is_less = graph.logic("or", is_less, graph.logic("and", graph.invert(a_nan), b_nan))
+            is_equal = graph.logic("or", is_equal, graph.logic("and", a_nan, b_nan))
+        result = graph.logic("or", is_less, graph.logic("and", is_equal, result))
     return result
 
 
@@ -269,13 +277,13 @@ def _top_k(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
     graph, k = lowering.graph, equation.params["k"]
     axis = equation.params.get("axis", arguments[0].ndim - 1) % arguments[0].ndim
     rows = np.moveaxis(np.array(arguments[0]), axis, 0)
-    numbers = np.broadcast_to(
+    row_indices = np.broadcast_to(
         lowering.constants(np.arange(rows.shape[0])).reshape([-1] + [1] * (rows.ndim - 1)), rows.shape
     )
-    values, places = np.array(rows), np.array(numbers)
+    values, indices = np.array(rows), np.array(row_indices)
     n = rows.shape[0]
     for target in range(k):
-        # carry the largest of the rest to its place; earlier ones win ties
+        # move the largest remaining value to position `target`; among equal values the first
         for other in range(n - 1, target, -1):
             for position in np.ndindex(rows.shape[1:]):
                 low, high = (other - 1, *position), (other, *position)
@@ -284,10 +292,10 @@ def _top_k(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
                 if graph.kinds[a] == FLOAT:
                     b_nan = graph.logic("and", graph.compare("ne", b, b), graph.equal(a, a))
                     swap = graph.logic("or", swap, b_nan)
-                for array in (values, places):
+                for array in (values, indices):
                     x, y = int(array[low]), int(array[high])
                     array[low], array[high] = graph.select(swap, y, x), graph.select(swap, x, y)
-    return [np.moveaxis(array[:k], 0, axis) for array in (values, places)]
+    return [np.moveaxis(array[:k], 0, axis) for array in (values, indices)]
 
 
 RULES = {

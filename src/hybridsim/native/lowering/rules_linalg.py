@@ -1,4 +1,4 @@
-"""Rules of small dense factorisations and solves, written out number by number."""
+"""Lowering rules of small dense factorisations and solves, fully unrolled."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hybridsim.native.lowering.lower import Lowering, Nodes
 
 
 def _per_matrix(function):
-    """A rule that applies a function of matrices to each matrix of a stack."""
+    """Lift a rule for single matrices to stacks of matrices."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         params, leading = equation.params, arguments[0].shape[:-2]
@@ -28,13 +28,13 @@ def _cholesky(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
     half = graph.constant(0.5)
     for j in range(n):
         for i in range(j, n):
-            # jax hands over a matrix whose lower half counts, symmetrised if asked
+            # only the lower triangle is used, unless JAX asks to symmetrise
             entry = int(A[i, j])
             if params.get("symmetrize_input") and i != j:
                 entry = graph.mul(half, graph.add(int(A[i, j]), int(A[j, i])))
-            rest = graph.sum([graph.mul(int(L[i, k]), int(L[j, k])) for k in range(j)])
-            left = graph.sub(entry, rest)
-            L[i, j] = graph.sqrt(left) if i == j else graph.div(left, int(L[j, j]))
+            products = graph.sum([graph.mul(int(L[i, k]), int(L[j, k])) for k in range(j)])
+            residual = graph.sub(entry, products)
+            L[i, j] = graph.sqrt(residual) if i == j else graph.div(residual, int(L[j, j]))
     return [L]
 
 
@@ -54,37 +54,40 @@ def _substitute(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit: bool)
     X = np.empty((n, columns), dtype=np.int64)
     order = range(n) if lower else range(n - 1, -1, -1)
     for i in order:
-        done = range(i) if lower else range(i + 1, n)
+        solved = range(i) if lower else range(i + 1, n)
         for c in range(columns):
-            rest = graph.sum([graph.mul(int(A[i, k]), int(X[k, c])) for k in done])
-            left = graph.sub(int(B[i, c]), rest)
-            X[i, c] = left if unit else graph.div(left, int(A[i, i]))
+            products = graph.sum([graph.mul(int(A[i, k]), int(X[k, c])) for k in solved])
+            residual = graph.sub(int(B[i, c]), products)
+            X[i, c] = residual if unit else graph.div(residual, int(A[i, i]))
     return X
 
 
 def _lu(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
-    """LU with partial pivoting; rows are exchanged by choices."""
+    """LU with partial pivoting; rows are exchanged by selects."""
     graph = lowering.graph
     A = np.array(A)
     m, n = A.shape
     pivots, order = [], lowering.constants(np.arange(m))
     for k in range(min(m, n)):
-        best, place = graph.abs(int(A[k, k])), graph.constant(k)
+        largest, pivot_row = graph.abs(int(A[k, k])), graph.constant(k)
         for i in range(k + 1, m):
-            size = graph.abs(int(A[i, k]))
-            larger = graph.less(best, size)
-            best, place = graph.select(larger, size, best), graph.select(larger, graph.constant(i), place)
-        pivots.append(place)
+            magnitude = graph.abs(int(A[i, k]))
+            is_larger = graph.less(largest, magnitude)
+            largest, pivot_row = (
+                graph.select(is_larger, magnitude, largest),
+                graph.select(is_larger, graph.constant(i), pivot_row),
+            )
+        pivots.append(pivot_row)
         for i in range(k + 1, m):
-            here = graph.equal(place, graph.constant(i))
+            is_pivot_row = graph.equal(pivot_row, graph.constant(i))
             for array in (*A.T, order):
                 a, b = int(array[k]), int(array[i])
-                array[k], array[i] = graph.select(here, b, a), graph.select(here, a, b)
-        # exchanging row k with each candidate in turn leaves it right only if at most one condition holds: it does
+                array[k], array[i] = graph.select(is_pivot_row, b, a), graph.select(is_pivot_row, a, b)
+        # the sequence of conditional exchanges is correct because at most one condition holds
         pivot = int(A[k, k])
         divisor = graph.select(graph.equal(pivot, graph.constant(0.0)), graph.constant(1.0), pivot)
         for i in range(k + 1, m):
-            # a pivot of zero is the largest of a column of zeros
+            # a pivot of zero means that the whole column is zero
             factor = graph.div(int(A[i, k]), divisor)
             A[i, k] = factor
             for j in range(k + 1, n):
@@ -93,7 +96,7 @@ def _lu(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
 
 
 def _pivots_to_permutation(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Pivots of a factorisation as a permutation."""
+    """Permutation from the pivots of a factorisation."""
     graph, size = lowering.graph, equation.params["permutation_size"]
     (pivots,) = arguments
     result = np.empty((*pivots.shape[:-1], size), dtype=np.int64)
@@ -101,8 +104,11 @@ def _pivots_to_permutation(lowering: Lowering, equation: Any, arguments: list[No
         order = [graph.constant(k) for k in range(size)]
         for k, pivot in enumerate(pivots[position].tolist()):
             for i in range(k + 1, size):
-                here = graph.equal(pivot, graph.constant(i))
-                order[k], order[i] = graph.select(here, order[i], order[k]), graph.select(here, order[k], order[i])
+                is_pivot_row = graph.equal(pivot, graph.constant(i))
+                order[k], order[i] = (
+                    graph.select(is_pivot_row, order[i], order[k]),
+                    graph.select(is_pivot_row, order[k], order[i]),
+                )
         result[position] = order
     return [result]
 

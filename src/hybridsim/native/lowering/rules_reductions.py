@@ -1,4 +1,4 @@
-"""Rules of primitives that join many elements into one: reductions, running totals, products of arrays, windows."""
+"""Lowering rules of reductions: sums, cumulative operations, dot products, sliding windows, convolutions."""
 
 import math
 from collections.abc import Callable
@@ -17,25 +17,25 @@ from hybridsim.native.lowering.rules_structure import pad
 
 
 def _reduce_axes(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
-    """A function of the list of nodes along some axes."""
-    kept = [k for k in range(arrays.ndim) if k not in axes]
-    shape = tuple(arrays.shape[k] for k in kept)
+    """Reduce some axes by a function of the list of nodes along them."""
+    free_axes = [k for k in range(arrays.ndim) if k not in axes]
+    shape = tuple(arrays.shape[k] for k in free_axes)
     count = int(np.prod([arrays.shape[k] for k in axes], dtype=np.int64))
-    rows = arrays.transpose([*kept, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), count)
+    rows = arrays.transpose([*free_axes, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), count)
     return np.array([function(row) for row in rows.tolist()], dtype=np.int64).reshape(shape)
 
 
 def _reducer(lowering: Lowering, dtype: Any, name: str) -> Callable[[list[int]], int]:
-    """How the nodes of a list become one: `add`, `mul`, `max`, `min`, `and`, `or` or `xor` of them all."""
+    """Reduction of a list of nodes by `add`, `mul`, `max`, `min`, `and`, `or` or `xor`."""
     if name == "add" and kind_of(dtype) == FLOAT:
         return lowering.graph.sum
-    pick = arithmetic(lowering.graph, dtype, name)
-    start = lowering.constants(np.asarray(_identity_element(np.dtype(dtype), name), dtype)).item()
-    return lambda row: reduce(pick, row) if row else start
+    combine = arithmetic(lowering.graph, dtype, name)
+    identity = lowering.constants(np.asarray(_identity_element(np.dtype(dtype), name), dtype)).item()
+    return lambda row: reduce(combine, row) if row else identity
 
 
 def _identity_element(dtype: np.dtype, name: str) -> Any:
-    """What leaves the others as they are when they are joined with it."""
+    """Identity element of an operation."""
     if name in ("max", "min"):
         if dtype.kind == "f":
             return -np.inf if name == "max" else np.inf
@@ -49,25 +49,25 @@ def _identity_element(dtype: np.dtype, name: str) -> Any:
 def _reduction(name: str) -> Rule:
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        join = _reducer(lowering, equation.outvars[0].aval.dtype, name)
-        return [_reduce_axes(arguments[0], equation.params["axes"], join)]
+        reduce_row = _reducer(lowering, equation.outvars[0].aval.dtype, name)
+        return [_reduce_axes(arguments[0], equation.params["axes"], reduce_row)]
 
     return rule
 
 
 def _generic_reduce(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """A reduction by a function of the user's, of one array or of several at once."""
+    """Reduction of one or several arrays by a user-defined function."""
     count, axes = len(arguments) // 2, equation.params["dimensions"]
     rows = [np.moveaxis(a, axes, range(len(axes))) for a in arguments[:count]]
     shape = rows[0].shape[len(axes) :]
-    results = [np.broadcast_to(start, shape) for start in arguments[count:]]
-    for place in np.ndindex(rows[0].shape[: len(axes)]):
-        old, new = [r.ravel().tolist() for r in results], [r[place].ravel().tolist() for r in rows]
-        joined = [
+    results = [np.broadcast_to(initial, shape) for initial in arguments[count:]]
+    for position in np.ndindex(rows[0].shape[: len(axes)]):
+        accumulated, elements = [r.ravel().tolist() for r in results], [r[position].ravel().tolist() for r in rows]
+        combined = [
             lowering.lower_closed_jaxpr(equation.params["jaxpr"], [np.array(n, dtype=np.int64) for n in nodes])
-            for nodes in zip(*old, *new, strict=True)
+            for nodes in zip(*accumulated, *elements, strict=True)
         ]
-        results = [np.array(nodes, dtype=np.int64).reshape(shape) for nodes in zip(*joined, strict=True)]
+        results = [np.array(nodes, dtype=np.int64).reshape(shape) for nodes in zip(*combined, strict=True)]
     return results
 
 
@@ -76,23 +76,23 @@ def _arg_extreme(name: str):
         graph = lowering.graph
         kind = kind_of(equation.invars[0].aval.dtype)
 
-        def better(a: int, b: int) -> int:
-            ahead = graph.less(b, a) if name == "argmax" else graph.less(a, b)
-            # NaN wins, as it does in JAX
-            return graph.logic("or", ahead, graph.compare("ne", a, a)) if kind == FLOAT else ahead
+        def precedes(a: int, b: int) -> int:
+            is_better = graph.less(b, a) if name == "argmax" else graph.less(a, b)
+            # NaN takes precedence, as in JAX
+            return graph.logic("or", is_better, graph.compare("ne", a, a)) if kind == FLOAT else is_better
 
-        def place(row: list[int]) -> int:
+        def index_of_extreme(row: list[int]) -> int:
             values = [graph.convert(n, "i") if kind == "b" else n for n in row]
-            best, where = values[0], graph.constant(0)
+            best, index = values[0], graph.constant(0)
             for k, value in enumerate(values[1:], start=1):
-                ahead = better(value, best)
+                is_better = precedes(value, best)
                 if kind == FLOAT:
-                    ahead = graph.logic("and", ahead, graph.equal(best, best))
-                best = graph.select(ahead, value, best)
-                where = graph.select(ahead, graph.constant(k), where)
-            return where
+                    is_better = graph.logic("and", is_better, graph.equal(best, best))
+                best = graph.select(is_better, value, best)
+                index = graph.select(is_better, graph.constant(k), index)
+            return index
 
-        return [_reduce_axes(arguments[0], equation.params["axes"], place)]
+        return [_reduce_axes(arguments[0], equation.params["axes"], index_of_extreme)]
 
     return rule
 
@@ -102,12 +102,12 @@ def _cumulative(name: str) -> Rule:
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, axis = lowering.graph, equation.params["axis"]
         if name == "logaddexp":
-            join = partial(_log_add_exp, graph)
+            combine = partial(_log_add_exp, graph)
         else:
-            join = arithmetic(graph, equation.outvars[0].aval.dtype, name)
+            combine = arithmetic(graph, equation.outvars[0].aval.dtype, name)
         rows = np.moveaxis(arguments[0], axis, 0)
         rows = rows[::-1] if equation.params["reverse"] else rows
-        results = list(accumulate(rows, lambda total, row: lowering.elementwise(join, total, row)))
+        results = list(accumulate(rows, lambda total, row: lowering.elementwise(combine, total, row)))
         results = results[::-1] if equation.params["reverse"] else results
         return [np.moveaxis(np.stack(results), 0, axis) if results else arguments[0]]
 
@@ -116,10 +116,10 @@ def _cumulative(name: str) -> Rule:
 
 def _log_add_exp(graph: Graph, a: int, b: int) -> int:
     """ln(eᵃ + eᵇ)."""
-    larger, apart = graph.max(a, b), graph.abs(graph.sub(a, b))
-    rest = graph.function("log1p", graph.function("exp", graph.neg(apart)))
-    # two infinities of the same sign are no distance apart
-    return graph.add(larger, graph.select(graph.equal(a, b), graph.constant(math.log(2.0)), rest))
+    larger, distance = graph.max(a, b), graph.abs(graph.sub(a, b))
+    correction = graph.function("log1p", graph.function("exp", graph.neg(distance)))
+    # for two infinities of the same sign the distance is NaN
+    return graph.add(larger, graph.select(graph.equal(a, b), graph.constant(math.log(2.0)), correction))
 
 
 def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -138,7 +138,7 @@ def _dot_general(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> l
 
 
 def _batched_products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Nodes) -> Nodes:
-    """Every row times every column, for a batch of both."""
+    """Products of all rows with all columns, batched."""
     mul, total = arithmetic(lowering.graph, dtype, "mul"), _reducer(lowering, dtype, "add")
     nodes = [
         total([mul(x, y) for x, y in zip(row, column, strict=True)])
@@ -149,14 +149,18 @@ def _batched_products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Node
     return np.array(nodes, dtype=np.int64).reshape(*rows.shape[:2], columns.shape[1])
 
 
-def _sliding_windows(x: Nodes, fill: int, sizes, strides, padding, spread, dilation) -> Nodes:
-    """Windows that slide over the last axes of an array: places first among these axes, then elements."""
+def _sliding_windows(x: Nodes, fill: int, sizes, strides, padding, base_dilation, dilation) -> Nodes:
+    """Windows sliding over the last axes of an array; window positions come first among these axes, then elements."""
     config = [(0, 0, 0)] * (x.ndim - len(sizes))
-    x = pad(x, fill, [*config, *((low, high, by - 1) for (low, high), by in zip(padding, spread, strict=True))])
-    for k, (size, stride, apart) in enumerate(zip(sizes, strides, dilation, strict=True)):
+    x = pad(
+        x,
+        fill,
+        [*config, *((low, high, factor - 1) for (low, high), factor in zip(padding, base_dilation, strict=True))],
+    )
+    for k, (size, stride, spacing) in enumerate(zip(sizes, strides, dilation, strict=True)):
         axis = len(config) + k
-        starts = np.arange(0, x.shape[axis] - (size - 1) * apart, stride)
-        x = np.moveaxis(np.take(x, starts[:, None] + np.arange(size) * apart, axis), axis + 1, -1)
+        starts = np.arange(0, x.shape[axis] - (size - 1) * spacing, stride)
+        x = np.moveaxis(np.take(x, starts[:, None] + np.arange(size) * spacing, axis), axis + 1, -1)
     return x
 
 
@@ -164,11 +168,11 @@ def _reduce_window(name: str) -> Rule:
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         p, dtype = equation.params, equation.outvars[0].aval.dtype
-        join = _reducer(lowering, dtype, name)
+        reduce_row = _reducer(lowering, dtype, name)
         sizes = p["window_dimensions"]
-        moved = (p["window_strides"], p["padding"], p["base_dilation"], p["window_dilation"])
-        windows = _sliding_windows(arguments[0], join([]), sizes, *moved)
-        return [_reduce_axes(windows, tuple(range(len(sizes), 2 * len(sizes))), join)]
+        geometry = (p["window_strides"], p["padding"], p["base_dilation"], p["window_dilation"])
+        windows = _sliding_windows(arguments[0], reduce_row([]), sizes, *geometry)
+        return [_reduce_axes(windows, tuple(range(len(sizes), 2 * len(sizes))), reduce_row)]
 
     return rule
 
@@ -177,21 +181,21 @@ def _reduce_window(name: str) -> Rule:
 def _convolution(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     p, dtype = equation.params, equation.outvars[0].aval.dtype
     if p["batch_group_count"] != 1:
-        raise UnsupportedPrimitive("convolutions of groups of a batch have no native code")
-    numbers, groups = p["dimension_numbers"], p["feature_group_count"]
-    x, kernel = arguments[0].transpose(numbers.lhs_spec), arguments[1].transpose(numbers.rhs_spec)
+        raise UnsupportedPrimitive("convolutions with batch groups are not supported by the native back-end")
+    layout, groups = p["dimension_numbers"], p["feature_group_count"]
+    x, kernel = arguments[0].transpose(layout.lhs_spec), arguments[1].transpose(layout.rhs_spec)
     sizes, outputs = kernel.shape[2:], len(kernel)
     fill = _reducer(lowering, dtype, "add")([])
     windows = _sliding_windows(x, fill, sizes, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])
-    places = windows.shape[2 : 2 + len(sizes)]
-    # features by group, then batch and places, then what is multiplied
+    window_counts = windows.shape[2 : 2 + len(sizes)]
+    # axes: feature groups; batch and window positions; elements to contract
     windows = windows.reshape(len(x), groups, -1, *windows.shape[2:])
     axes = [1, 0, *range(3, 3 + len(sizes)), 2, *range(3 + len(sizes), windows.ndim)]
-    rows = windows.transpose(axes).reshape(groups, len(x) * int(np.prod(places)), -1)
+    rows = windows.transpose(axes).reshape(groups, len(x) * int(np.prod(window_counts)), -1)
     columns = kernel.reshape(groups, outputs // groups, -1)
     result = _batched_products(lowering, dtype, columns, rows)
-    result = np.moveaxis(result.reshape(outputs, len(x), *places), 0, 1)
-    return [result.transpose(np.argsort(numbers.out_spec))]
+    result = np.moveaxis(result.reshape(outputs, len(x), *window_counts), 0, 1)
+    return [result.transpose(np.argsort(layout.out_spec))]
 
 
 RULES = {

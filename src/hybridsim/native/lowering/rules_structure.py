@@ -1,4 +1,4 @@
-"""Rules of primitives that make, rearrange, join and cut arrays; none of them leaves anything in the kernel."""
+"""Lowering rules of structural primitives (reshape, slice, concatenate, pad), which only rearrange node ids."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,11 +27,11 @@ def _transpose(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> lis
 
 
 def _broadcast_in_dim(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
-    spread = [1] * len(shape)
-    for size, place in zip(arguments[0].shape, places, strict=True):
-        spread[place] = size
-    return [np.broadcast_to(arguments[0].reshape(spread), shape)]
+    shape, axes = equation.params["shape"], equation.params["broadcast_dimensions"]
+    expanded = [1] * len(shape)
+    for size, axis in zip(arguments[0].shape, axes, strict=True):
+        expanded[axis] = size
+    return [np.broadcast_to(arguments[0].reshape(expanded), shape)]
 
 
 def _tile(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -72,30 +72,30 @@ def _pad(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
 
 
 def pad(x: Nodes, fill: int, padding: Sequence[tuple[int, int, int]]) -> Nodes:
-    """An array with nodes put before, after and between its elements; less than none takes elements away."""
+    """Pad an array before, after and between its elements; negative padding removes elements."""
     result = np.asarray(x)
     for axis, (low, high, interior) in enumerate(padding):
         n = result.shape[axis]
         spread_size = n + max(n - 1, 0) * interior
         shape = [*result.shape[:axis], spread_size + max(low, 0) + max(high, 0), *result.shape[axis + 1 :]]
-        room = np.full(shape, fill, dtype=np.int64)
-        at = [slice(None)] * result.ndim
-        at[axis] = slice(max(low, 0), max(low, 0) + spread_size, interior + 1)
-        room[tuple(at)] = result
-        at[axis] = slice(-min(low, 0), room.shape[axis] + min(high, 0))
-        result = room[tuple(at)]
+        padded = np.full(shape, fill, dtype=np.int64)
+        region = [slice(None)] * result.ndim
+        region[axis] = slice(max(low, 0), max(low, 0) + spread_size, interior + 1)
+        padded[tuple(region)] = result
+        region[axis] = slice(-min(low, 0), padded.shape[axis] + min(high, 0))
+        result = padded[tuple(region)]
     return result
 
 
 def _iota(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     shape, axis = equation.params["shape"], equation.params["dimension"]
-    line = np.arange(shape[axis]).astype(equation.params["dtype"])
-    view = line.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    values = np.arange(shape[axis]).astype(equation.params["dtype"])
+    view = values.reshape([-1 if k == axis else 1 for k in range(len(shape))])
     return [np.broadcast_to(lowering.constants(view), shape)]
 
 
 def _empty(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Memory that is written before it is read."""
+    """Uninitialised memory, which programs write before reading."""
     aval = equation.outvars[0].aval
     return [lowering.constants(np.zeros(aval.shape, aval.dtype))]
 

@@ -1,6 +1,6 @@
-"""A step function as scalar graphs: the step itself, its transposed derivative, its derivative along directions.
+"""Scalar graphs of a step function and of its vector-Jacobian and Jacobian-vector products.
 
-Derivatives come from JAX, so that custom rules hold, and are lowered like any other function.
+Derivatives are traced by JAX, so that custom rules apply, and lowered like any other function.
 """
 
 import math
@@ -26,176 +26,184 @@ from hybridsim.native.lowering.lower import Lowering, Nodes
 from hybridsim.native.lowering.pytree_layout import PytreeLayout
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
-"""`step(fixed, free, carry, inputs) -> (carry, outputs)`: what a rollout repeats."""
+"""`step(fixed, free, carry, inputs) -> (carry, outputs)`: one step of a rollout."""
 
 Argument = tuple[str, PytreeLayout, bool]
-"""Of a function of trees: its slot, its form, and whether only its floats count."""
+"""An argument of a function of pytrees: its slot, its layout, and whether it consists of the float leaves only."""
 
 IN_PLACE_SLOTS = {"fixed": "fixed_rows", "free": "free_rows", "contribution": "sums", "t_free": "t_free"}
-"""Slots for the large leaves of others; all but tangents lie where the caller has them, one for all lanes."""
+"""For each slot, the slot of its large leaves, read and written in place and shared by all lanes (except tangents)."""
 
 
 class Program:
-    """Graphs of a step function."""
+    """The graphs of a step function."""
 
     def __init__(
         self,
         step: Step,
-        forms: "StepLayouts",
+        layouts: "StepLayouts",
         baked: dict[int, float],
         *,
         fma: bool,
         in_place: Mapping[str, str] = IN_PLACE_SLOTS,
     ):
-        """Prepare the graphs; each is made when it is first asked for.
+        """Prepare the graphs; each is built at first access.
 
         Args:
-            step: what to repeat.
-            forms: of its arguments.
-            baked: cells of `fixed` whose value becomes part of the graph.
-            fma: does the machine have fused multiply-add?
-            in_place: slots for the large leaves of others.
+            step: step function.
+            layouts: layouts of its arguments and results.
+            baked: cells of `fixed` whose values become compile-time constants.
+            fma: whether the target has fused multiply-add.
+            in_place: for each slot, the slot of its large leaves.
         """
-        self.step, self.forms, self.baked, self.fma, self.in_place = step, forms, baked, fma, in_place
+        self.step, self.layouts, self.baked, self.fma, self.in_place = step, layouts, baked, fma, in_place
 
     @cached_property
     def step_graph(self) -> tuple[Graph, Outputs]:
-        """One step: writes `x2` and `y`."""
-        graph, places = self._step
-        return self._optimize(graph, places)
+        """Graph of a step, which writes `x2` and `y`."""
+        graph, outputs = self._step
+        return self._optimize(graph, outputs)
 
     @cached_property
     def vjp_graph(self) -> tuple[Graph, Outputs]:
-        """Its transposed derivative: reads `ct`, `ct_y` too, writes `contribution`, `ct2` and `d_s`.
+        """Graph of the VJP, which also reads `ct` and `ct_y`, and writes `contribution`, `ct2` and `d_s`.
 
-        What it contributes to the gradient of large parameters is added to `sums`.
+        Contributions to the gradient of large parameters are accumulated in `sums`.
         """
         graph, _, vjp = self._step_and_vjp
         return self._optimize(graph, vjp)
 
     @cached_property
     def sweeps(self) -> tuple[tuple[Graph, Outputs], tuple[Graph, Outputs], int]:
-        """The step and its transposed derivative for one kernel, and the cells that the first keeps for the second.
+        """Graphs of the step and its VJP for one kernel, and the number of cells that the step saves for the VJP.
 
-        The step writes them to `kept`, where the derivative reads them.
+        The step writes saved values to `saved`, from which the VJP reads them.
         """
         graph, step, vjp = self._step_and_vjp
         stages = assign_stages(graph, step | vjp)
-        kept = select_saved_values(graph, step, vjp, stages, state=STATE)
-        step = step | {("kept", cell): node for node, cell in saved_value_offsets(graph, kept).items()}
-        size = sum(cell_count(graph, node) for node in kept)
-        return self._optimize(graph, step), self._optimize(*read_saved_values(graph, vjp, kept)), size
+        saved = select_saved_values(graph, step, vjp, stages, state=STATE)
+        step = step | {("saved", cell): node for node, cell in saved_value_offsets(graph, saved).items()}
+        saved_cells = sum(cell_count(graph, node) for node in saved)
+        return self._optimize(graph, step), self._optimize(*read_saved_values(graph, vjp, saved)), saved_cells
 
     @cached_property
     def _step_and_vjp(self) -> tuple[Graph, Outputs, Outputs]:
-        """One graph of a step and its transposed derivative, not yet optimised, and the outputs of each."""
-        forms = self.forms
+        """Unoptimised common graph of a step and its VJP, and the outputs of each."""
+        layouts = self.layouts
 
-        def both(fixed, free, x, s, ct, ct_y):
+        def step_and_pullback(fixed, free, x, s, ct, ct_y):
             function, floats = self._differentiable(fixed, (free, x, s))
-            _, pull, results = jax.vjp(function, *floats, has_aux=True)
-            return pull((ct, ct_y)), results
+            _, pullback, results = jax.vjp(function, *floats, has_aux=True)
+            return pullback((ct, ct_y)), results
 
-        arguments = [*forms.step_arguments(), ("ct", forms.carry, True), ("ct_y", forms.outputs, True)]
+        arguments = [*layouts.step_arguments(), ("ct", layouts.carry, True), ("ct_y", layouts.outputs, True)]
         lowering = Lowering()
-        graph, results = lowering.graph, self._lower(lowering, self._trace(both, arguments), arguments)
-        vjp = self._take_derivatives(graph, results, contribution=forms.free, ct2=forms.carry, d_s=forms.inputs)
+        graph, results = lowering.graph, self._lower(lowering, self._trace(step_and_pullback, arguments), arguments)
+        vjp = self._pop_derivatives(graph, results, contribution=layouts.free, ct2=layouts.carry, d_s=layouts.inputs)
         return graph, self._step_outputs(graph, results), vjp
 
     @cached_property
     def jvp_graph(self) -> tuple[Graph, Outputs]:
-        """The step with its derivative: reads `t_free`, `t_x`, `t_s` too, writes `t_x2` and `t_y` too."""
-        forms = self.forms
+        """Graph of the step and its JVP, which also reads `t_free`, `t_x` and `t_s`, and writes `t_x2` and `t_y`."""
+        layouts = self.layouts
 
         def jvp(fixed, free, x, s, *tangents):
             function, floats = self._differentiable(fixed, (free, x, s))
             return jax.jvp(function, floats, tangents, has_aux=True)[1]
 
-        given = (("t_free", forms.free, True), ("t_x", forms.carry, True), ("t_s", forms.inputs, True))
-        arguments = [*forms.step_arguments(), *given]
-        # JAX makes one loop of a loop and its derivative, but the step itself must not wait for tangents
-        step, places = self._step
+        tangent_arguments = (
+            ("t_free", layouts.free, True),
+            ("t_x", layouts.carry, True),
+            ("t_s", layouts.inputs, True),
+        )
+        arguments = [*layouts.step_arguments(), *tangent_arguments]
+        # JAX fuses a loop with its derivative, but the step itself must not depend on tangents
+        step, outputs = self._step
         lowering = Lowering(step.copy())
-        graph, slopes = lowering.graph, self._lower(lowering, self._trace(jvp, arguments), arguments)
+        graph, derivatives = lowering.graph, self._lower(lowering, self._trace(jvp, arguments), arguments)
         return self._optimize(
-            graph, self._take_derivatives(graph, slopes, t_x2=forms.carry, t_y=forms.outputs) | places
+            graph, self._pop_derivatives(graph, derivatives, t_x2=layouts.carry, t_y=layouts.outputs) | outputs
         )
 
     @cached_property
     def _step_jaxpr(self) -> Any:
-        """The step as JAX sees it, with the rules of its derivatives: it is traced once for all graphs."""
-        closed = self._trace(self.step, self.forms.step_arguments())
-        self.forms.check_results(closed.out_avals)
+        """Jaxpr of the step with its custom derivative rules, traced once for all graphs."""
+        closed = self._trace(self.step, self.layouts.step_arguments())
+        self.layouts.check_results(closed.out_avals)
         return closed
 
     @cached_property
     def _step(self) -> tuple[Graph, Outputs]:
-        """The graph of a step, not yet optimised, and its outputs."""
+        """Unoptimised graph of a step, and its outputs."""
         lowering = Lowering()
-        results = self._lower(lowering, self._step_jaxpr, self.forms.step_arguments())
+        results = self._lower(lowering, self._step_jaxpr, self.layouts.step_arguments())
         return lowering.graph, self._step_outputs(lowering.graph, results)
 
     def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
-        """The step as a function of its floats, with all its results beside, and those floats."""
-        forms = self.forms
-        groups = (forms.free, forms.carry, forms.inputs)
-        again, count = jaxpr_as_fun(self._step_jaxpr), len(forms.carry.leaves)
+        """The step as a function of its float leaves, with all results as auxiliary output; and those leaves."""
+        layouts = self.layouts
+        groups = (layouts.free, layouts.carry, layouts.inputs)
+        step, count = jaxpr_as_fun(self._step_jaxpr), len(layouts.carry.leaves)
 
         def function(*floats):
-            given = [form.with_floats(tree, f) for form, tree, f in zip(groups, trees, floats, strict=True)]
-            results = again(*jax.tree.leaves((fixed, given)))
+            new_trees = [
+                layout.with_floats(tree, leaves) for layout, tree, leaves in zip(groups, trees, floats, strict=True)
+            ]
+            results = step(*jax.tree.leaves((fixed, new_trees)))
             x2, y = results[:count], results[count:]
-            return (forms.carry.floats(x2), forms.outputs.floats(y)), results
+            return (layouts.carry.floats(x2), layouts.outputs.floats(y)), results
 
-        return function, tuple(form.floats(tree) for form, tree in zip(groups, trees, strict=True))
+        return function, tuple(layout.floats(tree) for layout, tree in zip(groups, trees, strict=True))
 
     def _trace(self, function: Callable, arguments: list[Argument]) -> Any:
-        """A function of trees, traced."""
-        trees = [form.floats(form.shapes()) if floats_only else form.shapes() for _, form, floats_only in arguments]
-        return jax.make_jaxpr(lambda *given: jax.tree.leaves(function(*given)))(*trees)
+        """Jaxpr of a function of pytrees."""
+        trees = [
+            layout.floats(layout.shapes()) if floats_only else layout.shapes() for _, layout, floats_only in arguments
+        ]
+        return jax.make_jaxpr(lambda *traced_trees: jax.tree.leaves(function(*traced_trees)))(*trees)
 
     def _lower(self, lowering: Lowering, closed: Any, arguments: list[Argument]) -> list[Nodes]:
-        """Nodes of a traced function's results."""
+        """Nodes of the results of a traced function."""
         nodes = []
-        for name, form, floats_only in arguments:
+        for name, layout, floats_only in arguments:
             baked = self.baked if name == "fixed" else {}
             in_place = self.in_place.get(name)
-            nodes += form.input_nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
+            nodes += layout.input_nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
         return lowering.lower_closed_jaxpr(closed, nodes)
 
     def _step_outputs(self, graph: Graph, results: list[Nodes]) -> Outputs:
-        """Places of what a step returns."""
-        carry, outputs = self.forms.carry, self.forms.outputs
+        """Outputs for the results of a step."""
+        carry, outputs = self.layouts.carry, self.layouts.outputs
         count = len(carry.leaves)
         return carry.output_nodes(graph, "x2", results[:count]) | outputs.output_nodes(graph, "y", results[count:])
 
-    def _take_derivatives(self, graph: Graph, results: list[Nodes], **forms: PytreeLayout) -> Outputs:
-        """Places of the derivatives of trees by slot, removed from the front of the results; zero for whole numbers."""
-        places: Outputs = {}
+    def _pop_derivatives(self, graph: Graph, results: list[Nodes], **layouts: PytreeLayout) -> Outputs:
+        """Pop derivatives of pytrees off the front of the results; returns outputs by slot, zero for integer leaves."""
+        outputs: Outputs = {}
         zero = graph.constant(0.0)
-        for slot, form in forms.items():
-            for leaf, first in zip(form.leaves, form.offsets(), strict=True):
+        for slot, layout in layouts.items():
+            for leaf, first in zip(layout.leaves, layout.offsets(), strict=True):
                 if leaf.kind != FLOAT:
-                    places |= {(slot, first + k): zero for k in range(leaf.size)}
-            count = len(form.floats(form.shapes()))
+                    outputs |= {(slot, first + k): zero for k in range(leaf.size)}
+            count = len(layout.floats(layout.shapes()))
             in_place = self.in_place.get(slot)
             try:
-                places |= form.output_nodes(graph, slot, results[:count], floats_only=True, in_place=in_place)
+                outputs |= layout.output_nodes(graph, slot, results[:count], floats_only=True, in_place=in_place)
             except UnsupportedPrimitive as error:
                 raise UnsupportedPrimitive(f"in the derivative with respect to large arrays, {error}") from None
             del results[:count]
-        return places
+        return outputs
 
-    def _optimize(self, graph: Graph, places: Outputs) -> tuple[Graph, Outputs]:
-        graph, nodes = optimize(graph, list(places.values()), fma=self.fma)
-        return graph, dict(zip(places, nodes, strict=True))
+    def _optimize(self, graph: Graph, outputs: Outputs) -> tuple[Graph, Outputs]:
+        graph, nodes = optimize(graph, list(outputs.values()), fma=self.fma)
+        return graph, dict(zip(outputs, nodes, strict=True))
 
 
 class StepLayouts:
-    """The forms of a step's arguments and results."""
+    """Layouts of the arguments and results of a step."""
 
     def __init__(self, step: Step, fixed: Any, free: Any, carry: Any, inputs: Any, outputs: Any = None):
-        """Take the forms from examples; what is not told of the outputs is found by tracing the step."""
+        """Derive the layouts from example values; without example outputs, the step is traced."""
         self.fixed, self.free, self.carry, self.inputs = (
             PytreeLayout.from_tree(tree) for tree in (fixed, free, carry, inputs)
         )
@@ -203,34 +211,35 @@ class StepLayouts:
         if outputs is not None:
             self.outputs = PytreeLayout.from_tree(outputs)
             return
-        new_carry, outputs = jax.eval_shape(step, *(form.shapes() for form in arguments))
+        new_carry, outputs = jax.eval_shape(step, *(layout.shapes() for layout in arguments))
         self.outputs = PytreeLayout.from_tree(outputs)
         if PytreeLayout.from_tree(new_carry) != self.carry:
-            raise ValueError("a step must return a state of the same form as the one that it is given")
+            raise ValueError("the carry returned by a step must have the structure, shapes and types of its input")
 
     def check_results(self, results: Sequence[Any]) -> None:
-        """Raise unless these are what a step was said to return."""
-        wanted = [*self.carry.leaves, *self.outputs.leaves]
-        for k, (leaf, found) in enumerate(zip(wanted, results, strict=True)):
-            if (leaf.shape, leaf.dtype) != (tuple(found.shape), str(found.dtype)):
-                what = f"array {k} of the state" if k < len(self.carry.leaves) else "what it streams out"
-                had, has = f"{leaf.dtype}{list(leaf.shape)}", f"{found.dtype}{list(found.shape)}"
-                raise ValueError(f"a step must keep the form of its state: {what} was {had} and became {has}")
+        """Raise a ValueError unless the results of a step match the layouts."""
+        expected = [*self.carry.leaves, *self.outputs.leaves]
+        for k, (leaf, result) in enumerate(zip(expected, results, strict=True)):
+            if (leaf.shape, leaf.dtype) != (tuple(result.shape), str(result.dtype)):
+                name = f"array {k} of the carry" if k < len(self.carry.leaves) else "an output array"
+                old, new = f"{leaf.dtype}{list(leaf.shape)}", f"{result.dtype}{list(result.shape)}"
+                raise ValueError(f"a step must preserve shapes and types: {name} was {old} and became {new}")
 
     def step_arguments(self) -> list[Argument]:
-        """The step's arguments; all their numbers count."""
+        """Arguments of the step, with all leaves."""
         names = ("fixed", "free", "x", "s")
         return [
-            (n, form, False) for n, form in zip(names, (self.fixed, self.free, self.carry, self.inputs), strict=True)
+            (n, layout, False)
+            for n, layout in zip(names, (self.fixed, self.free, self.carry, self.inputs), strict=True)
         ]
 
 
-def structural_constants(form: PytreeLayout, values: np.ndarray) -> dict[int, float]:
-    """Cells whose value becomes part of the code: zeros, ones and infinities of a mechanism."""
-    found = {}
-    for leaf, first in zip(form.leaves, form.offsets(), strict=True):
+def structural_constants(layout: PytreeLayout, values: np.ndarray) -> dict[int, float]:
+    """Cells whose values become compile-time constants: structural zeros, ones and infinities."""
+    constants = {}
+    for leaf, first in zip(layout.leaves, layout.offsets(), strict=True):
         for k, v in enumerate(values[first : first + leaf.size].tolist(), start=first):
-            # other whole numbers look like floats that they are not
+            # integer cells hold bit patterns, which as floats can be anything; only zero is unambiguous
             if v == 0.0 or (leaf.kind == FLOAT and (v in (1.0, -1.0) or math.isinf(v))):
-                found[k] = v
-    return found
+                constants[k] = v
+    return constants

@@ -1,1 +1,1 @@
-"""Calling compiled kernels: from NumPy, from JAX, and from the cache on disk."""
+"""Execution of compiled kernels from NumPy and JAX, and their persistent cache."""

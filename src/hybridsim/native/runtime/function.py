@@ -1,4 +1,4 @@
-"""A function of arrays as machine code: the simplest use of native kernels."""
+"""Native compilation of a function of arrays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +19,10 @@ class NativeFunction:
         """Prepare a function; code is generated at the first call.
 
         Args:
-            function: of trees of arrays.
-            arguments: examples; only shapes and types count.
-            key: identifies the function on disk; without a key nothing is kept there.
-            target: processor to generate code for; the one that this runs on by default.
+            function: function of pytrees of arrays.
+            arguments: example arguments; only shapes and types matter.
+            key: identifier of the function in the kernel cache; without a key it is not cached.
+            target: processor to generate code for; the host by default.
         """
 
         def step(fixed, free, carry, inputs):
@@ -31,21 +31,21 @@ class NativeFunction:
         self.rollout = Rollout(step, None, None, None, arguments, key=key, target=target)
 
     def __call__(self, *arguments: Any, batched: bool = False, threads: int = 1) -> Any:
-        """The function's results as NumPy arrays.
+        """Results of the function as NumPy arrays.
 
         Args:
             arguments: arrays of the compiled shapes.
-            batched: do the arrays have a leading axis, of trajectories, samples or whatever is computed side by side?
-            threads: how many to use.
+            batched: whether the arrays have a leading batch axis.
+            threads: number of threads.
         """
-        forms = self.rollout.forms
+        layouts = self.rollout.layouts
         with jax.enable_x64(True):
             leaves = jax.tree.leaves(arguments)
             if batched and not leaves:
                 raise ValueError("a function without arrays has no batch")
             batch = np.shape(leaves[0])[0] if batched else 1
-            rows = forms.inputs.pack(arguments, (batch,) if batched else ()).reshape(batch, 1, -1)
-            nothing = np.zeros(0)
-            result = self.rollout.forward(nothing, nothing, np.zeros((batch, 0)), rows, threads=threads)
+            rows = layouts.inputs.pack(arguments, (batch,) if batched else ()).reshape(batch, 1, -1)
+            empty = np.zeros(0)
+            result = self.rollout.forward(empty, empty, np.zeros((batch, 0)), rows, threads=threads)
             outputs = result.outputs[:, 0]
-            return forms.outputs.unpack(outputs if batched else outputs[0])
+            return layouts.outputs.unpack(outputs if batched else outputs[0])

@@ -1,6 +1,6 @@
-"""Compiled rollouts: a step function run over time and over a batch of trajectories, with derivatives.
+"""Compiled rollouts: a step function iterated over time for a batch of trajectories, with derivatives.
 
-Everything here is in rows of cells (`cells.py`); `sim` and `jax_call.py` put trees of arrays around it.
+All arrays are rows of cells (`pytree_layout.py`); `sim` and `jax_call.py` convert from and to pytrees.
 """
 
 import math
@@ -23,16 +23,16 @@ from hybridsim.native.runtime import cache
 from hybridsim.native.runtime.call import KernelCall, LoadedKernel
 
 MEMORY_BUDGET = 64 * 2**20
-"""Bytes that the states of one group of trajectories may take before they are recomputed from checkpoints."""
+"""Limit on the stored states of one group of trajectories [bytes]; beyond it they are recomputed from checkpoints."""
 MAX_PARTIAL_SUMS = 16
-"""Rows in which gradients of large parameters are summed, at most: as many threads can work on them."""
+"""Maximum number of partial sums of the gradient of large parameters, and hence of threads that accumulate it."""
 
 Rows = np.ndarray
-"""An array whose last axis are cells."""
+"""An array whose last axis is a row of cells."""
 
 
 class RolloutResult(NamedTuple):
-    """What a rollout gives."""
+    """Final states and outputs of a rollout."""
 
     end: Rows
     """(batch, x)"""
@@ -41,7 +41,7 @@ class RolloutResult(NamedTuple):
 
 
 class RolloutGradient(NamedTuple):
-    """A rollout, and its cotangents pulled back to what it was given."""
+    """A rollout, and its gradient with respect to free parameters, initial states and inputs."""
 
     end: Rows
     outputs: Rows
@@ -54,7 +54,7 @@ class RolloutGradient(NamedTuple):
 
 
 class RolloutTangents(NamedTuple):
-    """A rollout, and its derivatives along directions."""
+    """A rollout, and its directional derivatives."""
 
     end: Rows
     outputs: Rows
@@ -65,10 +65,10 @@ class RolloutTangents(NamedTuple):
 
 
 class Rollout:
-    """A step function as machine code."""
+    """Rollout of a step function as machine code."""
 
     compilations = 0
-    """How many kernels this process has compiled, for tests and reports."""
+    """Number of kernels compiled by this process, for tests and reports."""
 
     def __init__(
         self,
@@ -83,60 +83,61 @@ class Rollout:
         key: str | None = None,
         target: machine.CpuTarget | None = None,
     ):
-        """Prepare a rollout; code is generated, or found on disk, when it is first needed.
+        """Prepare a rollout; code is generated, or loaded from disk, at first use.
 
         Args:
-            step: what to repeat.
-            fixed: parameters that are not differentiated, with values: their zeros and ones become part of the code.
-            free: parameters to differentiate; only shapes count.
-            carry: the state; only shapes count.
-            inputs: what a step reads of its own; only shapes count.
-            outputs: what a step streams out, to save tracing it for that; only shapes count.
-            varying: cells of `fixed` that are not to become part of the code whatever their value is.
-            key: identifies the step function, so that kernels on disk are found without tracing it; without a key
-                nothing is kept on disk.
-            target: processor to generate code for; the one that this runs on by default.
+            step: step function.
+            fixed: parameters that are not differentiated, with values: their zeros and ones become constants in the
+                code.
+            free: parameters to differentiate; only shapes matter.
+            carry: the state; only shapes matter.
+            inputs: inputs of one step; only shapes matter.
+            outputs: outputs of one step, to save tracing for their shapes; only shapes matter.
+            varying: cells of `fixed` that do not become constants, whatever their values.
+            key: identifier of the step function, by which cached kernels are found without tracing; without a key
+                nothing is cached on disk.
+            target: processor to generate code for; the host by default.
         """
         self.target = target or machine.host()
-        self.forms = StepLayouts(step, fixed, free, carry, inputs, outputs)
-        baked = structural_constants(self.forms.fixed, self.forms.fixed.pack(fixed))
-        large = (range(first, first + size) for first, size in self.forms.fixed.large_leaves())
+        self.layouts = StepLayouts(step, fixed, free, carry, inputs, outputs)
+        baked = structural_constants(self.layouts.fixed, self.layouts.fixed.pack(fixed))
+        large = (range(first, first + size) for first, size in self.layouts.fixed.large_leaves())
         self.varying = frozenset(varying).union(*large)
         self.baked = {cell: value for cell, value in baked.items() if cell not in self.varying}
-        self.program = Program(step, self.forms, self.baked, fma=self.target.fma)
+        self.program = Program(step, self.layouts, self.baked, fma=self.target.fma)
         self.key = key
         self._kernels: dict[tuple[str, bool], LoadedKernel] = {}
 
-    def fits(self, fixed: Rows) -> bool:
-        """Do these parameters have the zeros and ones that are part of the code?"""
-        return not self.changed_cells(fixed)
+    def is_compatible(self, fixed: Rows) -> bool:
+        """Whether parameters agree with the constants in the code."""
+        return not self.mismatched_cells(fixed)
 
-    def changed_cells(self, fixed: Rows) -> set[int]:
-        """The cells in which these parameters differ from what is part of the code."""
+    def mismatched_cells(self, fixed: Rows) -> set[int]:
+        """Cells in which parameters differ from the constants in the code."""
         cells = np.array(list(self.baked), dtype=np.intp)
         values = np.array(list(self.baked.values()))
         differs = (np.atleast_2d(fixed)[:, cells] != values).any(axis=0)
         return set(cells[differs].tolist())
 
     def check_supported(self) -> None:
-        """Raise if the step uses something that has no native code; kernels on disk are proof enough."""
-        if all(self._from_disk("forward", alone) is None for alone in (True, False)):
+        """Raise unless the native back-end supports the step; a cached kernel is proof that it does."""
+        if all(self._load_cached("forward", single) is None for single in (True, False)):
             _ = self.program.step_graph
 
     def check_derivatives_supported(self) -> None:
-        """The same for its derivatives."""
-        if all(self._from_disk("gradient", alone) is None for alone in (True, False)):
+        """Raise unless the native back-end supports the derivatives of the step."""
+        if all(self._load_cached("gradient", single) is None for single in (True, False)):
             _ = self.program.sweeps
 
     @cached_property
     def sizes(self) -> StepSizes:
-        """Cells of each array of a step."""
-        f = self.forms
-        sizes = (form.size for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
+        """Number of cells of each array of a step."""
+        f = self.layouts
+        sizes = (layout.size for layout in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
         large = tuple(f.free.large_leaves())
         return StepSizes(*sizes, large=large, in_place=bool(large or f.fixed.large_leaves()))
 
-    # running
+    # execution
 
     def forward(self, *arrays: Rows, threads: int = 1) -> RolloutResult:
         """Roll out a batch; arguments as for `bind_forward`."""
@@ -145,32 +146,32 @@ class Rollout:
     def gradient(
         self, *arrays: Rows, threads: int = 1, segment: int | None = None, summed: bool = False
     ) -> RolloutGradient:
-        """Roll out a batch and sweep back; arguments as for `bind_gradient`."""
+        """Roll out a batch with gradients; arguments as for `bind_gradient`."""
         return self.bind_gradient(*arrays, threads=threads, segment=segment, summed=summed)()
 
     def tangents(self, *arrays: Rows, threads: int = 1) -> RolloutTangents:
-        """Roll out a batch with derivatives along directions; arguments as for `bind_tangents`."""
+        """Roll out a batch with directional derivatives; arguments as for `bind_tangents`."""
         return self.bind_tangents(*arrays, threads=threads)()
 
     def bind_forward(
-        self, fixed: Rows, free: Rows, start: Rows, inputs: Rows, *, threads: int = 1
+        self, fixed: Rows, free: Rows, initial: Rows, inputs: Rows, *, threads: int = 1
     ) -> KernelCall[RolloutResult]:
-        """A call that rolls out a batch.
+        """Kernel call that rolls out a batch.
 
         Args:
-            fixed: (cells,) for all, or (batch, cells).
-            free: (cells,) for all, or (batch, cells).
-            start: (batch, cells).
-            inputs: (batch, steps, cells), or (1, steps, cells) for all.
-            threads: how many to use.
+            fixed: fixed parameters, (cells,) if shared, or (batch, cells).
+            free: free parameters, (cells,) if shared, or (batch, cells).
+            initial: initial states, (batch, cells).
+            inputs: inputs of every step, (batch, steps, cells), or (1, steps, cells) if shared.
+            threads: number of threads.
         """
-        return self._begun("forward", RolloutResult, fixed, free, start, inputs, threads)
+        return self._bind("forward", RolloutResult, fixed, free, initial, inputs, threads)
 
     def bind_gradient(
         self,
         fixed: Rows,
         free: Rows,
-        start: Rows,
+        initial: Rows,
         inputs: Rows,
         ct_end: Rows,
         ct_outputs: Rows,
@@ -179,34 +180,36 @@ class Rollout:
         segment: int | None = None,
         summed: bool = False,
     ) -> KernelCall[RolloutGradient]:
-        """A call that rolls out a batch and sweeps back.
+        """Kernel call that rolls out a batch and computes gradients by a reverse sweep.
 
         Args:
             fixed: as in `bind_forward`.
             free: as in `bind_forward`.
-            start: as in `bind_forward`.
+            initial: as in `bind_forward`.
             inputs: as in `bind_forward`.
-            ct_end: cotangents of the last state, (batch or 1, x).
-            ct_outputs: cotangents of what is streamed out, (batch or 1, steps or 1, y).
-            threads: how many to use.
-            segment: how many states to keep at once; by default as many as a budget of memory allows.
-            summed: is the gradient of parameters wanted as its sum over trajectories? With large parameters that is
-                much faster than one gradient for each.
+            ct_end: cotangents of the final state, (batch or 1, x).
+            ct_outputs: cotangents of the outputs, (batch or 1, steps or 1, y).
+            threads: number of threads.
+            segment: steps between checkpoints; by default as many as the memory budget allows.
+            summed: whether to sum the gradient of the parameters over trajectories, which with large parameters is
+                much faster than one gradient per trajectory.
         """
 
-        def results(end: Rows, outputs: Rows, d_free: Rows, d_start: Rows, d_inputs: Rows) -> RolloutGradient:
-            return RolloutGradient(end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_start, d_inputs)
+        def results(end: Rows, outputs: Rows, d_free: Rows, d_initial: Rows, d_inputs: Rows) -> RolloutGradient:
+            return RolloutGradient(
+                end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_initial, d_inputs
+            )
 
-        call = self._begun("gradient", results, fixed, free, start, inputs, threads, together=summed)
+        call = self._bind("gradient", results, fixed, free, initial, inputs, threads, shared=summed)
         sizes, (batch, steps) = self.sizes, call.shape
-        call.give("ct_end", ct_end, (batch, sizes.x), fixed_axes=1)
-        call.give("ct_y", ct_outputs, (batch, steps, sizes.y), fixed_axes=1)
+        call.bind_input("ct_end", ct_end, (batch, sizes.x), fixed_axes=1)
+        call.bind_input("ct_y", ct_outputs, (batch, steps, sizes.y), fixed_axes=1)
         rows, call.record["chunk"] = self.gradient_rows(call.kernel, batch)
         call.chunk = call.record["chunk"]
-        call.want("d_free", (rows, sizes.free))
-        call.want("d_x0", (batch, sizes.x))
-        call.want("d_s", (batch, steps, sizes.s))
-        segment = segment or segment_length(steps, 8 * call.kernel.entry.per_state)
+        call.allocate_output("d_free", (rows, sizes.free))
+        call.allocate_output("d_x0", (batch, sizes.x))
+        call.allocate_output("d_s", (batch, steps, sizes.s))
+        segment = segment or segment_length(steps, 8 * call.kernel.entry.cells_per_state)
         call.record["segment"] = segment
         call.states = self.state_cells(call.kernel, steps, segment, 0)
         return call
@@ -215,85 +218,85 @@ class Rollout:
         self,
         fixed: Rows,
         free: Rows,
-        start: Rows,
+        initial: Rows,
         inputs: Rows,
         t_free: Rows,
-        t_start: Rows,
+        t_initial: Rows,
         t_inputs: Rows | None = None,
         *,
         threads: int = 1,
     ) -> KernelCall[RolloutTangents]:
-        """A call that rolls out a batch with derivatives along directions.
+        """Kernel call that rolls out a batch with directional derivatives.
 
         Args:
             fixed: as in `bind_forward`.
             free: as in `bind_forward`.
-            start: as in `bind_forward`.
+            initial: as in `bind_forward`.
             inputs: as in `bind_forward`.
-            t_free: directions in the parameters, (batch or 1, directions, free).
-            t_start: directions in the first state, (batch or 1, directions, x).
-            t_inputs: directions in what is streamed in, (batch or 1, directions, steps, s); none by default.
-            threads: how many to use.
+            t_free: tangents of the free parameters, (batch or 1, directions, free).
+            t_initial: tangents of the initial state, (batch or 1, directions, x).
+            t_inputs: tangents of the inputs, (batch or 1, directions, steps, s); zero by default.
+            threads: number of threads.
         """
-        call = self._begun("tangent", RolloutTangents, fixed, free, start, inputs, threads)
+        call = self._bind("tangent", RolloutTangents, fixed, free, initial, inputs, threads)
         sizes, (batch, steps), directions = self.sizes, call.shape, t_free.shape[1]
         if t_inputs is None:
             t_inputs = np.zeros((1, 1, 1, sizes.s))
         call.record["directions"] = directions
-        call.give("t_free", t_free, (batch, directions, sizes.free), fixed_axes=2)
-        call.give("t_x0", t_start, (batch, directions, sizes.x), fixed_axes=2)
+        call.bind_input("t_free", t_free, (batch, directions, sizes.free), fixed_axes=2)
+        call.bind_input("t_x0", t_initial, (batch, directions, sizes.x), fixed_axes=2)
         shape = (batch, directions, steps, sizes.s)
-        call.give("t_s", t_inputs, shape, fixed_axes=1, names=("_stride", "_direction", "_step"))
-        call.want("t_end", (batch, directions, sizes.x))
-        call.want("t_y", (batch, directions, steps, sizes.y))
+        call.bind_input("t_s", t_inputs, shape, fixed_axes=1, names=("_stride", "_direction", "_step"))
+        call.allocate_output("t_end", (batch, directions, sizes.x))
+        call.allocate_output("t_y", (batch, directions, steps, sizes.y))
         call.states = self.state_cells(call.kernel, steps, 1, directions)
         return call
 
-    def _begun(
+    def _bind(
         self,
         name: str,
         results: Callable[..., Any],
         fixed: Rows,
         free: Rows,
-        start: Rows,
+        initial: Rows,
         inputs: Rows,
         threads: int,
         *,
-        together: bool = True,
+        shared: bool = True,
     ) -> KernelCall[Any]:
-        """A call with the arrays that all kernels want."""
+        """Kernel call with the arrays common to all kernels bound."""
         sizes = self.sizes
-        batch, steps = len(start), np.shape(inputs)[1]
-        together = together and len(np.atleast_2d(fixed)) == len(np.atleast_2d(free)) == 1
-        call = KernelCall(self.kernel(name, batch, together=together), (batch, steps), results, threads)
-        call.give("fixed", np.atleast_2d(fixed), (batch, sizes.fixed), fixed_axes=1)
-        call.give("free", np.atleast_2d(free), (batch, sizes.free), fixed_axes=1)
-        call.give("x0", start, (batch, sizes.x), fixed_axes=1)
-        call.give("s", inputs, (batch, steps, sizes.s), fixed_axes=2)
-        call.want("x_end", (batch, sizes.x))
-        call.want("y", (batch, steps, sizes.y))
+        batch, steps = len(initial), np.shape(inputs)[1]
+        shared = shared and len(np.atleast_2d(fixed)) == len(np.atleast_2d(free)) == 1
+        call = KernelCall(self.kernel(name, batch, shared=shared), (batch, steps), results, threads)
+        call.bind_input("fixed", np.atleast_2d(fixed), (batch, sizes.fixed), fixed_axes=1)
+        call.bind_input("free", np.atleast_2d(free), (batch, sizes.free), fixed_axes=1)
+        call.bind_input("x0", initial, (batch, sizes.x), fixed_axes=1)
+        call.bind_input("s", inputs, (batch, steps, sizes.s), fixed_axes=2)
+        call.allocate_output("x_end", (batch, sizes.x))
+        call.allocate_output("y", (batch, steps, sizes.y))
         return call
 
     # machine code
 
-    def kernel(self, name: str, batch: int, *, together: bool = True) -> LoadedKernel:
-        """A kernel for so many trajectories: from memory, from disk, or newly compiled.
+    def kernel(self, name: str, batch: int, *, shared: bool = True) -> LoadedKernel:
+        """Kernel for a batch size: from memory, from disk, or newly compiled.
 
         Args:
-            name: of the kernel.
+            name: name of the kernel.
             batch: number of trajectories.
-            together: do they share their parameters, and the gradient of these?
+            shared: whether they share their parameters, and the gradient of these.
         """
-        alone = batch < (4 if name == "tangent" else 2)  # then steps or directions are lanes
-        alone = alone or (self.sizes.in_place and not together)
-        found = self._kernels.get((name, alone))
-        if found is None:
-            entry = self._from_disk(name, alone) or self._compiled(name, alone)
-            found = self._kernels[name, alone] = LoadedKernel(entry, machine.load([entry.code], [entry.name]))
-        return found
+        single = batch < (4 if name == "tangent" else 2)  # then lanes are steps or directions
+        single = single or (self.sizes.in_place and not shared)
+        kernel = self._kernels.get((name, single))
+        if kernel is None:
+            entry = self._load_cached(name, single) or self._compile(name, single)
+            kernel = self._kernels[name, single] = LoadedKernel(entry, machine.load([entry.code], [entry.name]))
+        return kernel
 
     def gradient_rows(self, kernel: LoadedKernel, batch: int) -> tuple[int, int]:
-        """How many rows a gradient of parameters has, and how many groups of trajectories are summed up in each."""
+        """Rows of the gradient of the parameters, and groups of trajectories summed in each row."""
         lanes = kernel.entry.lanes
         if not self.sizes.large or lanes == 1:
             return batch, 1
@@ -302,49 +305,51 @@ class Rollout:
         return -(-groups // chunk), chunk
 
     def state_cells(self, kernel: LoadedKernel, steps: int, segment: int, directions: int) -> int:
-        """Cells of memory that a kernel needs for states, or for tangents along directions."""
+        """Cells of memory of a kernel for states, or for tangents along directions."""
         entry = kernel.entry
         padded = directions if entry.lanes > 1 else -(-directions // entry.width) * entry.width
-        return entry.per_state * (segment + 2 + -(-steps // segment)) + entry.per_direction * padded
+        return entry.cells_per_state * (segment + 2 + -(-steps // segment)) + entry.cells_per_direction * padded
 
-    def _disk_key(self, name: str, alone: bool) -> str:
-        f = self.forms
-        forms = "\n".join(str(form.leaves) for form in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
-        return cache.key(str(self.key), name, str(alone), self.target.key, forms, str(sorted(self.baked.items())))
+    def _disk_key(self, name: str, single: bool) -> str:
+        f = self.layouts
+        layouts = "\n".join(str(layout.leaves) for layout in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
+        return cache.key(str(self.key), name, str(single), self.target.key, layouts, str(sorted(self.baked.items())))
 
-    def _from_disk(self, name: str, alone: bool) -> cache.CachedKernel | None:
-        return cache.load(self._disk_key(name, alone)) if self.key is not None else None
+    def _load_cached(self, name: str, single: bool) -> cache.CachedKernel | None:
+        return cache.load(self._disk_key(name, single)) if self.key is not None else None
 
-    def _compiled(self, name: str, alone: bool) -> cache.CachedKernel:
-        k = self.emit_kernel(name, alone)
+    def _compile(self, name: str, single: bool) -> cache.CachedKernel:
+        k = self.emit_kernel(name, single)
         entry_name, entry_text = machine.entry_point(k.name, self.target)
         code = machine.object_code(emit.module(k.functions, (*k.texts, entry_text)), self.target)
         Rollout.compilations += 1
-        entry = cache.CachedKernel(entry_name, k.lanes, k.width, k.work, k.per_state, k.per_direction, code)
+        entry = cache.CachedKernel(
+            entry_name, k.lanes, k.width, k.work_cells, k.cells_per_state, k.cells_per_direction, code
+        )
         if self.key is not None:
-            cache.store(self._disk_key(name, alone), entry)
+            cache.store(self._disk_key(name, single), entry)
         return entry
 
-    def emit_kernel(self, name: str, alone: bool) -> Kernel:
-        """The text of a kernel, for one trajectory or for many."""
+    def emit_kernel(self, name: str, single: bool) -> Kernel:
+        """IR of a kernel, for a single trajectory or for many."""
         program, sizes, register = self.program, self.sizes, self.target.register
 
-        def wide(*graphs: tuple[Graph, Outputs]) -> int:
+        def lanes(*graphs: tuple[Graph, Outputs]) -> int:
             return self.target.lanes_for(max(len(graph.live(outputs.values())) for graph, outputs in graphs))
 
         if name == "forward":
             step = program.step_graph
-            return forward_kernel(step, sizes, 1 if alone else wide(step), register)
+            return forward_kernel(step, sizes, 1 if single else lanes(step), register)
         if name == "gradient":
-            step, vjp, kept = program.sweeps
-            sizes = replace(sizes, saved=kept)
-            return gradient_kernel(step, vjp, sizes, 1 if alone else wide(step, vjp), wide(step, vjp), register)
+            step, vjp, saved = program.sweeps
+            sizes = replace(sizes, saved=saved)
+            return gradient_kernel(step, vjp, sizes, 1 if single else lanes(step, vjp), lanes(step, vjp), register)
         jvp = program.jvp_graph
-        return tangent_kernel(jvp, sizes, 1 if alone else wide(jvp), wide(jvp), register)
+        return tangent_kernel(jvp, sizes, 1 if single else lanes(jvp), lanes(jvp), register)
 
 
 def segment_length(steps: int, bytes_per_state: int) -> int:
-    """How many states to keep at once: all of them, or about √T beyond the budget."""
+    """Steps between checkpoints: all of them, or about √T beyond the memory budget."""
     if steps * bytes_per_state <= MEMORY_BUDGET:
         return max(steps, 1)
     return math.isqrt(steps) + 1

@@ -1,7 +1,7 @@
-"""Derivatives of a rollout by another function of the same arrays, where they have no native code.
+"""Derivatives of a rollout by XLA, where the native back-end does not support them.
 
-`other(fixed, free, start, inputs)` returns the last states and what is streamed out, as a native call does, but in
-plain JAX; the functions below return what the native kernels for derivatives would.
+`fallback(fixed, free, initial, inputs)` returns final states and outputs like a native call, but in plain JAX; the
+functions below return the same arrays as the native tangent and gradient kernels.
 """
 
 from collections.abc import Callable
@@ -15,51 +15,51 @@ Fallback = Callable[..., tuple[Array, Array]]
 
 
 def tangents(
-    other: Fallback, fixed: Array, free: Array, start: Array, inputs: Array, *directions: Array
+    fallback: Fallback, fixed: Array, free: Array, initial: Array, inputs: Array, *directions: Array
 ) -> list[Array]:
-    """Derivatives along directions."""
+    """Derivatives of final states and outputs along directions."""
 
-    def along(*slopes):
-        given = tuple(jnp.broadcast_to(t, a.shape) for t, a in zip(slopes, primals, strict=True))
-        return jax.jvp(partial(other, fixed), primals, given)[1]
+    def directional(*tangents):
+        full = tuple(jnp.broadcast_to(t, a.shape) for t, a in zip(tangents, primals, strict=True))
+        return jax.jvp(partial(fallback, fixed), primals, full)[1]
 
-    primals = _for_each(free, start, inputs)
+    primals = _per_trajectory(free, initial, inputs)
     count = max(t.shape[1] for t in directions)
     directions = tuple(jnp.broadcast_to(t, (t.shape[0], count, *t.shape[2:])) for t in directions)
-    return list(jax.vmap(along, in_axes=1, out_axes=1)(*directions))
+    return list(jax.vmap(directional, in_axes=1, out_axes=1)(*directions))
 
 
 def gradient(
-    other: Fallback,
+    fallback: Fallback,
     rows: int,
     fixed: Array,
     free: Array,
-    start: Array,
+    initial: Array,
     inputs: Array,
     ct_end: Array,
     ct_outputs: Array,
 ) -> list[Array]:
-    """Cotangents pulled back.
+    """Gradient with respect to free parameters, initial states and inputs.
 
     Args:
-        other: the rollout.
-        rows: of the gradient of parameters: one for each trajectory, or partial sums over them.
-        fixed: parameters.
+        fallback: rollout in plain JAX.
+        rows: rows of the gradient of the parameters: one per trajectory, or partial sums over trajectories.
+        fixed: fixed parameters.
         free: parameters to differentiate.
-        start: first states.
-        inputs: what is streamed in.
-        ct_end: cotangents of the last states.
-        ct_outputs: cotangents of what is streamed out.
+        initial: initial states.
+        inputs: inputs of every step.
+        ct_end: cotangents of the final states.
+        ct_outputs: cotangents of the outputs.
     """
-    results, pull = jax.vjp(partial(other, fixed), *_for_each(free, start, inputs))
-    given = tuple(jnp.broadcast_to(ct, r.shape) for ct, r in zip((ct_end, ct_outputs), results, strict=True))
-    d_free, *gradients = pull(given)
+    results, vjp = jax.vjp(partial(fallback, fixed), *_per_trajectory(free, initial, inputs))
+    cotangents = tuple(jnp.broadcast_to(ct, r.shape) for ct, r in zip((ct_end, ct_outputs), results, strict=True))
+    d_free, *gradients = vjp(cotangents)
     if rows != len(d_free):
-        # all in the first of the partial sums
+        # the total is in the first partial sum
         d_free = jnp.pad(jnp.sum(d_free, axis=0, keepdims=True), ((0, rows - 1), (0, 0)))
     return [d_free, *gradients]
 
 
-def _for_each(free: Array, start: Array, inputs: Array) -> tuple[Array, ...]:
-    """Arrays with a row for every trajectory, so that each has its own gradient."""
-    return tuple(jnp.broadcast_to(a, (len(start), *a.shape[1:])) for a in (free, start, inputs))
+def _per_trajectory(free: Array, initial: Array, inputs: Array) -> tuple[Array, ...]:
+    """Broadcast arrays to one row per trajectory, so that each trajectory has its own gradient."""
+    return tuple(jnp.broadcast_to(a, (len(initial), *a.shape[1:])) for a in (free, initial, inputs))

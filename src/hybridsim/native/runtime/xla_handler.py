@@ -1,8 +1,8 @@
-"""Handlers through which XLA calls a kernel, written in LLVM like the kernels themselves.
+"""Handlers of XLA's foreign function interface (FFI) that call a kernel, in LLVM IR like the kernels themselves.
 
-XLA hands over a frame with pointers to its buffers. A handler is made for one set of shapes: it fills in the record
-that a kernel wants, gets working memory, and runs the kernel on one thread or several. Offsets are those of the
-structures in XLA's `c_api.h`, whose layout is frozen within major version 0.
+XLA passes a call frame with pointers to its buffers. A handler is compiled for one set of shapes: it fills in the
+kernel's argument record, allocates working memory, and runs the kernel on one thread or several. Offsets are those of
+the structures in XLA's `c_api.h`, whose layout is frozen within major version 0.
 """
 
 import ctypes
@@ -18,17 +18,17 @@ from hybridsim.native.llvm.kernel_writer import RECORD_FIELDS
 from hybridsim.native.runtime.call import group_bounds
 
 _ARGUMENTS, _RESULTS = 72, 112
-"""Offsets in the frame of the lists of buffers."""
+"""Offsets of the lists of argument and result buffers in the call frame."""
 _DATA = 24
-"""Offset of the address of the numbers in a buffer."""
-_numbers = itertools.count()
-_kept: list = []
-"""Libraries of registered handlers: XLA may call them as long as the process lives."""
+"""Offset of the data pointer in a buffer."""
+_handler_ids = itertools.count()
+_registered: list = []
+"""Libraries of registered handlers, kept alive since XLA may call them until the process exits."""
 
 
 def register_handler(
     kernel: int,
-    numbers: dict[str, int],
+    constants: dict[str, int],
     arguments: Sequence[str],
     results: Sequence[str],
     *,
@@ -37,19 +37,19 @@ def register_handler(
     work: int,
     states: int,
 ) -> str:
-    """Register a handler with XLA; returns the name to call it by.
+    """Register a handler with XLA; returns its target name.
 
     Args:
         kernel: address of the kernel.
-        numbers: fields of the record that are known now.
-        arguments: the field of each argument's address.
-        results: the field of each result's address; other results are not written.
-        groups: how many groups of trajectories there are.
-        threads: how many threads to use.
+        constants: fields of the record that are known at compile time.
+        arguments: field of each argument's address.
+        results: field of each result's address; other results are not written.
+        groups: number of groups of trajectories.
+        threads: number of threads.
         work: cells of working memory of each thread.
         states: cells of memory for states of each thread.
     """
-    bounds = group_bounds(groups, numbers.get("chunk", 1), threads)
+    bounds = group_bounds(groups, constants.get("chunk", 1), threads)
     parts = len(bounds) - 1
     lines = [f"  %rec = alloca [{parts * len(RECORD_FIELDS)} x i64], align 16"]
     lines += [f"  %thread = alloca [{parts} x i64], align 16"]
@@ -57,12 +57,12 @@ def register_handler(
     lines += [
         f"  %memory = call ptr @aligned_alloc(i64 128, i64 {size + -size % 128 + 128})",
         "  %failed = icmp eq ptr %memory, null",
-        "  br i1 %failed, label %full, label %go",
-        "go:",
+        "  br i1 %failed, label %out_of_memory, label %allocated",
+        "allocated:",
     ]
     buffers = [(_ARGUMENTS, k) for k in range(len(arguments))] + [(_RESULTS, k) for k in range(len(results))]
-    for place, (offset, index) in enumerate(buffers):
-        p = f"%p{place}"
+    for k, (offset, index) in enumerate(buffers):
+        p = f"%p{k}"
         lines += [
             f"  {p}.l = getelementptr i8, ptr %frame, i64 {offset}",
             f"  {p}.list = load ptr, ptr {p}.l, align 8",
@@ -73,13 +73,13 @@ def register_handler(
         ]
     pointers = {name: f"%p{k}" for k, name in enumerate([*arguments, *results])}
     for part in range(parts):
-        own = numbers | {"first": bounds[part], "last": bounds[part + 1]}
+        fields = constants | {"first": bounds[part], "last": bounds[part + 1]}
         lines += [
             f"  %w{part}.p = getelementptr i64, ptr %memory, i64 {part * (work + states)}",
             f"  %w{part} = ptrtoint ptr %w{part}.p to i64",
             f"  %s{part} = add i64 %w{part}, {8 * work}",
         ]
-        values = {name: str(value) for name, value in own.items()} | pointers
+        values = {name: str(value) for name, value in fields.items()} | pointers
         values |= {"work": f"%w{part}", "states": f"%s{part}"}
         for k, name in enumerate(RECORD_FIELDS):
             lines += [
@@ -93,10 +93,10 @@ def register_handler(
         ]
     lines += ["  call ptr @run(ptr %r0.0)"]
     for part in range(1, parts):
-        # a thread that could not be started leaves its work to this one
+        # if a thread cannot be created, its groups run on this one
         lines += [
-            f"  %bad{part} = icmp ne i32 %c{part}, 0",
-            f"  br i1 %bad{part}, label %self{part}, label %join{part}",
+            f"  %create_failed{part} = icmp ne i32 %c{part}, 0",
+            f"  br i1 %create_failed{part}, label %self{part}, label %join{part}",
             f"self{part}:",
             f"  call ptr @run(ptr %r{part}.0)",
             f"  br label %next{part}",
@@ -106,12 +106,12 @@ def register_handler(
             f"  br label %next{part}",
             f"next{part}:",
         ]
-    name = f"hybridsim_call_{next(_numbers)}"
+    name = f"hybridsim_call_{next(_handler_ids)}"
     text = _TEMPLATE.format(kernel=kernel, version=_api_version(), body="\n".join(lines), name=name)
     library = machine.load([machine.object_code(text, machine.host())], [name])
     capsule = _capsule(library.addresses[name])
     jax.ffi.register_ffi_target(name, capsule, platform="cpu")
-    _kept.append((library, capsule))
+    _registered.append((library, capsule))
     return name
 
 
@@ -123,12 +123,12 @@ def _capsule(address: int):
 
 
 def _api_version() -> int:
-    """The minor version of the interface that XLA speaks."""
+    """Minor version of XLA's FFI."""
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
-    found = re.search(r"XLA_FFI_API_MINOR (\d+)", header.read_text())
-    if found is None:
-        raise RuntimeError(f"{header} does not tell the version of XLA's foreign function interface")
-    return int(found.group(1))
+    match = re.search(r"XLA_FFI_API_MINOR (\d+)", header.read_text())
+    if match is None:
+        raise RuntimeError(f"{header} does not define XLA_FFI_API_MINOR")
+    return int(match.group(1))
 
 
 _TEMPLATE = """
@@ -136,7 +136,7 @@ declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
-@message = private constant [46 x i8] c"a native rollout could not get working memory\\00", align 1
+@message = private constant [48 x i8] c"a native rollout cannot allocate working memory\\00", align 1
 
 define internal ptr @run(ptr %record) {{
   %kernel = inttoptr i64 {kernel} to ptr
@@ -147,9 +147,9 @@ define internal ptr @run(ptr %record) {{
 define ptr @{name}(ptr %frame) {{
   %e.p = getelementptr i8, ptr %frame, i64 8
   %extension = load ptr, ptr %e.p, align 8
-  %real = icmp eq ptr %extension, null
-  br i1 %real, label %call, label %ask
-ask:
+  %is_call = icmp eq ptr %extension, null
+  br i1 %is_call, label %call, label %metadata
+metadata:
   %m.p = getelementptr i8, ptr %extension, i64 24
   %m = load ptr, ptr %m.p, align 8
   %major = getelementptr i8, ptr %m, i64 24
@@ -161,7 +161,7 @@ call:
 {body}
   call void @free(ptr %memory)
   ret ptr null
-full:
+out_of_memory:
   ; an error of kind RESOURCE_EXHAUSTED: its size, no extension, message, code
   %error = alloca [4 x i64], align 16
   store i64 32, ptr %error, align 8
@@ -175,7 +175,7 @@ full:
   %api = load ptr, ptr %api.p, align 8
   %create.p = getelementptr i8, ptr %api, i64 48
   %create = load ptr, ptr %create.p, align 8
-  %made = call ptr %create(ptr %error)
-  ret ptr %made
+  %result = call ptr %create(ptr %error)
+  ret ptr %result
 }}
 """

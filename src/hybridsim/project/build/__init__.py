@@ -1,1 +1,1 @@
-"""From a project file to a fit: model, recordings, networks, parameters, stages."""
+"""Fit problem of a project: model, recordings, networks, parameters, stages."""

@@ -1,9 +1,9 @@
-"""Blueprints as files: grafts in TOML, weights beside them in safetensors, and no code in either.
+"""Blueprint files: grafts in TOML, weights next to them in safetensors, without code.
 
 format = 1
-weights = "friction.safetensors"    # left out: networks as they are before a fit
+weights = "friction.safetensors"    # optional; by default initial weights
 
-[inputs]                            # user inputs and how many numbers each has
+[inputs]                            # user inputs and their sizes
 wind = 2
 
 [[graft]]
@@ -35,7 +35,7 @@ from hybridsim.project.schema.fit import GraftTable
 from hybridsim.project.schema.load import read_toml
 from hybridsim.project.schema.project_error import ProjectError
 from hybridsim.project.schema.section import Count, Section
-from hybridsim.project.schema.toml_lines import quoted
+from hybridsim.project.schema.toml_lines import quote
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
@@ -44,14 +44,14 @@ FORMAT = 1
 
 
 class BlueprintContent(Section):
-    """The content of a blueprint's file."""
+    """Content of a blueprint file."""
 
     format: Literal[1]
     """Version of the format."""
     weights: str = ""
-    """File with the weights, beside this one; without it, networks are as before a fit."""
+    """File with the weights, next to this one; without it, networks have their initial weights."""
     inputs: dict[str, Count] = Field(default_factory=dict)
-    """User inputs that networks may read, and how many numbers each has."""
+    """User inputs of networks and their sizes."""
     graft: tuple[GraftTable, ...]
     """Networks between quantities of the simulation."""
 
@@ -60,55 +60,56 @@ def load_blueprint(path: str | Path, of: Simulator | Model, *, seed: int = 0) ->
     """Load a blueprint for a simulator or a model.
 
     Args:
-        path: the TOML file.
-        of: whose names it uses; a simulator where contacts are among them.
-        seed: of the first weights, where the file has no others.
+        path: TOML file.
+        of: simulator or model whose names it uses; a simulator if contacts are among them.
+        seed: random seed of the initial weights, if the file has no weights.
 
     Raises:
-        ProjectError: the file cannot be used, with every problem and its line.
-        HybridsimError: its weights are not those of such networks.
+        ProjectError: the file is invalid; carries all problems with their lines.
+        HybridsimError: the weights do not match the networks.
     """
     sim = of if isinstance(of, Simulator) else Simulator(of)
-    _, place, content = read_toml(Path(path), BlueprintContent)
-    found: list[Problem] = []
-    grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, place, found)
-    for number, entry in enumerate(content.graft):
+    _, locator, content = read_toml(Path(path), BlueprintContent)
+    problems: list[Problem] = []
+    grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, locator, problems)
+    for index, entry in enumerate(content.graft):
         for key in [] if content.weights else scales_from_data(entry.network):
-            message = f'{place.section(("graft", number))}: {key} = "data" needs recordings, which a blueprint has not'
-            found.append(place.problem(("graft", number, "network"), message, "give numbers", "project.graft"))
-    if found:
-        raise ProjectError(found)
+            message = f'{locator.section(("graft", index))}: {key} = "data" needs recordings, which a blueprint lacks'
+            problems.append(locator.problem(("graft", index, "network"), message, "specify values", "project.graft"))
+    if problems:
+        raise ProjectError(problems)
     blueprint = Blueprint(*grafts, inputs=content.inputs)
     return _with_weights(blueprint, Path(path).parent / content.weights, sim) if content.weights else blueprint
 
 
 def blueprint_files(path: str | Path) -> list[Path]:
-    """The files that a blueprint is made of: itself, and its weights if it has any."""
+    """Files of a blueprint: the TOML file and its weights, if any."""
     weights = read_toml(Path(path), BlueprintContent)[2].weights
     return [Path(path), *([Path(path).parent / weights] if weights else [])]
 
 
 def save_blueprint(blueprint: Blueprint, path: str | Path, of: Simulator | Model) -> None:
-    """Save a blueprint with its weights, which lie beside it in a file of the same name.
+    """Save a blueprint, with its weights next to it in a file of the same name.
 
     Args:
-        blueprint: of networks that hybridsim has.
-        path: the TOML file.
-        of: what it is for.
+        blueprint: blueprint with network kinds of hybridsim only.
+        path: TOML file.
+        of: simulator or model that it is for.
 
     Raises:
-        HybridsimError: a network is the user's own, which no file can hold without code.
+        HybridsimError: a network is user-defined and cannot be saved without code.
     """
     sim = of if isinstance(of, Simulator) else Simulator(of)
     weights = Path(path).with_suffix(".safetensors")
-    lines = [f"format = {FORMAT}", f"weights = {quoted(weights.name)}", f"# made for the model {sim.model.name!r}"]
+    lines = [f"format = {FORMAT}", f"weights = {quote(weights.name)}", f"# made for the model {sim.model.name!r}"]
     if blueprint.inputs:
-        lines += ["", "[inputs]", *(f"{quoted(name)} = {size}" for name, size in blueprint.inputs)]
+        lines += ["", "[inputs]", *(f"{quote(name)} = {size}" for name, size in blueprint.inputs)]
     for graft in blueprint.grafts:
         lines += ["", *graft_lines(graft)]
     bound = blueprint.bind(dict(sim.axis_names)).grafts
-    about = {"format": str(FORMAT), "model": sim.model.name, "inputs": json.dumps([input_addresses(g) for g in bound])}
-    write_file(weights, safetensors.numpy.save(arrays_of(blueprint.grafts), about))
+    inputs = json.dumps([input_addresses(graft) for graft in bound])
+    metadata = {"format": str(FORMAT), "model": sim.model.name, "inputs": inputs}
+    write_file(weights, safetensors.numpy.save(arrays_of(blueprint.grafts), metadata))
     write_file(Path(path), "\n".join(lines) + "\n")
 
 
@@ -116,23 +117,23 @@ def graft_lines(graft: Graft) -> list[str]:
     """A graft as TOML.
 
     Raises:
-        HybridsimError: its network is the user's own.
+        HybridsimError: its network is user-defined.
     """
     table = table_of(graft.net)
     if table is None:
         raise HybridsimError(
-            f"the network on {name_list(graft.outputs)} is a {type(graft.net).__name__}, no kind of network that a "
-            "file can name; keep it in Python"
+            f"the network on {name_list(graft.outputs)} is a {type(graft.net).__name__}, which is not among the kinds "
+            "that a file supports; use it from Python"
         )
-    lines = ["[[graft]]", f"outputs = {_written(graft.outputs)}", f"inputs = {_written(graft.inputs)}"]
-    lines += [f"{key} = {quoted(value)}" for key, value in (("mode", graft.mode), ("per", graft.per))]
+    lines = ["[[graft]]", f"outputs = {_toml_value(graft.outputs)}", f"inputs = {_toml_value(graft.inputs)}"]
+    lines += [f"{key} = {quote(value)}" for key, value in (("mode", graft.mode), ("per", graft.per))]
     lines += ["", "[graft.network]"]
-    told = {name: getattr(table, name) for name in type(table).model_fields if name in table.model_fields_set}
-    return lines + [f"{name} = {_written(value)}" for name, value in told.items()]
+    settings = {name: getattr(table, name) for name in type(table).model_fields if name in table.model_fields_set}
+    return lines + [f"{name} = {_toml_value(value)}" for name, value in settings.items()]
 
 
 def arrays_of(grafts: tuple[Graft, ...]) -> dict[str, np.ndarray]:
-    """All numbers of networks by their names."""
+    """Arrays of networks by name."""
     return {
         f"graft[{k}]{jax.tree_util.keystr(path)}": np.array(leaf, order="C")
         for k, graft in enumerate(grafts)
@@ -144,68 +145,68 @@ def arrays_of(grafts: tuple[Graft, ...]) -> dict[str, np.ndarray]:
 def _with_weights(blueprint: Blueprint, file: Path, sim: Simulator) -> Blueprint:
     try:
         with safe_open(file, framework="numpy") as opened:
-            about = opened.metadata() or {}
-            given = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
+            metadata = opened.metadata() or {}
+            stored = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - no mapping
     except FileNotFoundError:
-        raise HybridsimError(f"{file}: there is no such file; the weights of a blueprint lie beside it") from None
+        raise HybridsimError(f"{file}: the file does not exist; the weights must be next to the blueprint") from None
     except (SafetensorError, OSError) as error:
-        raise HybridsimError(f"{file}: not a file of weights ({error})") from None
-    if about.get("format", str(FORMAT)) != str(FORMAT):
-        raise HybridsimError(f"{file}: format {about['format']} is of another version; this one reads {FORMAT}")
-    wanted = arrays_of(blueprint.grafts)
-    reason = _reason(blueprint, about, sim)
-    if wrong := _mismatches(wanted, given):
-        raise HybridsimError(f"{file}: {'; '.join(wrong)}. {reason or _origin(about, sim)}".rstrip(". "))
+        raise HybridsimError(f"{file}: not a weights file ({error})") from None
+    if metadata.get("format", str(FORMAT)) != str(FORMAT):
+        raise HybridsimError(f"{file}: unsupported format {metadata['format']}; this version reads format {FORMAT}")
+    expected = arrays_of(blueprint.grafts)
+    reason = _mismatch_reason(blueprint, metadata, sim)
+    if mismatches := _mismatches(expected, stored):
+        raise HybridsimError(f"{file}: {'; '.join(mismatches)}. {reason or _origin(metadata, sim)}".rstrip(". "))
     if reason:
-        raise HybridsimError(f"{file}: weights of networks that read other quantities. {reason}")
+        raise HybridsimError(f"{file}: the weights belong to networks with other inputs. {reason}")
     for k, graft in enumerate(blueprint.grafts):
         flat, structure = jax.tree_util.tree_flatten_with_path(graft.net)
         leaves = [
-            given[f"graft[{k}]{jax.tree_util.keystr(path)}"] if hasattr(leaf, "dtype") else leaf for path, leaf in flat
+            stored[f"graft[{k}]{jax.tree_util.keystr(path)}"] if hasattr(leaf, "dtype") else leaf for path, leaf in flat
         ]
         net = jax.tree.unflatten(structure, leaves)
         blueprint = eqx.tree_at(lambda b, k=k: b.grafts[k].net, blueprint, net)
     return blueprint
 
 
-def _mismatches(wanted: dict[str, np.ndarray], given: dict[str, np.ndarray]) -> list[str]:
-    found = []
-    for name, array in wanted.items():
-        if name not in given:
-            found.append(f"{name} is not in it")
-        elif given[name].shape != array.shape:
-            sizes = ("×".join(map(str, shape)) or "one number" for shape in (given[name].shape, array.shape))
-            found.append("{} has the shape {}, not {}".format(name, *sizes))
-        elif given[name].dtype.kind != "f" or not np.isfinite(given[name]).all():
-            found.append(f"{name} has entries that are no finite numbers")
-    return found + [f"{name} belongs to no network here" for name in given if name not in wanted]
+def _mismatches(expected: dict[str, np.ndarray], stored: dict[str, np.ndarray]) -> list[str]:
+    messages = []
+    for name, array in expected.items():
+        if name not in stored:
+            messages.append(f"{name} is missing")
+        elif stored[name].shape != array.shape:
+            shapes = ("×".join(map(str, shape)) or "scalar" for shape in (stored[name].shape, array.shape))
+            messages.append("{} has the shape {}, not {}".format(name, *shapes))
+        elif stored[name].dtype.kind != "f" or not np.isfinite(stored[name]).all():
+            messages.append(f"{name} has entries that are not finite")
+    return messages + [f"{name} belongs to no network of the blueprint" for name in stored if name not in expected]
 
 
-def _reason(blueprint: Blueprint, about: dict[str, str], sim: Simulator) -> str:
-    """Why weights do not fit: what they were made for, if that is something else."""
+def _mismatch_reason(blueprint: Blueprint, metadata: dict[str, str], sim: Simulator) -> str:
+    """Differences between the inputs for which the weights were saved and the present ones; empty if there are none."""
     try:
-        once = json.loads(about.get("inputs", "[]"))
+        saved_inputs = json.loads(metadata.get("inputs", "[]"))
     except json.JSONDecodeError:
         return ""
-    words = []
-    for k, graft in enumerate(blueprint.bind(dict(sim.axis_names)).grafts[: len(once)]):
-        now = input_addresses(graft)
-        gone, new = [x for x in once[k] if x not in now], [x for x in now if x not in once[k]]
-        words += [f"network {k} then read {name_list(gone)}, which it does not now"] if gone else []
-        words += [f"network {k} reads {name_list(new)}, which it did not then"] if new else []
-        if not gone and not new and now != once[k]:
-            words.append(f"network {k} then read the same in another order: {name_list(once[k])}")
-    return "; ".join([_origin(about, sim), *words]) if words else ""
+    messages = []
+    for k, graft in enumerate(blueprint.bind(dict(sim.axis_names)).grafts[: len(saved_inputs)]):
+        inputs, saved = input_addresses(graft), saved_inputs[k]
+        removed, added = [x for x in saved if x not in inputs], [x for x in inputs if x not in saved]
+        messages += [f"network {k} no longer reads {name_list(removed)}"] if removed else []
+        messages += [f"network {k} now also reads {name_list(added)}"] if added else []
+        if not removed and not added and inputs != saved:
+            messages.append(f"network {k} read the same inputs in another order: {name_list(saved)}")
+    return "; ".join([_origin(metadata, sim), *messages]) if messages else ""
 
 
-def _origin(about: dict[str, str], sim: Simulator) -> str:
-    model = about.get("model", "")
-    return f"They were made for the model {model!r}, this is {sim.model.name!r}" if model else ""
+def _origin(metadata: dict[str, str], sim: Simulator) -> str:
+    model = metadata.get("model", "")
+    return f"They were saved for the model {model!r}, this is {sim.model.name!r}" if model else ""
 
 
-def _written(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_written, value))}]"
-    return quoted(value) if isinstance(value, str) else repr(value)
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return quote(value) if isinstance(value, str) else repr(value)

@@ -1,13 +1,12 @@
-"""From a project to a fit that can begin: model, recordings, sensors, networks, free parameters and stages.
+"""Build the fit problem of a project: model, recordings, sensors, networks, free parameters and stages.
 
-Everything that does not fit is told at once, at the project's lines: names that the model or the files do not have, and
-whatever is wrong with the model and the recordings themselves.
+All problems are collected before an error is raised and reported at the project's lines: unknown names, and problems of
+the model and the recordings.
 """
 
 from dataclasses import dataclass, replace
 
 from hybridsim.core.errors import HybridsimError, Problem, Severity
-from hybridsim.core.messages import pluralize
 from hybridsim.data.read import file_sha256
 from hybridsim.data.recording import Recording
 from hybridsim.identify.network_scales import scale_to_data
@@ -16,193 +15,195 @@ from hybridsim.identify.windows import InputSignal, Measurements, span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.project.build.blueprint_file import blueprint_files, load_blueprint
-from hybridsim.project.build.data import noise_of, recordings_of, split
+from hybridsim.project.build.data import noise_of, recordings_of, split_recordings
 from hybridsim.project.build.fit import blueprint_of, sensors_of, space_of, stages_of
-from hybridsim.project.build.model import driven, mechanism, simulator
+from hybridsim.project.build.model import mechanism, simulator, with_actuators
 from hybridsim.project.build.networks import scales_from_data
-from hybridsim.project.schema.load import Project, in_order
-from hybridsim.project.schema.project_error import ProjectError, in_project_words
+from hybridsim.project.schema.load import Project, sort_problems
+from hybridsim.project.schema.project_error import ProjectError, translate_advice
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint
 
-MOST_STEPS = 10**8
-"""More, of a single run, are taken for a slip of the pen."""
+MAX_STEPS = 10**8
+"""Maximum number of time steps of a run; more indicate a wrong unit of time."""
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
-    """A project, ready to be fitted."""
+class BuiltProject:
+    """The fit problem of a project, with its stages."""
 
     project: Project
     problem: FitProblem
     stages: tuple[Stage, ...]
-    doubts: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
     """Warnings about the model and the recordings."""
     sources: tuple[tuple[str, str], ...]
-    """Model and data files, each with the SHA-256 of its bytes."""
+    """Model and data files, each with its SHA-256."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """What the files say."""
+    """Recordings and noise."""
 
     train: list[Recording]
     held_out: list[Recording]
     noise: dict[str, float]
 
 
-def build(project: Project) -> Built:
-    """Load model and recordings, and make of a project what `fit` takes.
+def build(project: Project) -> BuiltProject:
+    """Load model and recordings of a project and build its fit problem.
 
     Raises:
-        ProjectError: something does not fit; carries every problem, of the model and data files, too.
+        ProjectError: carries all errors, including those of model and data files.
     """
-    found: list[Problem] = []
-    data = _data(project, found)
-    setup, space, actuators = _simulated(project, found)
-    errors = [problem for problem in found if problem.severity is Severity.ERROR]
+    problems: list[Problem] = []
+    data = _data(project, problems)
+    setup, space, actuators = _setup_and_space(project, problems)
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors or data is None or setup is None or space is None:
-        raise ProjectError(in_order(errors))
-    measured = _measured(project, data.noise, actuators)
-    _check_times(project, [*data.train, *data.held_out], measured, float(setup.sim.dt))
+        raise ProjectError(sort_problems(errors))
+    measurements = _measurements(project, data.noise, actuators)
+    _check_times(project, [*data.train, *data.held_out], measurements, float(setup.sim.dt))
     runs = (*data.train, *data.held_out)
-    found += [replace(doubt, fix=in_project_words(doubt.fix)) for run in runs for doubt in run.problems]
+    problems += [replace(problem, fix=translate_advice(problem.fix)) for run in runs for problem in run.problems]
     sources = dict.fromkeys(source for run in runs for source in run.sources)
     if project.model_file is not None:
         sources = {(str(project.model_file), file_sha256(project.model_file)): None, **sources}
     if project.content.blueprint is not None:
         files = blueprint_files(project.folder / project.content.blueprint.file)
         sources |= dict.fromkeys((str(file), file_sha256(file)) for file in files)
-    problem = FitProblem(setup, space, measured, tuple(data.train), tuple(data.held_out))
-    return Built(
+    fit_problem = FitProblem(setup, space, measurements, tuple(data.train), tuple(data.held_out))
+    return BuiltProject(
         project,
-        _scaled(project, problem),
-        stages_of(project, data.train, measured),
-        tuple(in_order([problem for problem in found if problem.severity is Severity.WARNING])),
+        _with_data_scales(project, fit_problem),
+        stages_of(project, data.train, measurements),
+        tuple(sort_problems([problem for problem in problems if problem.severity is Severity.WARNING])),
         tuple(sources),
     )
 
 
-def _scaled(project: Project, problem: FitProblem) -> FitProblem:
-    """The problem with the scales of networks that are to be taken from the recordings."""
+def _with_data_scales(project: Project, problem: FitProblem) -> FitProblem:
+    """Problem with the network scales that the project requests to be taken from the recordings."""
     from_data = [scales_from_data(entry.network) for entry in project.content.graft]
     inputs = [k for k, keys in enumerate(from_data) if "input_scale" in keys]
     outputs = [k for k, keys in enumerate(from_data) if "output_scale" in keys]
     return scale_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem
 
 
-def _data(project: Project, found: list[Problem]) -> _Data | None:
+def _data(project: Project, problems: list[Problem]) -> _Data | None:
     try:
-        train, held_out = split(project, recordings_of(project))
+        train, held_out = split_recordings(project, recordings_of(project))
     except ProjectError as error:
-        found += error.problems
+        problems += error.problems
         return None
-    return _Data(train, held_out, noise_of(project, train, found))
+    return _Data(train, held_out, noise_of(project, train, problems))
 
 
-def _simulated(project: Project, found: list[Problem]) -> tuple[Setup | None, ParameterSpace | None, dict[str, str]]:
-    """Simulator with sensors, free parameters, and the actuators that commands go to."""
-    model = mechanism(project, found)
+def _setup_and_space(
+    project: Project, problems: list[Problem]
+) -> tuple[Setup | None, ParameterSpace | None, dict[str, str]]:
+    """Simulator with sensors, parameter space, and the actuators of the commands."""
+    model = mechanism(project, problems)
     if model is None:
         return None, None, {}
-    model, actuators = driven(project, model, found)
+    model, actuators = with_actuators(project, model, problems)
     inputs = {entry.input: 1 for entry in project.content.command if entry.input}
-    sim = simulator(project, model, Blueprint(inputs=inputs), found)
+    sim = simulator(project, model, Blueprint(inputs=inputs), problems)
     if sim is None:
         return None, None, {}
-    blueprint = _with_file(project, sim, blueprint_of(project, dict(sim.axis_names), found), found)
+    blueprint = _with_blueprint_file(project, sim, blueprint_of(project, dict(sim.axis_names), problems), problems)
     if blueprint is not None and blueprint.grafts:
-        # its doubts are known already
+        # its warnings have been collected already
         sim = simulator(project, model, blueprint, []) or sim
-    sensors = sensors_of(project, sim, found)
+    sensors = sensors_of(project, sim, problems)
     missing = [name for name, part in (("graft", blueprint), ("sensor", sensors)) if part is None]
-    # what is wrong with the other parameters can be told without
+    # problems of the other parameters can be reported even so
     setup = Setup(sim, sensors or Sensors.of(sim, {"time": "step.time"}))
-    space = space_of(project, setup, found, missing=missing)
-    _warn_of_unread(project, sim.blueprint, found)
+    space = space_of(project, setup, problems, missing=missing)
+    _warn_about_unread_inputs(project, sim.blueprint, problems)
     return None if missing else setup, space, actuators
 
 
-def _measured(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measurements:
-    commands, user = {}, {}
+def _measurements(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measurements:
+    commands, user_inputs = {}, {}
     for entry in project.content.command:
-        drive = InputSignal(entry.called, entry.between)
+        signal = InputSignal(entry.series_name, entry.between)
         if entry.input:
-            user[entry.input] = drive
+            user_inputs[entry.input] = signal
         else:
-            commands[actuators[entry.called]] = drive
-    return Measurements(noise, commands, user)
+            commands[actuators[entry.series_name]] = signal
+    return Measurements(noise, commands, user_inputs)
 
 
-def _check_times(project: Project, runs: list[Recording], measured: Measurements, dt: float) -> None:
-    """Raise where runs, windows and time steps cannot go together; most often a unit of time is wrong."""
-    place, problems, seconds = project.place, [], {}
+def _check_times(project: Project, runs: list[Recording], measurements: Measurements, dt: float) -> None:
+    """Raise if durations of runs or windows are incompatible with the time step, mostly because of a wrong unit."""
+    locator, problems, seconds = project.locator, [], {}
     for run in runs:
         try:
-            begin, end = span(run, measured)
+            begin, end = span(run, measurements)
             seconds[run.name] = end - begin
         except HybridsimError as error:
             fix = "check the time columns of its channels and their unit"
-            problems.append(place.problem(("data", "files"), str(error), fix, "project.file"))
+            problems.append(locator.problem(("data", "files"), str(error), fix, "project.file"))
     if seconds:
-        # others may be short: pieces between gaps often are
+        # other runs may be short, such as those between gaps
         longest = max(seconds, key=lambda name: seconds[name])
         if message := _steps_problem(f"run {longest!r}", seconds[longest], dt):
             fix = "check the time step, and the time column and its unit"
-            problems.append(place.problem(("model", "dt"), message, fix, "project.times"))
-    for number, stage in enumerate(project.content.stage):
+            problems.append(locator.problem(("model", "dt"), message, fix, "project.times"))
+    for index, stage in enumerate(project.content.stage):
         if stage.window and (message := _steps_problem("a window", stage.window, dt)):
             fix = "choose another length; 0 is for single steps"
-            problems.append(place.problem(("stage", number, "window"), message, fix, "project.times"))
+            problems.append(locator.problem(("stage", index, "window"), message, fix, "project.times"))
     if problems:
         raise ProjectError(problems)
 
 
-def _steps_problem(what: str, seconds: float, dt: float) -> str:
-    """What is wrong with simulating so long a time in such steps; empty if nothing is."""
+def _steps_problem(subject: str, seconds: float, dt: float) -> str:
+    """Message if a duration has less than one or too many time steps; empty otherwise."""
     if seconds < dt:
-        return f"{what} takes {seconds:.3g} s, less than a time step of {dt:.3g} s"
-    # not by a division, which may overflow
-    return f"{what} of {seconds:.3g} s has too many time steps of {dt:.3g} s" if seconds > MOST_STEPS * dt else ""
+        return f"{subject} takes {seconds:.3g} s, less than a time step of {dt:.3g} s"
+    # no division, which may overflow
+    return f"{subject} of {seconds:.3g} s has too many time steps of {dt:.3g} s" if seconds > MAX_STEPS * dt else ""
 
 
-def _with_file(project: Project, sim: Simulator, blueprint: Blueprint | None, found: list[Problem]) -> Blueprint | None:
-    """The networks of a project and those of the blueprint that it names."""
-    section, way = project.content.blueprint, ("blueprint", "file")
+def _with_blueprint_file(
+    project: Project, sim: Simulator, blueprint: Blueprint | None, problems: list[Problem]
+) -> Blueprint | None:
+    """Blueprint extended by the networks of the blueprint file that a project names."""
+    section, key_path = project.content.blueprint, ("blueprint", "file")
     if section is None:
         return blueprint
     try:
         other = load_blueprint(project.folder / section.file, sim, seed=project.content.run.seed)
     except ProjectError as error:
-        found += error.problems
+        problems += error.problems
         return None
     except (HybridsimError, OSError) as error:
-        fix = "`hybridsim blueprint show FILE --model MODEL` tells what a blueprint is for"
-        found.append(project.place.problem(way, str(error), fix, "project.blueprint"))
+        fix = "`hybridsim blueprint show FILE --model MODEL` describes a blueprint"
+        problems.append(project.locator.problem(key_path, str(error), fix, "project.blueprint"))
         return None
     if blueprint is None:
         return None
-    given = dict(blueprint.inputs)
+    inputs = dict(blueprint.inputs)
     for name, size in other.inputs:
-        if given.get(name) != size:
-            message = (
-                f"{section.file} needs the input {name!r} with {pluralize(size, 'number')}, which no command gives"
-            )
-            fix = f'add [[command]] with input = "{name}"; commands have one number each'
-            found.append(project.place.problem(way, message, fix, "project.blueprint"))
+        if inputs.get(name) != size:
+            message = f"{section.file} needs the input {name!r} of size {size}, which no command provides"
+            fix = f'add [[command]] with input = "{name}"; commands have size 1'
+            problems.append(project.locator.problem(key_path, message, fix, "project.blueprint"))
             return None
-    return Blueprint(*blueprint.grafts, *other.grafts, inputs=given)
+    return Blueprint(*blueprint.grafts, *other.grafts, inputs=inputs)
 
 
-def _warn_of_unread(project: Project, blueprint: Blueprint, found: list[Problem]) -> None:
-    """Inputs that nobody reads."""
+def _warn_about_unread_inputs(project: Project, blueprint: Blueprint, problems: list[Problem]) -> None:
+    """Append a warning for each user input that no network reads."""
     content = project.content
-    read = " ".join([address for graft in (*content.graft, *blueprint.grafts) for address in graft.inputs])
-    for number, entry in enumerate(content.command):
-        if entry.input and f"input.{entry.input}" not in read:
-            way = ("command", number, "input")
-            message = f"{project.place.key(way)} is read by no network"
-            fix = f'name "input.{entry.input}" in the inputs of a [[graft]]'
-            problem = project.place.problem(way, message, fix, "project.command")
-            found.append(replace(problem, severity=Severity.WARNING))
+    addresses = " ".join([address for graft in (*content.graft, *blueprint.grafts) for address in graft.inputs])
+    for index, entry in enumerate(content.command):
+        if entry.input and f"input.{entry.input}" not in addresses:
+            key_path = ("command", index, "input")
+            message = f"{project.locator.key(key_path)} is read by no network"
+            fix = f'add "input.{entry.input}" to the inputs of a [[graft]]'
+            problem = project.locator.problem(key_path, message, fix, "project.command")
+            problems.append(replace(problem, severity=Severity.WARNING))

@@ -1,11 +1,11 @@
-"""Units of channels as the fit has them: SI units, pixels, or what the file counts in."""
+"""Units of channels in a fit: SI units or pixels."""
 
 from hybridsim.data.units import UNITS
 from hybridsim.model.joints import JointType
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import FRAME_PREFIX
 
-_OF_QUANTITY = {
+_SI_UNITS = {
     "angle": "rad",
     "angular velocity": "rad/s",
     "angular acceleration": "rad/s²",
@@ -21,31 +21,31 @@ _OF_QUANTITY = {
 }
 
 
-def channel_units(setup: Setup, told: dict[str, str]) -> dict[str, str]:
-    """Unit of every channel, as far as it is known.
+def channel_units(setup: Setup, column_units: dict[str, str]) -> dict[str, str]:
+    """Units of all channels; empty where unknown.
 
     Args:
-        setup: whose sensors they are.
-        told: units of the columns in the files, by the name of the channel.
+        setup: setup with the sensors of the channels.
+        column_units: units of the columns in the files, by channel.
     """
-    found = {}
+    units = {}
     for k, name in enumerate(setup.sensors.names):
-        unit = UNITS.get(told.get(name, ""), UNITS[""])
-        found[name] = _OF_QUANTITY.get(unit.quantity, "") or _measured_unit(setup, k)
-    return found
+        unit = UNITS.get(column_units.get(name, ""), UNITS[""])
+        units[name] = _SI_UNITS.get(unit.quantity, "") or _measured_unit(setup, k)
+    return units
 
 
 def _measured_unit(setup: Setup, channel: int) -> str:
-    """Unit of what a channel measures, if it measures that as it is."""
+    """Unit of the quantity that a channel measures, if its gain is one."""
     sensors, topology = setup.sensors, setup.sim.model.topology
     if channel >= len(sensors.terms) or float(sensors.gain[channel]) != 1.0:
         return ""
-    place = sensors.terms[channel][0]
-    if place.quantity == FRAME_PREFIX:
+    term = sensors.terms[channel][0]
+    if term.quantity == FRAME_PREFIX:
         return "m"
-    slices = {"joint.q": topology.q_slices, "joint.qd": topology.v_slices}.get(place.quantity)
+    slices = {"joint.q": topology.q_slices, "joint.qd": topology.v_slices}.get(term.quantity)
     if slices is None:
         return ""
-    joint = next(k for k, (first, last) in enumerate(slices) if first <= place.entry < last)
+    joint = next(k for k, (first, last) in enumerate(slices) if first <= term.entry < last)
     unit = {JointType.REVOLUTE: "rad", JointType.PRISMATIC: "m"}.get(topology.joint_types[joint], "")
-    return f"{unit}/s" if unit and place.quantity == "joint.qd" else unit
+    return f"{unit}/s" if unit and term.quantity == "joint.qd" else unit

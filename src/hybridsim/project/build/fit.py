@@ -1,4 +1,4 @@
-"""From the sections `[[graft]]`, `[[free]]` and `[[stage]]` to networks, free parameters and the stages of a fit."""
+"""Networks, sensors, free parameters and stages of a project."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,27 +22,27 @@ from hybridsim.params.space import ParameterSpace, ownership_conflicts
 from hybridsim.project.build.networks import network
 from hybridsim.project.schema.fit import FittedWeights, FreeEntry, GraftTable, StageEntry
 from hybridsim.project.schema.load import Project
-from hybridsim.project.schema.location import Place
-from hybridsim.project.schema.project_error import in_project_words
+from hybridsim.project.schema.location import SourceLocator
+from hybridsim.project.schema.project_error import translate_advice
 from hybridsim.project.schema.solvers import AdamSolver, LevenbergMarquardtSolver
-from hybridsim.project.schema.toml_lines import Way
+from hybridsim.project.schema.toml_lines import KeyPath
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.address import AxisNames, select
 from hybridsim.taps.blueprint import Blueprint, BoundGraft, Graft
 
-FIRST_WINDOWS = (0.25, 1.0)
-"""Lengths of windows of the stages [s], if a project has none; runs that are shorter than the last are taken whole."""
-FEWEST_SAMPLES = 10
-"""Samples of a channel in a window that is worth a stage."""
+DEFAULT_WINDOWS = (0.25, 1.0)
+"""Window lengths of the default stages [s]; runs shorter than the last one are used whole."""
+MIN_SAMPLES = 10
+"""Minimum number of samples of a channel in the windows of a default stage."""
 
 
-def blueprint_of(project: Project, names: AxisNames, found: list[Problem]) -> Blueprint | None:
-    """The networks of a project, or None if one does not fit the model."""
+def blueprint_of(project: Project, names: AxisNames, problems: list[Problem]) -> Blueprint | None:
+    """Networks of a project, or None if one does not match the model."""
     inputs = {entry.input: 1 for entry in project.content.command if entry.input}
-    before = len(found)
-    grafts = grafts_of(project.content.graft, inputs, names, project.content.run.seed, project.place, found)
-    return Blueprint(*grafts, inputs=inputs) if len(found) == before else None
+    before = len(problems)
+    grafts = grafts_of(project.content.graft, inputs, names, project.content.run.seed, project.locator, problems)
+    return Blueprint(*grafts, inputs=inputs) if len(problems) == before else None
 
 
 def grafts_of(
@@ -50,30 +50,32 @@ def grafts_of(
     inputs: Mapping[str, int],
     names: AxisNames,
     seed: int,
-    place: Place,
-    found: list[Problem],
+    locator: SourceLocator,
+    problems: list[Problem],
 ) -> list[Graft]:
     """Grafts of the tables of a file.
 
     Args:
         entries: the tables.
         inputs: user inputs and their sizes.
-        names: of the model.
-        seed: of the first weights.
-        place: where things are in the file.
-        found: whatever is wrong is added to it.
+        names: axis names of the model.
+        seed: random seed of the initial weights.
+        locator: source locations of the file.
+        problems: list to which errors are appended.
     """
     grafts: list[Graft] = []
-    for number, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         try:
-            graft = _graft(entry, names, inputs, seed + number)
+            graft = _graft(entry, names, inputs, seed + index)
             Blueprint(graft, inputs=inputs).bind(names)
             grafts.append(graft)
         except (TapError, ValueError) as error:
-            way: Way = ("graft", number)
-            message = f"{place.section(way)}: {error}"
-            fix = "`hybridsim taps MODEL` lists what there is"
-            found.append(place.problem(_key_with(way, entry, str(error)), message, fix, "project.graft"))
+            key_path: KeyPath = ("graft", index)
+            message = f"{locator.section(key_path)}: {error}"
+            fix = "`hybridsim taps MODEL` lists the available quantities"
+            problems.append(
+                locator.problem(_key_of_address(key_path, entry, str(error)), message, fix, "project.graft")
+            )
     return grafts
 
 
@@ -87,31 +89,31 @@ def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed:
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 
 
-def _key_with(way: Way, entry: GraftTable, message: str) -> Way:
-    """The key of an entry that holds an address which a message names."""
+def _key_of_address(key_path: KeyPath, entry: GraftTable, message: str) -> KeyPath:
+    """Key path of the address that an error message names."""
     for key in ("outputs", "inputs"):
-        for number, address in enumerate(getattr(entry, key)):
+        for index, address in enumerate(getattr(entry, key)):
             if repr(address) in message:
-                return (*way, key, number) if len(getattr(entry, key)) > 1 else (*way, key)
-    return way
+                return (*key_path, key, index) if len(getattr(entry, key)) > 1 else (*key_path, key)
+    return key_path
 
 
-def sensors_of(project: Project, sim: Simulator, found: list[Problem]) -> Sensors | None:
-    """The sensors of a project, or None if one measures what there is not."""
-    entries, before = project.content.channel, len(found)
-    for number, entry in enumerate(entries):
+def sensors_of(project: Project, sim: Simulator, problems: list[Problem]) -> Sensors | None:
+    """Sensors of a project, or None if a measured quantity does not exist."""
+    entries, before = project.content.channel, len(problems)
+    for index, entry in enumerate(entries):
         try:
-            Sensors.of(sim, {entry.called: entry.measures})
+            Sensors.of(sim, {entry.series_name: entry.measures})
         except TapError as error:
-            way: Way = ("channel", number)
-            message = f"{project.place.section(way)}: {error}"
-            fix = "`hybridsim taps MODEL` lists what can be measured"
-            found.append(project.place.problem((*way, "measures"), message, fix, "project.tap"))
-    if len(found) > before:
+            key_path: KeyPath = ("channel", index)
+            message = f"{project.locator.section(key_path)}: {error}"
+            fix = "`hybridsim taps MODEL` lists the quantities that can be measured"
+            problems.append(project.locator.problem((*key_path, "measures"), message, fix, "project.tap"))
+    if len(problems) > before:
         return None
     return Sensors.of(
         sim,
-        {entry.called: entry.measures for entry in entries},
+        {entry.series_name: entry.measures for entry in entries},
         gain=[entry.gain for entry in entries],
         bias=[entry.bias for entry in entries],
         delay=[entry.delay for entry in entries],
@@ -119,48 +121,50 @@ def sensors_of(project: Project, sim: Simulator, found: list[Problem]) -> Sensor
 
 
 def space_of(
-    project: Project, setup: Setup, found: list[Problem], *, missing: Sequence[str] = ()
+    project: Project, setup: Setup, problems: list[Problem], *, missing: Sequence[str] = ()
 ) -> ParameterSpace | None:
-    """The free parameters of a project, or None.
+    """Parameter space of a project, or None.
 
     Args:
         project: the project.
-        setup: what they are free in.
-        found: whatever is wrong is added to it.
-        missing: beginnings of names that the setup lacks because of other errors; nothing is said about them.
+        setup: simulator and sensors with all parameters.
+        problems: list to which errors are appended.
+        missing: prefixes of names that the setup lacks because of other errors; these names are not reported.
     """
-    content, place = project.content, project.place
-    frees: list[tuple[Way, Free]] = [(("free", number), _free(entry)) for number, entry in enumerate(content.free)]
-    own = len(content.graft)
-    weights: list[tuple[Way, int, FittedWeights]] = [(("graft", k), k, entry) for k, entry in enumerate(content.graft)]
+    content, locator = project.content, project.locator
+    frees: list[tuple[KeyPath, Free]] = [(("free", index), _free(entry)) for index, entry in enumerate(content.free)]
+    count = len(content.graft)
+    weights: list[tuple[KeyPath, int, FittedWeights]] = [
+        (("graft", k), k, entry) for k, entry in enumerate(content.graft)
+    ]
     if content.blueprint is not None:
-        others = range(own, len(setup.sim.blueprint.grafts))
-        weights += [(("blueprint",), number, content.blueprint) for number in others]
-    for way, number, entry in weights:
+        from_file = range(count, len(setup.sim.blueprint.grafts))
+        weights += [(("blueprint",), index, content.blueprint) for index in from_file]
+    for key_path, index, entry in weights:
         if entry.fit:
             bounds = None if entry.limit is None else (-entry.limit, entry.limit)
-            frees.append((way, Free(f"graft[{number}]", l2=entry.l2, bounds=bounds)))
+            frees.append((key_path, Free(f"graft[{index}]", l2=entry.l2, bounds=bounds)))
     if not frees:
         names = [parameter.name for parameter in (*CATALOG, INERTIAL) if row_names(parameter.rows, setup)]
-        fix = f'add [[free]] with name = "joint.damping[*]", for example; there are {", ".join(names)}'
-        found.append(place.problem((), "nothing is free, so that there is nothing to fit", fix, "project.free"))
+        fix = f'add [[free]], for example with name = "joint.damping[*]"; available parameters: {", ".join(names)}'
+        problems.append(locator.problem((), "the project has no free parameters", fix, "project.free"))
         return None
-    before, parts = len(found), []
-    for way, free in frees:
+    before, parts = len(problems), []
+    for key_path, free in frees:
         if any(name.startswith(tuple(missing)) for name in free.names):
             continue
         part = resolve(free, setup)
         if isinstance(part, ResolvedFree):
-            told = set(ownership_conflicts([c for one in parts for c in one.parameters]))
+            reported = set(ownership_conflicts([c for p in parts for c in p.parameters]))
             parts.append(part)
-            problems = [p for p in ownership_conflicts([c for one in parts for c in one.parameters]) if p not in told]
+            messages = [m for m in ownership_conflicts([c for p in parts for c in p.parameters]) if m not in reported]
         else:
-            problems = part
-        for problem in problems:
-            message, _, fix = in_project_words(problem).partition("; ")
-            fix = fix or "docs/projects.md explains what can be free, and how"
-            found.append(place.problem(way, f"{place.section(way)}: {message}", fix, "project.free"))
-    return ParameterSpace(setup, [free for _, free in frees]) if len(found) == before and not missing else None
+            messages = part
+        for text in messages:
+            message, _, fix = translate_advice(text).partition("; ")
+            fix = fix or "docs/projects.md describes the free parameters"
+            problems.append(locator.problem(key_path, f"{locator.section(key_path)}: {message}", fix, "project.free"))
+    return ParameterSpace(setup, [free for _, free in frees]) if len(problems) == before and not missing else None
 
 
 def _free(entry: FreeEntry) -> Free:
@@ -180,23 +184,23 @@ def _free(entry: FreeEntry) -> Free:
 
 
 def stages_of(project: Project, runs: Sequence[Recording], measured: Measurements) -> tuple[Stage, ...]:
-    """The stages of a fit; windows that grow, where a project has none."""
+    """Stages of a fit; by default with increasing window lengths."""
     if project.content.stage:
         return tuple(_stage(entry, project.content.run.seed) for entry in project.content.stage)
     longest = max(end - begin for begin, end in (span(run, measured) for run in runs))
     step = float(np.median([run.series[name].median_step for run in runs for name in measured.noise]))
-    lengths = [length for length in FIRST_WINDOWS if FEWEST_SAMPLES * step <= length < longest]
+    lengths = [length for length in DEFAULT_WINDOWS if MIN_SAMPLES * step <= length < longest]
     stages = [Stage(window=length) for length in lengths]
-    return tuple(stages) if FIRST_WINDOWS[-1] in lengths else (*stages, Stage())
+    return tuple(stages) if DEFAULT_WINDOWS[-1] in lengths else (*stages, Stage())
 
 
 def _stage(entry: StageEntry, seed: int) -> Stage:
     return Stage(
         window=entry.window,
         stride=entry.stride,
-        starts=entry.starts,
+        initial_states=entry.initial_states,
         initial_state_std=entry.initial_state_std,
-        ties=entry.ties,
+        continuity=entry.continuity,
         loss=entry.loss,
         loss_scale=entry.loss_scale,
         sparsity=Sparsity(**entry.sparsity.model_dump()),

@@ -1,4 +1,4 @@
-"""From the section `[model]` to a mechanism that can be simulated."""
+"""Mechanism, actuators and simulator of a project, from its sections `[model]` and `[[command]]`."""
 
 import warnings
 from collections.abc import Iterator
@@ -15,29 +15,29 @@ from hybridsim.model.floor import with_floor
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Actuators, Model
 from hybridsim.project.schema.load import Project
-from hybridsim.project.schema.toml_lines import Way
+from hybridsim.project.schema.toml_lines import KeyPath
 from hybridsim.robots import BUILT_IN
 from hybridsim.sim.simulator import CONTACTS, Simulator
 from hybridsim.taps.blueprint import Blueprint
 
-OF_PROJECT = {"file.missing": "file", "file.directory": "file", "file.unreadable": "file"}
-"""Problems of a model file that the project is to blame for, and the key."""
+KEYS_BY_CODE = {"file.missing": "file", "file.directory": "file", "file.unreadable": "file"}
+"""Problem codes of model files that are reported at a key of the project."""
 
 
-def mechanism(project: Project, found: list[Problem]) -> Model | None:
-    """The model as the project asks for it, or None; whatever is wrong or doubtful is added to `found`."""
-    section, place = project.content.model, project.place
+def mechanism(project: Project, problems: list[Problem]) -> Model | None:
+    """Model of a project, or None; errors and warnings are appended to `problems`."""
+    section, locator = project.content.model, project.locator
     if section.built_in:
         if section.built_in not in BUILT_IN:
             message = f"there is no built-in mechanism {section.built_in!r}"
-            way = ("model", "built_in")
-            found.append(place.problem(way, message, name_hint(section.built_in, BUILT_IN), "project.model"))
+            key_path = ("model", "built_in")
+            problems.append(locator.problem(key_path, message, name_hint(section.built_in, BUILT_IN), "project.model"))
             return None
         model = BUILT_IN[section.built_in]()
     else:
         assert project.model_file is not None
-        model, problems = inspect_model(project.model_file, **project.reading)
-        found += [_blamed(problem, project) for problem in problems if problem.severity is not Severity.NOTE]
+        model, reported = inspect_model(project.model_file, **project.reading)
+        problems += [_at_project_key(problem, project) for problem in reported if problem.severity is not Severity.NOTE]
         if model is None:
             return None
     if section.contact.kind == "none":
@@ -46,75 +46,76 @@ def mechanism(project: Project, found: list[Problem]) -> Model | None:
         model = with_hulls(model)
         return model if section.contact.floor is None else with_floor(model, section.contact.floor)
     except ModelError as error:
-        found += error.problems
+        problems += error.problems
     except ValueError as error:
-        found.append(place.problem(("model", "contact", "floor"), str(error), "leave it out", "project.model"))
+        problems.append(locator.problem(("model", "contact", "floor"), str(error), "remove it", "project.model"))
     return None
 
 
-def simulator(project: Project, model: Model, blueprint: Blueprint, found: list[Problem]) -> Simulator | None:
-    """The simulator as the project asks for it, or None; whatever is wrong or doubtful is added to `found`."""
-    section, place = project.content.model, project.place
+def simulator(project: Project, model: Model, blueprint: Blueprint, problems: list[Problem]) -> Simulator | None:
+    """Simulator of a project, or None; errors and warnings are appended to `problems`."""
+    section, locator = project.content.model, project.locator
     contact = section.contact
     try:
-        with _doubts_told(project, found):
-            touching = CONTACTS[contact.kind](**contact.settings)
+        with _collect_warnings(project, problems):
+            settings = CONTACTS[contact.kind](**contact.settings)
             return Simulator(
                 model,
                 blueprint=blueprint,
-                contact=touching,
+                contact=settings,
                 dt=section.dt,
                 integrator=section.integrator,
                 backend=section.backend,
             )
     except (ValueError, TypeError) as error:
         key = [key for key in contact.settings if key in str(error)][:1]
-        fix = "see docs/contact.md for what contact takes"
-        found.append(place.problem(("model", "contact", *key), f"[model.contact]: {error}", fix, "project.model"))
+        fix = "see docs/contact.md for the settings of contact"
+        problems.append(locator.problem(("model", "contact", *key), f"[model.contact]: {error}", fix, "project.model"))
         return None
 
 
-def driven(project: Project, model: Model, found: list[Problem]) -> tuple[Model, dict[str, str]]:
-    """The model with an actuator for everything that is commanded.
+def with_actuators(project: Project, model: Model, problems: list[Problem]) -> tuple[Model, dict[str, str]]:
+    """Add the actuators that the commands of a project need to a model.
 
     Returns:
-        The model, and by the name of each command the actuator that it goes to.
+        The model, and the actuator of every command by the name of its series.
     """
-    place, actuators = project.place, {}
-    for number, entry in enumerate(project.content.command):
-        way: Way = ("command", number)
+    locator, actuators = project.locator, {}
+    for index, entry in enumerate(project.content.command):
+        key_path: KeyPath = ("command", index)
         names = model.actuator.names
         if entry.actuator and entry.actuator not in names:
-            message = f"{place.section(way)}: no actuator is named {entry.actuator!r}"
+            message = f"{locator.section(key_path)}: no actuator is named {entry.actuator!r}"
             fix = (
                 name_hint(entry.actuator, names) if names else "the model has none; write joint = instead of actuator ="
             )
-            found.append(place.problem((*way, "actuator"), message, fix, "project.command"))
+            problems.append(locator.problem((*key_path, "actuator"), message, fix, "project.command"))
         elif entry.actuator:
-            actuators[entry.called] = entry.actuator
+            actuators[entry.series_name] = entry.actuator
         elif entry.joint:
-            reached = _with_torque(model, entry.joint)
-            if isinstance(reached, tuple):
-                model, actuators[entry.called] = reached
+            extended = _with_torque(model, entry.joint)
+            if isinstance(extended, tuple):
+                model, actuators[entry.series_name] = extended
             else:
-                message = f"{place.section(way)}: {reached.message}"
-                found.append(place.problem((*way, "joint"), message, reached.fix, "project.command"))
-    twice = [name for name in actuators if list(actuators.values()).count(actuators[name]) > 1]
-    for number, entry in enumerate(project.content.command):
-        if entry.called in twice[1:]:
-            message = f"{place.section(('command', number))} drives {actuators[entry.called]!r}, as another one does"
-            found.append(place.problem(("command", number), message, "leave one of them out", "project.conflict"))
+                message = f"{locator.section(key_path)}: {extended.message}"
+                problems.append(locator.problem((*key_path, "joint"), message, extended.fix, "project.command"))
+    duplicates = [name for name in actuators if list(actuators.values()).count(actuators[name]) > 1]
+    for index, entry in enumerate(project.content.command):
+        if entry.series_name in duplicates[1:]:
+            actuator = actuators[entry.series_name]
+            message = f"{locator.section(('command', index))}: another command drives {actuator!r} already"
+            problems.append(locator.problem(("command", index), message, "remove one of them", "project.conflict"))
     return model, actuators
 
 
-def is_direct(actuators: Actuators, number: int) -> bool:
-    """Is the command of an actuator the torque on its joint?"""
-    law = (actuators.gear[number], actuators.gain[number], *actuators.bias[number])
+def is_direct(actuators: Actuators, index: int) -> bool:
+    """Whether the command of an actuator is the torque on its joint."""
+    law = (actuators.gear[index], actuators.gain[index], *actuators.bias[index])
     return law == (1.0, 1.0, 0.0, 0.0, 0.0)
 
 
 def _with_torque(model: Model, joint: str) -> tuple[Model, str] | Problem:
-    """The model with a direct actuator on a joint, and its name; or why there cannot be one."""
+    """Model with a direct actuator on a joint, and the actuator's name; or the reason why that is impossible."""
     topology, actuators = model.topology, model.actuator
     drivable = [
         name
@@ -122,53 +123,54 @@ def _with_torque(model: Model, joint: str) -> tuple[Model, str] | Problem:
         if kind in (JointType.REVOLUTE, JointType.PRISMATIC) and master < 0
     ]
     if joint not in drivable:
-        return Problem(f"no joint that can be driven is named {joint!r}", name_hint(joint, drivable))
+        return Problem(f"no drivable joint is named {joint!r}", name_hint(joint, drivable))
     index = topology.joint_names.index(joint)
-    own = [number for number, driven in enumerate(actuators.joints) if driven == index]
-    for number in own:
-        if is_direct(actuators, number):
-            return model, actuators.names[number]
-    if own:
-        name = actuators.names[own[0]]
+    existing = [k for k, driven_joint in enumerate(actuators.joints) if driven_joint == index]
+    for k in existing:
+        if is_direct(actuators, k):
+            return model, actuators.names[k]
+    if existing:
+        name = actuators.names[existing[0]]
         message = f"joint {joint!r} has an actuator {name!r}, whose command is not the torque on the joint"
-        return Problem(message, f"write actuator = {name!r} if the column is its command; or take it out of the model")
+        fix = f"write actuator = {name!r} if the column is its command, or remove the actuator from the model"
+        return Problem(message, fix)
     name = joint if joint not in actuators.names else f"{joint}_torque"
 
-    def added(values, value) -> np.ndarray:
+    def append(values, value) -> np.ndarray:
         return np.concatenate([np.asarray(values), np.asarray([value], dtype=float)])
 
     extended = replace(
         actuators,
         names=(*actuators.names, name),
         joints=(*actuators.joints, index),
-        gear=added(actuators.gear, 1.0),
-        gain=added(actuators.gain, 1.0),
-        bias=added(actuators.bias, np.zeros(3)),
-        control_lower=added(actuators.control_lower, -np.inf),
-        control_upper=added(actuators.control_upper, np.inf),
-        force_lower=added(actuators.force_lower, -np.inf),
-        force_upper=added(actuators.force_upper, np.inf),
+        gear=append(actuators.gear, 1.0),
+        gain=append(actuators.gain, 1.0),
+        bias=append(actuators.bias, np.zeros(3)),
+        control_lower=append(actuators.control_lower, -np.inf),
+        control_upper=append(actuators.control_upper, np.inf),
+        force_lower=append(actuators.force_lower, -np.inf),
+        force_upper=append(actuators.force_upper, np.inf),
     )
     return replace(model, actuator=extended), name
 
 
-def _blamed(problem: Problem, project: Project) -> Problem:
-    """A problem of the model file, at the project's line if the project is to blame."""
+def _at_project_key(problem: Problem, project: Project) -> Problem:
+    """A problem of the model file, relocated to the project's line if a key of the project causes it."""
     topic, _, name = problem.code.partition(".")
-    key = OF_PROJECT.get(problem.code) or (name if topic == "option" else "")
+    key = KEYS_BY_CODE.get(problem.code) or (name if topic == "option" else "")
     if not key:
         return problem
-    way = ("model", key)
-    message = f"{project.place.key(way)}: {problem.message}: {problem.file}"
-    return replace(problem, message=message, file=project.place.file, line=project.place.lines.line(way))
+    key_path = ("model", key)
+    message = f"{project.locator.key(key_path)}: {problem.message}: {problem.file}"
+    return replace(problem, message=message, file=project.locator.file, line=project.locator.lines.line(key_path))
 
 
 @contextmanager
-def _doubts_told(project: Project, found: list[Problem]) -> Iterator[None]:
-    """Collect what a simulator warns about."""
+def _collect_warnings(project: Project, problems: list[Problem]) -> Iterator[None]:
+    """Collect the warnings of a simulator."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         yield
     for warning in caught:
-        problem = project.place.problem(("model",), str(warning.message), "", "project.model")
-        found.append(replace(problem, severity=Severity.WARNING))
+        problem = project.locator.problem(("model",), str(warning.message), "", "project.model")
+        problems.append(replace(problem, severity=Severity.WARNING))

@@ -1,7 +1,7 @@
-"""From tables of networks to networks, and back.
+"""Conversion between network tables and networks.
 
-A network is made from its table and the number of its inputs and outputs alone, so that a file with nothing but tables
-and weights is a blueprint again.
+A network is determined by its table and the numbers of its inputs and outputs, so that tables and weights suffice to
+restore a blueprint.
 """
 
 from collections.abc import Callable
@@ -32,34 +32,35 @@ KINDS: dict[type[tables.Kind], Callable] = {
 
 
 def network(table: tables.Kind, inputs: int, outputs: int, seed: int) -> Callable:
-    """A network as it is before a fit.
+    """Network with initial weights.
 
     Args:
-        table: what it is.
-        inputs: numbers that it reads.
-        outputs: numbers that it returns.
-        seed: of the first weights, unless the table has its own.
+        table: kind and settings.
+        inputs: number of inputs.
+        outputs: number of outputs.
+        seed: random seed of the initial weights, unless the table specifies one.
 
     Raises:
-        ValueError: a network of this kind has other numbers of inputs and outputs.
+        ValueError: the kind does not support these numbers of inputs and outputs.
     """
     sizes = _sizes(table.kind, inputs, outputs)
     if sizes is None:
-        raise ValueError(f"a network of the kind {table.kind!r} {table.reads}, not {inputs} for {outputs}")
-    told = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
-    if told.get("seed", 0) is None:
-        told["seed"] = seed
-    told |= dict.fromkeys(scales_from_data(table), 1.0)
-    return KINDS[type(table)](**sizes, **told)
+        sizes_given = f"{inputs} inputs and {outputs} outputs"
+        raise ValueError(f"a network of kind {table.kind!r} {table.reads}; it cannot have {sizes_given}")
+    settings = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
+    if settings.get("seed", 0) is None:
+        settings["seed"] = seed
+    settings |= dict.fromkeys(scales_from_data(table), 1.0)
+    return KINDS[type(table)](**sizes, **settings)
 
 
 def scales_from_data(table: tables.Kind) -> list[str]:
-    """Keys of a table whose numbers are to be taken from recordings, which a network does not know by itself."""
+    """Keys of a table whose values are to be determined from recordings."""
     return [name for name in ("input_scale", "output_scale") if getattr(table, name, None) == "data"]
 
 
 def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
-    """How many of what a network has; None if it cannot have these."""
+    """Size arguments of a network; None if its kind does not support these numbers of inputs and outputs."""
     match kind:
         case "mlp":
             return {"inputs": inputs, "outputs": outputs}
@@ -83,21 +84,21 @@ def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
 
 
 def table_of(net: Any) -> tables.Kind | None:
-    """The table of a network, without what is among its weights; None for one that is the user's own."""
-    found = next((table for table, made in KINDS.items() if type(net) is made), None)
-    if found is None:
+    """Table of a network, without its weights; None for user-defined networks."""
+    section = next((table for table, constructor in KINDS.items() if type(net) is constructor), None)
+    if section is None:
         return None
-    told: dict[str, Any] = {"kind": get_args(found.model_fields["kind"].annotation)[0]}
+    settings: dict[str, Any] = {"kind": get_args(section.model_fields["kind"].annotation)[0]}
     for mlp in mlps_in(net)[:1]:
-        told |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
+        settings |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
     if isinstance(net, MLP) and net.input_bias is not None:
-        told["input_bias"] = True
+        settings["input_bias"] = True
     if isinstance(net, RodDrag):
-        told |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
-    return found.model_validate(told)
+        settings |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
+    return section.model_validate(settings)
 
 
 def mlps_in(net: Any) -> list[MLP]:
-    """All perceptrons inside of a network."""
+    """Perceptrons within a network."""
     leaves = jax.tree.leaves(net, is_leaf=lambda x: isinstance(x, MLP))
     return [leaf for leaf in leaves if isinstance(leaf, MLP)]

@@ -1,4 +1,4 @@
-"""What a run record is about: a problem to fit, and where it comes from."""
+"""Fit task: the problem to be fitted and its origin, as stored in a run record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.identify.problem import FitProblem, Stage
-from hybridsim.project.build.build import Built
+from hybridsim.project.build.build import BuiltProject
 from hybridsim.project.build.channel_units import channel_units
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A fit to be made, with all that its record tells of it."""
+    """A fit problem with its stages and the metadata of its run record."""
 
     name: str
     problem: FitProblem
@@ -20,21 +20,21 @@ class Task:
     project_file: Path
     project_text: str
     model: str
-    """Name of a built-in mechanism, or path of the model's file."""
+    """Name of a built-in mechanism, or path of the model file."""
     model_file: Path | None = None
-    """The model's file, if it has one."""
+    """Model file, if the model is not built in."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """How the model's file is read, as `load_model` takes it."""
+    """Options for the model file; arguments of `load_model`."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Units of the channels, by their names."""
+    """Units of the channels by name."""
     seed: int = 0
 
 
-def task_of(built: Built) -> Task:
-    """The fit that a project describes."""
+def task_of(built: BuiltProject) -> Task:
+    """Fit task of a project."""
     project = built.project
     content = project.content
-    told = {entry.called: entry.unit for entry in content.channel}
+    column_units = {entry.series_name: entry.unit for entry in content.channel}
     return Task(
         name=project.name,
         problem=built.problem,
@@ -44,6 +44,6 @@ def task_of(built: Built) -> Task:
         model=content.model.file or content.model.built_in,
         model_file=project.model_file,
         reading=project.reading,
-        units=channel_units(built.problem.setup, told),
+        units=channel_units(built.problem.setup, column_units),
         seed=content.run.seed,
     )

@@ -1,4 +1,4 @@
-"""Keeping checkpoints of a fit in a folder: the newest two, so that one is left whatever happens to the other."""
+"""Checkpoints of a fit in a folder: the newest two, so that one remains if the other is damaged."""
 
 import time
 from collections.abc import Callable
@@ -9,93 +9,93 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.solvers.solver import Termination
-from hybridsim.project.record.checkpoint import DamagedCheckpoint, Saved, StageEnd, from_bytes, to_bytes
+from hybridsim.project.record.checkpoint import DamagedCheckpointError, SavedCheckpoint, StageEnd, from_bytes, to_bytes
 from hybridsim.project.record.write import write_file
 
-KEPT = 2
-"""Checkpoints that stay."""
-SHARE = 0.1
-"""Share of the time that writing may take: steps that are quicker than the disk are not all written."""
+MAX_CHECKPOINTS = 2
+"""Number of checkpoints that are stored."""
+MAX_TIME_SHARE = 0.1
+"""Maximum fraction of the time spent on writing; where steps are fast, not every step is written."""
 PATTERN = "checkpoint-*.safetensors"
 
 
 class FolderCheckpointStore:
-    """Keeps checkpoints in a folder, as `identify.fit` wants it.
+    """Checkpoint store in a folder, for `identify.fit`.
 
     Attributes:
-        ends: how the stages that are over ended, by their number.
+        ends: results of completed stages by index.
     """
 
-    def __init__(self, folder: Path, *, tell: Callable[[str], None] = lambda text: None):
-        """Look at a folder.
+    def __init__(self, folder: Path, *, log: Callable[[str], None] = lambda text: None):
+        """Open a folder.
 
         Args:
-            folder: where checkpoints are; must exist.
-            tell: told what a user should know.
+            folder: folder of the checkpoints; must exist.
+            log: callback for messages to the user.
         """
-        self._folder, self._tell = folder, tell
+        self._folder, self._log = folder, log
         self._last = max((_serial(path) for path in folder.glob(PATTERN)), default=0)
-        self._held: Checkpoint | None = None
-        self._due = 0.0
+        self._pending: Checkpoint | None = None
+        self._next_write = 0.0
         self.ends: dict[int, StageEnd] = {}
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint: write it, or hold it until writing has become cheap again.
+        """Write a checkpoint, or hold it back if the last one was written too recently.
 
-        The end of a stage is always written.
+        The last checkpoint of a stage is always written.
 
         Raises:
-            HybridsimError: the disk is full or the like; what was written before is still there.
+            HybridsimError: writing failed, such as on a full disk; earlier checkpoints are intact.
         """
-        state, is_over = checkpoint.state, not np.any(checkpoint.state.verdict == Termination.RUNNING)
-        if is_over:
+        state, is_last = checkpoint.state, not np.any(checkpoint.state.termination == Termination.RUNNING)
+        if is_last:
             best = int(np.argmin(state.cost))
             self.ends[checkpoint.stage] = StageEnd(
-                float(state.cost[best]), Termination(int(state.verdict[best])), int(state.steps)
+                float(state.cost[best]), Termination(int(state.termination[best])), int(state.steps)
             )
-        self._held = checkpoint
-        if is_over or time.monotonic() >= self._due:
+        self._pending = checkpoint
+        if is_last or time.monotonic() >= self._next_write:
             self.flush()
 
     def flush(self) -> None:
-        """Write the newest checkpoint, if it is not written yet."""
-        if self._held is None:
+        """Write the newest checkpoint if it has been held back."""
+        if self._pending is None:
             return
-        begun = time.monotonic()
+        start = time.monotonic()
         path = self._folder / f"checkpoint-{self._last + 1:06d}.safetensors"
-        write_file(path, to_bytes(Saved(self._held, self.ends)))
-        self._held, self._last = None, self._last + 1
-        for old in self._files()[KEPT:]:
+        write_file(path, to_bytes(SavedCheckpoint(self._pending, self.ends)))
+        self._pending, self._last = None, self._last + 1
+        for old in self._files()[MAX_CHECKPOINTS:]:
             old.unlink(missing_ok=True)
         now = time.monotonic()
-        self._due = now + (now - begun) / SHARE
+        self._next_write = now + (now - start) / MAX_TIME_SHARE
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole, if there is any; says so if that is not the newest one.
+        """Newest intact checkpoint, if any; logs newer ones that are damaged.
 
         Raises:
-            HybridsimError: there are checkpoints, but none of them is whole.
+            HybridsimError: all checkpoints are damaged.
         """
         damaged: dict[Path, str] = {}
         for path in self._files():
             try:
                 saved = from_bytes(path.read_bytes())
-            except DamagedCheckpoint as error:
+            except DamagedCheckpointError as error:
                 damaged[path] = f"{path.name} is damaged: {error}"
                 continue
             self.ends = dict(saved.ends)
             if damaged:
-                self._tell("; ".join(damaged.values()) + f". Going on from {path.name}, the one before.")
-            for bad in damaged:
-                # out of the way of those that are whole, and still there for who wants to know what happened
-                bad.rename(bad.with_suffix(".damaged"))
+                self._log("; ".join(damaged.values()) + f". Resuming from the previous one, {path.name}.")
+            for file in damaged:
+                # no longer matches the pattern, but remains for inspection
+                file.rename(file.with_suffix(".damaged"))
             return saved.checkpoint
         if damaged:
-            raise HybridsimError(f"{self._folder}: " + "; ".join(damaged.values()) + ". Start again with --fresh.")
+            raise HybridsimError(f"{self._folder}: " + "; ".join(damaged.values()) + ". Start over with --fresh.")
         return None
 
     def _files(self) -> list[Path]:
-        """Checkpoints, the newest first."""
+        """Checkpoint files, newest first."""
         return sorted(self._folder.glob(PATTERN), key=_serial, reverse=True)
 
 

@@ -1,9 +1,9 @@
-"""The record of a discovery: what every seed led to, as soon as it is known, then the blueprint and its picture.
+"""Record of a discovery: the result of every seed as soon as it is available, then the blueprint and its diagrams.
 
-discovery.json        what it is made of, and what seeds chose so far
-blueprint.toml        the networks that are left, ready to use, with blueprint.safetensors
-wiring.svg            what networks read before and after
-weights.svg           and their weights
+discovery.json        manifest and results of the seeds
+blueprint.toml        the remaining networks, with blueprint.safetensors
+wiring.svg            wiring of the networks before and after
+weights.svg           their weights before and after
 """
 
 import json
@@ -19,17 +19,17 @@ from hybridsim.networks.prune import Column
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.blueprint_file import save_blueprint
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.manifest import changed, manifest
+from hybridsim.project.record.manifest import input_changes, manifest
 from hybridsim.project.record.record import DISCOVERY_FILE
 from hybridsim.project.record.write import write_file, write_json
-from hybridsim.viz.weights_picture import weights_picture
-from hybridsim.viz.wiring_picture import wiring_picture
+from hybridsim.viz.weights_diagram import weights_diagram
+from hybridsim.viz.wiring_diagram import wiring_diagram
 
 FILES = (DISCOVERY_FILE, "blueprint.toml", "blueprint.safetensors", "wiring.svg", "weights.svg")
 
 
 class DiscoveryRecord:
-    """A folder that a discovery writes into."""
+    """Folder of a discovery."""
 
     def __init__(self, folder: Path, task: Task, columns: tuple[Column, ...], command: list[str]):
         self.folder, self.task, self.columns = folder, task, columns
@@ -38,57 +38,59 @@ class DiscoveryRecord:
         self._seeds: dict[int, SeedResult] = {}
 
     def begin(self, *, resume: bool, fresh: bool) -> dict[int, SeedResult]:
-        """What is known already.
+        """Prepare the folder; returns the results of completed seeds.
 
         Raises:
-            HybridsimError: there is a discovery, and nothing was said about it; or it is of something else.
+            HybridsimError: a discovery exists and neither `resume` nor `fresh` is set, or its inputs have changed.
         """
         if self._file.exists() and not fresh:
             if not resume:
-                raise HybridsimError(f"{self._file} is there already; --resume goes on with it, --fresh begins again")
+                raise HybridsimError(f"{self._file} already exists; --resume continues it, --fresh starts over")
             try:
-                found = json.loads(self._file.read_text())
-                if different := changed(found["manifest"], self._manifest):
+                content = json.loads(self._file.read_text())
+                if changes := input_changes(content["manifest"], self._manifest):
                     raise HybridsimError(
-                        f"{self._file} is of something else, because this has changed since: {'; '.join(different)}"
+                        f"cannot resume {self._file}, because its inputs have changed: {'; '.join(changes)}"
                     )
-                self._seeds = {one["seed"]: self._chosen(one) for one in found["seeds"]}
+                self._seeds = {data["seed"]: self._seed_from_json(data) for data in content["seeds"]}
             except (ValueError, KeyError, TypeError, IndexError) as error:
-                raise HybridsimError(f"{self._file} cannot be read ({error}); begin again with --fresh") from None
+                raise HybridsimError(f"{self._file} cannot be read ({error}); start over with --fresh") from None
         for name in FILES[1:]:
             (self.folder / name).unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         return dict(self._seeds)
 
-    def keep(self, chosen: SeedResult) -> None:
-        """Write down what a seed led to."""
-        self._seeds[chosen.seed] = chosen
-        seeds = [self._told(one) for one in self._seeds.values()]
+    def save_seed(self, result: SeedResult) -> None:
+        """Save the result of a seed."""
+        self._seeds[result.seed] = result
+        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
         write_json(self._file, {"manifest": self._manifest, "columns": self._names, "seeds": seeds})
 
-    def finish(self, found: Discovery) -> dict[str, Any]:
-        """Write the blueprint and its picture; returns what was found, as plain numbers and words."""
+    def finish(self, discovery: Discovery) -> dict[str, Any]:
+        """Write the blueprint and its diagrams; returns a summary as JSON data."""
         sim = self.task.problem.setup.sim
-        dense, sparse = found.blueprint(dense=True), found.blueprint()
+        dense, sparse = discovery.blueprint(dense=True), discovery.blueprint()
         bound = [
             (title, blueprint.bind(dict(sim.axis_names)))
-            for title, blueprint in (("all inputs", dense), ("what is left", sparse))
+            for title, blueprint in (("all inputs", dense), ("selected inputs", sparse))
         ]
-        write_file(self.folder / "wiring.svg", wiring_picture([(title, wirings(found)) for title, found in bound]))
-        write_file(self.folder / "weights.svg", weights_picture(bound))
+        write_file(
+            self.folder / "wiring.svg", wiring_diagram([(title, wirings(networks)) for title, networks in bound])
+        )
+        write_file(self.folder / "weights.svg", weights_diagram(bound))
         if sparse.grafts:
             save_blueprint(sparse, self.folder / "blueprint.toml", sim)
         facts = {
             "name": self.task.name,
-            "error_without_networks": found.plain,
-            "error": found.settled.error,
-            "error_with_all_inputs": found.dense.error,
-            "support": sorted(str(column) for column in found.support),
-            "inputs": {str(column): share for column, share in found.frequency.items()},
-            "sites": {", ".join(outputs): share for outputs, share in found.sites.items()},
-            "seeds": [sorted(str(c) for c in one.best.support) for one in found.seeds],
+            "error_without_networks": discovery.baseline_error,
+            "error": discovery.final.error,
+            "error_with_all_inputs": discovery.dense.error,
+            "support": sorted(str(column) for column in discovery.support),
+            "inputs": {str(column): share for column, share in discovery.frequency.items()},
+            "sites": {", ".join(outputs): share for outputs, share in discovery.sites.items()},
+            "seeds": [sorted(str(c) for c in seed.best.support) for seed in discovery.seeds],
         }
-        seeds = [self._told(one) for one in self._seeds.values()]
+        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
         content = {"manifest": self._manifest, "columns": self._names, "seeds": seeds, "found": facts}
         write_json(self._file, content)
         return facts
@@ -97,18 +99,19 @@ class DiscoveryRecord:
     def _names(self) -> list[str]:
         return [str(column) for column in self.columns]
 
-    def _told(self, chosen: SeedResult) -> dict[str, Any]:
-        def candidate(one: Candidate) -> dict[str, Any]:
-            support = [k for k, column in enumerate(self.columns) if column in one.support]
-            return {"support": support, "theta": one.theta.tolist(), "error": one.error}
+    def _seed_to_json(self, result: SeedResult) -> dict[str, Any]:
+        def to_json(candidate: Candidate) -> dict[str, Any]:
+            support = [k for k, column in enumerate(self.columns) if column in candidate.support]
+            return {"support": support, "theta": candidate.theta.tolist(), "error": candidate.error}
 
-        path = [candidate(one) for one in chosen.path]
-        return {"seed": chosen.seed, "dense": candidate(chosen.dense), "path": path, "best": candidate(chosen.best)}
+        path = [to_json(candidate) for candidate in result.path]
+        return {"seed": result.seed, "dense": to_json(result.dense), "path": path, "best": to_json(result.best)}
 
-    def _chosen(self, told: dict[str, Any]) -> SeedResult:
-        def candidate(one: dict[str, Any]) -> Candidate:
-            support = frozenset(self.columns[k] for k in one["support"])
-            return Candidate(support, np.array(one["theta"]), float("inf") if one["error"] is None else one["error"])
+    def _seed_from_json(self, data: dict[str, Any]) -> SeedResult:
+        def from_json(entry: dict[str, Any]) -> Candidate:
+            support = frozenset(self.columns[k] for k in entry["support"])
+            error = float("inf") if entry["error"] is None else entry["error"]
+            return Candidate(support, np.array(entry["theta"]), error)
 
-        path = tuple(candidate(one) for one in told["path"])
-        return SeedResult(told["seed"], candidate(told["dense"]), path, candidate(told["best"]))
+        path = tuple(from_json(entry) for entry in data["path"])
+        return SeedResult(data["seed"], from_json(data["dense"]), path, from_json(data["best"]))

@@ -1,4 +1,4 @@
-"""What a fit found, for use elsewhere: the user's own model file with new numbers, and the networks' weights."""
+"""Export of a fit: the user's model file with the identified parameters, and the weights of the networks."""
 
 import warnings
 from dataclasses import asdict
@@ -18,17 +18,17 @@ from hybridsim.project.build.task import Task
 from hybridsim.project.record.record import Record
 from hybridsim.project.record.write import write_file
 
-NOT_OF_A_MODEL = ("contact.", "actuation.", "sensor.", "dt")
-"""Beginnings of names of parameters that belong to the simulator or the sensors."""
-MOST_NAMES = 6
-"""Parameters that a doubt lists."""
+SIMULATOR_PARAMETERS = ("contact.", "actuation.", "sensor.", "dt")
+"""Name prefixes of parameters of the simulator or the sensors, which model files do not contain."""
+MAX_NAMES = 6
+"""Parameters that a warning lists."""
 
 
 def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> dict[str, Any] | None:
-    """Write the model's file with the numbers that were found into a record.
+    """Write the model file with the identified parameters into a record.
 
     Returns:
-        The file's name, what changed in it, and doubts; nothing for a model that does not come from a file.
+        File name, changes in the file, and warnings; None for a built-in model.
     """
     if task.model_file is None:
         return None
@@ -39,22 +39,26 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
         try:
             changes = export(task.model_file, _as_in_file(task, model), out, **task.reading)
         except ModelError as error:
-            doubt = f"The identified model was not written back to its file: {error}"
-            return {"file": None, "changes": [], "doubts": [doubt]}
-    doubts = [str(warning.message) for warning in caught if issubclass(warning.category, ModelWarning)]
-    if elsewhere := [name for name in task.problem.space.values(theta) if name.startswith(NOT_OF_A_MODEL)]:
-        listed = ", ".join(elsewhere[:MOST_NAMES]) + (" and others" if len(elsewhere) > MOST_NAMES else "")
-        doubts.append(f"{out.name} does not hold {listed}: no part of a model file. result.json has them.")
-    if own := [name for name in task.problem.space.run_values(theta) if not name.startswith(NOT_OF_A_MODEL)]:
-        doubts.append(f"{out.name} keeps what it had of {', '.join(own[:MOST_NAMES])}: every run has its own.")
+            message = f"The identified model could not be written to a model file: {error}"
+            return {"file": None, "changes": [], "doubts": [message]}
+    messages = [str(warning.message) for warning in caught if issubclass(warning.category, ModelWarning)]
+    if not_in_model := [name for name in task.problem.space.values(theta) if name.startswith(SIMULATOR_PARAMETERS)]:
+        names = ", ".join(not_in_model[:MAX_NAMES]) + (" and others" if len(not_in_model) > MAX_NAMES else "")
+        messages.append(f"{out.name} does not contain {names}, which model files cannot represent; see result.json.")
+    per_run = [name for name in task.problem.space.run_values(theta) if not name.startswith(SIMULATOR_PARAMETERS)]
+    if per_run:
+        names = ", ".join(per_run[:MAX_NAMES])
+        messages.append(f"{out.name} has the original values of {names}, which are estimated separately for each run.")
     if grafts := task.problem.setup.sim.blueprint.grafts:
-        places = ", ".join(output for graft in grafts for output in graft.outputs)
-        doubts.append(f"{out.name} is without the networks on {places}; {record.weights_file.name} has their weights.")
-    return {"file": out.name, "changes": [asdict(change) for change in changes], "doubts": doubts}
+        outputs = ", ".join(output for graft in grafts for output in graft.outputs)
+        messages.append(
+            f"{out.name} does not contain the networks on {outputs}; their weights are in {record.weights_file.name}."
+        )
+    return {"file": out.name, "changes": [asdict(change) for change in changes], "doubts": messages}
 
 
 def write_weights(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> None:
-    """Write all numbers of the grafted networks into a record, if there are any."""
+    """Write the arrays of the grafted networks into a record, if there are any."""
     grafts = task.problem.space.put(task.problem.setup, theta).sim.blueprint.grafts
     arrays = arrays_of(grafts)
     if arrays:
@@ -62,15 +66,15 @@ def write_weights(task: Task, theta: Float[np.ndarray, " n"], record: Record) ->
 
 
 def _as_in_file(task: Task, fitted: Model) -> Model:
-    """The fitted numbers in the model as its file has it: without the floor or motors that a project puts to it."""
+    """Fitted model without the floor and actuators that the project adds to the model of the file."""
     assert task.model_file is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # told when the project was built
+        warnings.simplefilter("ignore", ModelWarning)  # reported when the project was built
         model = load_model(task.model_file, **task.reading)
     old, structure = jax.tree.flatten(model)
     new = jax.tree.leaves(fitted)
     if len(old) != len(new):
         return fitted
-    # what a project puts to a model comes after what was there
+    # elements that a project adds follow those of the file
     rows = [b if np.shape(a) == np.shape(b) else b[: len(a)] for a, b in zip(old, new, strict=True)]
     return jax.tree.unflatten(structure, rows)

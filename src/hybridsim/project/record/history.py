@@ -1,45 +1,45 @@
-"""The history of a fit: one line of JSON per step, readable while the fit runs and after it was killed."""
+"""History of a fit: one line of JSON per step, readable during the fit and after a crash."""
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hybridsim.project.record.write import cannot_write, finite, write_file
+from hybridsim.project.record.write import replace_nonfinite, write_error, write_file
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line."""
+    """Line of the history."""
 
     stage: int
     step: int
     cost: float | None
-    """Of the best problem; none where it is infinite."""
+    """Cost of the best problem; None if infinite."""
     rms: float | None = None
-    """Root mean square residual over the training runs, in standard deviations of the noise."""
+    """Root mean square residual of the training runs, in standard deviations of the noise."""
     held_out_rms: float | None = None
-    """Of the runs that the fit does not see; told now and then, and after the last step of a stage."""
+    """The same of the held-out runs, where it was evaluated; always after the last step of a stage."""
     seconds: float | None = None
-    """Since the process began to fit."""
+    """Time since the process started the fit [s]."""
 
 
 class History:
-    """A file that grows by a line per step."""
+    """File with one line per step."""
 
     def __init__(self, path: Path):
         self.path = path
 
-    def add(self, step: Step) -> None:
+    def append(self, step: Step) -> None:
         """Append a line."""
-        line = (json.dumps(finite(asdict(step)), allow_nan=False) + "\n").encode()
+        line = (json.dumps(replace_nonfinite(asdict(step)), allow_nan=False) + "\n").encode()
         try:
             with self.path.open("ab", buffering=0) as file:
                 file.write(line)
         except OSError as error:
-            raise cannot_write(self.path, error.strerror or str(error), len(line)) from None
+            raise write_error(self.path, error.strerror or str(error), len(line)) from None
 
     def read(self) -> list[Step]:
-        """All lines that are whole."""
+        """All complete lines."""
         if not self.path.exists():
             return []
         steps = []
@@ -47,16 +47,16 @@ class History:
             try:
                 steps.append(Step(**json.loads(line)))
             except (ValueError, TypeError):
-                continue  # torn off by a kill or a full disk
+                continue  # truncated by a crash or a full disk
         return steps
 
-    def cut(self, last: Step) -> None:
-        """Forget every line after a step that the fit goes on from.
+    def truncate(self, last: Step) -> None:
+        """Remove all lines after the step from which a fit resumes.
 
         Args:
-            last: the step; it gets a line of its own if the process was killed before writing one.
+            last: that step; its line is added if the process was killed before writing it.
         """
         lines = [step for step in self.read() if (step.stage, step.step) <= (last.stage, last.step)]
         if not lines or (lines[-1].stage, lines[-1].step) != (last.stage, last.step):
             lines.append(last)
-        write_file(self.path, "".join(json.dumps(finite(asdict(step))) + "\n" for step in lines))
+        write_file(self.path, "".join(json.dumps(replace_nonfinite(asdict(step))) + "\n" for step in lines))

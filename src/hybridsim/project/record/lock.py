@@ -1,7 +1,7 @@
-"""One process at a time may write a run record.
+"""Exclusive lock of a run record for the process that writes it.
 
-The operating system holds the lock and drops it when the process ends, however it ends. The file that is locked stays
-behind and tells nothing but who had it last.
+The operating system releases the lock when the process ends, for whatever reason. The lock file remains and contains
+the id of the last process that held it.
 """
 
 import os
@@ -18,7 +18,7 @@ except ImportError:  # Windows has other locks
 
 
 class RecordLock:
-    """While entered, no other process can enter the same folder."""
+    """Context manager that locks a folder against other processes."""
 
     def __init__(self, folder: Path):
         self.path = folder / "lock"
@@ -38,9 +38,9 @@ class RecordLock:
             os.close(descriptor)
             raise HybridsimError(
                 f"{self.path.parent} is in use by another process (process id {holder}); "
-                "wait until it is done, or choose another folder with --out"
+                "wait until it has finished, or choose another folder with --out"
             ) from None
-        # a disk that is full must not keep anybody from reading the record
+        # a full disk must not prevent reading the record
         with suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
@@ -54,14 +54,14 @@ class RecordLock:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock an open file; raises BlockingIOError if somebody else has locked it."""
+    """Lock an open file; raises BlockingIOError if another process has locked it."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
         except OSError:
-            # some network file systems cannot lock; two writers at once are then up to the user
+            # some network file systems do not support locks; concurrent writers are then not detected
             return
     else:
         _lock_on_windows(descriptor)
@@ -71,7 +71,7 @@ def _lock_on_windows(descriptor: int) -> None:
     import msvcrt
 
     try:
-        # a byte far behind the content, which others may still read
+        # a byte far beyond the content, which stays readable for other processes
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # pyright: ignore[reportAttributeAccessIssue]
     except OSError:

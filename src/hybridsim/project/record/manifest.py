@@ -1,4 +1,4 @@
-"""The manifest of a run: what it was made of, so that anybody can tell later whether that is still the same."""
+"""Manifest of a run: provenance of its inputs, versions and machine, to detect changes later."""
 
 import hashlib
 import os
@@ -24,11 +24,11 @@ LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 
 
 def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
-    """What a run is made of.
+    """Manifest of a run.
 
     Args:
         task: the fit.
-        command: that started it.
+        command: command line of the run.
     """
     return {
         "format": FORMAT,
@@ -36,8 +36,8 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
         "seed": task.seed,
-        "project": {"file": str(task.project_file.absolute()), "sha256": _of_bytes(task.project_text.encode())},
-        "model": {"name": task.model, "file": str(task.model_file.absolute()), "sha256": _of_file(task.model_file)}
+        "project": {"file": str(task.project_file.absolute()), "sha256": _bytes_hash(task.project_text.encode())},
+        "model": {"name": task.model, "file": str(task.model_file.absolute()), "sha256": _file_hash(task.model_file)}
         if task.model_file
         else {"name": task.model, "file": None, "sha256": None},
         "data": [{"file": file, "sha256": sha} for file, sha in _sources(task)],
@@ -45,7 +45,7 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
             "training": [run.name for run in task.problem.train],
             "held_out": [run.name for run in task.problem.held_out],
         },
-        "numbers_sha256": _of_numbers(task),
+        "numbers_sha256": _values_hash(task),
         "versions": {
             "hybridsim": hybridsim.__version__,
             "python": platform.python_version(),
@@ -61,35 +61,35 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What the fit depends on and is no longer what it was, in words."""
-    found = []
+def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Inputs of the fit that have changed, as phrases."""
+    changes = []
     if before["project"]["sha256"] != now["project"]["sha256"]:
-        found.append(f"the project {now['project']['file']}")
+        changes.append(f"the project {now['project']['file']}")
     if before["model"]["sha256"] != now["model"]["sha256"] or before["model"]["name"] != now["model"]["name"]:
-        found.append(f"the model {now['model']['file'] or now['model']['name']}")
-    then = {entry["sha256"]: entry["file"] for entry in before["data"]}
-    here = {entry["sha256"]: entry["file"] for entry in now["data"]}
-    # by their content: files may have moved together with the project
-    added = [file for sha, file in here.items() if sha not in then]
-    gone = [file for sha, file in then.items() if sha not in here]
-    found += [f"the data {file}" if file in gone else f"the data {file}, which is new" for file in added]
-    found += [f"the data {file}, which is no longer used" for file in gone if file not in added]
-    if not found and before["numbers_sha256"] != now["numbers_sha256"]:
-        found.append("a file that the model includes, or how a new version reads model and data")
-    return found
+        changes.append(f"the model {now['model']['file'] or now['model']['name']}")
+    old_files = {entry["sha256"]: entry["file"] for entry in before["data"]}
+    new_files = {entry["sha256"]: entry["file"] for entry in now["data"]}
+    # compared by content: files may have been moved together with the project
+    added = [file for sha, file in new_files.items() if sha not in old_files]
+    removed = [file for sha, file in old_files.items() if sha not in new_files]
+    changes += [f"the data {file}" if file in removed else f"the data {file}, which is new" for file in added]
+    changes += [f"the data {file}, which is no longer used" for file in removed if file not in added]
+    if not changes and before["numbers_sha256"] != now["numbers_sha256"]:
+        changes.append("a file that the model includes, or the interpretation of model and data by a new version")
+    return changes
 
 
-def other_versions(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Libraries and machine that are not those of the run, for which the same bits are not promised."""
-    found = [
-        f"{name} {before['versions'][name]} then, {here} now"
-        for name, here in now["versions"].items()
-        if before["versions"].get(name, here) != here
+def version_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Changes of libraries and machine, after which bitwise reproducibility is not guaranteed."""
+    changes = [
+        f"{name} {before['versions'][name]} then, {current} now"
+        for name, current in now["versions"].items()
+        if before["versions"].get(name, current) != current
     ]
     if before["machine"]["cpu"] != now["machine"]["cpu"]:
-        found.append(f"a {before['machine']['cpu']} processor then, {now['machine']['cpu']} now")
-    return found
+        changes.append(f"processor {before['machine']['cpu']} then, {now['machine']['cpu']} now")
+    return changes
 
 
 def _sources(task: Task) -> list[tuple[str, str]]:
@@ -97,22 +97,22 @@ def _sources(task: Task) -> list[tuple[str, str]]:
     return list(dict.fromkeys((file, sha) for run in runs for file, sha in run.sources))
 
 
-def _of_bytes(data: bytes) -> str:
+def _bytes_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _of_file(path: Path) -> str:
-    return _of_bytes(path.read_bytes())
+def _file_hash(path: Path) -> str:
+    return _bytes_hash(path.read_bytes())
 
 
-def _of_numbers(task: Task) -> str:
-    """Of every number that the fit starts from: those of the model, of the data, and what is free."""
+def _values_hash(task: Task) -> str:
+    """SHA-256 of all inputs of the fit: values of the model, of the data, and the parameter space."""
     problem, space = task.problem, task.problem.space
     digest = hashlib.sha256()
     leaves = jax.tree_util.tree_flatten_with_path(problem.setup)[0]
     named = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
     limits = zip(("start", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
-    noise = ((f"noise of {name}", value) for name, value in problem.measured.noise.items())
+    noise = ((f"noise of {name}", value) for name, value in problem.measurements.noise.items())
     for name, values in (*named, *limits, *noise, *_series((*problem.train, *problem.held_out))):
         array = np.array(values, order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -129,10 +129,10 @@ def _series(runs: Iterable[Recording]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _processor() -> str:
-    """What the maker calls it."""
-    told = Path("/proc/cpuinfo")
-    if told.exists():
-        for line in told.read_text(encoding="utf-8", errors="replace").splitlines():
+    """Marketing name of the processor."""
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        for line in cpu_info.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()

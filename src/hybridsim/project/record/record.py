@@ -1,15 +1,15 @@
-"""A run record: the folder that a fit writes everything into.
+"""Run record: the folder with all outputs of a fit.
 
 project.toml              copy of the project file
-manifest.json             what the fit is made of: versions, processor, hashes of files
+manifest.json             provenance: versions, processor, hashes of files
 history.jsonl             one line per step
-checkpoint-*.safetensors  where the fit is, the newest two
-result.json               what came out, with scores before and after
-weights.safetensors       networks, if there are any
-identified.urdf or .xml   the model with its new numbers, if it came from a file
-plots/, summary.html      for people
-predictions/              of further recordings, by `hybridsim predict`
-lock                      process id of who writes
+checkpoint-*.safetensors  the newest two checkpoints
+result.json               result, with scores before and after the fit
+weights.safetensors       weights of networks, if there are any
+identified.urdf or .xml   the identified model, if it came from a file
+plots/, summary.html      report
+predictions/              predictions of further recordings, by `hybridsim predict`
+lock                      process id of the writer
 """
 
 import json
@@ -22,7 +22,7 @@ from hybridsim.project.record.write import write_file, write_json
 
 Mode = Literal["new", "resume", "fresh"]
 
-OWN = (
+RECORD_FILES = (
     "project.toml",
     "manifest.json",
     "history.jsonl",
@@ -38,13 +38,13 @@ OWN = (
     "predictions/*.png",
     ".*.part",
 )
-"""Files of a record; nothing else in its folder is ever removed."""
+"""Files of a record; other files in its folder are never removed."""
 DISCOVERY_FILE = "discovery.json"
-"""By which the folder of a discovery is known, which is no record of a fit."""
+"""File that identifies the folder of a discovery."""
 
 
 class Record:
-    """A folder of a run."""
+    """Run folder."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -59,88 +59,88 @@ class Record:
 
     @property
     def exists(self) -> bool:
-        """Has a run begun here?"""
+        """Whether the folder contains a run."""
         return self.manifest_file.exists()
 
     @property
     def is_complete(self) -> bool:
-        """Has a run ended here? Its result is written last."""
+        """Whether the run has finished; its result is written last."""
         return self.exists and self.result_file.exists()
 
     def make_folder(self) -> None:
-        """Make the folder, if there is none.
+        """Create the folder if it does not exist.
 
         Raises:
-            HybridsimError: that is not possible, or there is something else in it.
+            HybridsimError: the folder cannot be created, or contains other files.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HybridsimError(
-                f"cannot make the folder {self.folder}: {error.strerror}; choose another one with --out"
+                f"cannot create the folder {self.folder}: {error.strerror}; choose another one with --out"
             ) from None
-        if not self.exists and (others := self._others()):
+        if not self.exists and (foreign := self._foreign_files()):
             raise HybridsimError(
-                f"{self.folder} is not empty and holds no run: there is {others[0]}; choose another folder with --out"
+                f"{self.folder} contains no run, but other files such as {foreign[0]}; choose another folder with --out"
             )
 
     def check_mode(self, mode: Mode) -> None:
-        """Raise if there is a run already and nobody said what to do with it."""
+        """Raise if the folder contains a run and the mode is `new`."""
         if mode != "new" or not self.exists:
             return
         state = "finished" if self.is_complete else "unfinished"
         raise HybridsimError(
-            f"{self.folder} holds a run already ({state}): --resume goes on with it, --fresh deletes it and starts "
-            "again, and --out writes to another folder"
+            f"{self.folder} already contains a run ({state}): --resume continues it, --fresh deletes it and starts "
+            "over, --out selects another folder"
         )
 
     def begin(self, manifest: dict[str, Any], project_text: str) -> None:
-        """Start a record anew: remove what an earlier run left behind, and say what this one is made of."""
-        for path in self._own():
-            # the manifest goes first: a record without it is none, wherever this is cut off
+        """Start a new record: remove the files of an earlier run and write project and manifest."""
+        for path in self._record_files():
+            # the manifest first: without it the folder contains no run, even if removal is interrupted
             path.unlink(missing_ok=True)
         write_file(self.project_file, project_text)
         write_json(self.manifest_file, manifest)
 
-    def tidy(self) -> None:
-        """Remove what a killed process had not finished writing."""
+    def remove_partial_files(self) -> None:
+        """Remove files that a killed process had not finished writing."""
         for path in self.folder.glob(".*.part"):
             path.unlink(missing_ok=True)
 
     def manifest(self) -> dict[str, Any]:
-        """What the run is made of."""
+        """Provenance of the run."""
         return self._json(self.manifest_file)
 
     def result(self) -> dict[str, Any]:
-        """What came out."""
+        """Result of the fit."""
         if not self.result_file.exists() and (self.folder / DISCOVERY_FILE).exists():
             raise HybridsimError(
-                f"{self.folder} is of a discovery; name its blueprint.toml in a project ([blueprint] file = ...), fit "
-                "that, and give the folder of the fit"
+                f"{self.folder} is the folder of a discovery; name its blueprint.toml in a project "
+                "([blueprint] file = ...), fit that project, and specify its run folder"
             )
         if not self.result_file.exists():
-            raise HybridsimError(f"{self.folder} has no result yet; finish the fit with hybridsim fit --resume")
+            raise HybridsimError(f"{self.folder} has no result; complete the fit with hybridsim fit --resume")
         return self._json(self.result_file)
 
     def _json(self, path: Path) -> dict[str, Any]:
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise HybridsimError(f"{self.folder} is no record of a run: it has no {path.name}") from None
+            raise HybridsimError(f"{self.folder} is not a run folder: it has no {path.name}") from None
         except (OSError, ValueError) as error:
-            raise HybridsimError(f"cannot read {path}: {error}; start again with --fresh") from None
+            raise HybridsimError(f"cannot read {path}: {error}; start over with --fresh") from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise HybridsimError(
-                f"{path} is not of the format {FORMAT} that this version of hybridsim reads; use the version that "
-                "wrote it, or start again with --fresh"
+                f"{path} does not have format {FORMAT}, which this version of hybridsim reads; use the version that "
+                "wrote it, or start over with --fresh"
             )
         return value
 
-    def _own(self) -> list[Path]:
-        found = [path for pattern in OWN for path in self.folder.glob(pattern) if not path.is_dir()]
-        return sorted(found, key=lambda path: path != self.manifest_file)
+    def _record_files(self) -> list[Path]:
+        paths = [path for pattern in RECORD_FILES for path in self.folder.glob(pattern) if not path.is_dir()]
+        return sorted(paths, key=lambda path: path != self.manifest_file)
 
-    def _others(self) -> list[str]:
-        """What is in the folder and not of a record."""
-        own = {*self._own(), self.folder / "lock", self.plots, self.predictions}
-        return sorted(path.name for path in self.folder.iterdir() if path not in own)
+    def _foreign_files(self) -> list[str]:
+        """Names of files in the folder that do not belong to a record."""
+        known = {*self._record_files(), self.folder / "lock", self.plots, self.predictions}
+        return sorted(path.name for path in self.folder.iterdir() if path not in known)

@@ -1,1 +1,1 @@
-"""Results of a fit: scores, figures, predictions, the summary page."""
+"""Results of a fit: scores, figures, predictions, summary page."""

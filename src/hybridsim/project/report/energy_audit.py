@@ -1,4 +1,4 @@
-"""The energy audit of a fitted model: what its networks bring into the recorded motions, and take out of them."""
+"""Energy audit of a fitted model: energy that its networks inject into the recorded motions and dissipate."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.score import score_windows
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.task import Task
-from hybridsim.project.report.comparison import judging_window
+from hybridsim.project.report.comparison import scoring_window
 from hybridsim.sim.audit import audit
 
 
 def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
-    """Follow the windows of all runs, their starts fitted, and add up what every network does.
+    """Energy injected and dissipated by every network, summed over all windows with fitted initial states.
 
     Args:
         task: the fit.
-        theta: what it found.
+        theta: fitted parameters.
 
     Raises:
         HybridsimError: there are no networks, or every window diverges.
@@ -27,35 +27,35 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     problem = task.problem
     runs = (*problem.train, *problem.held_out)
     if not problem.setup.sim.blueprint.grafts:
-        raise HybridsimError("the project has no networks whose energy could be audited")
-    judged = score_windows(problem, theta, runs, judging_window(task.stages[-1]))
-    w, ok = judged.objective.windows, np.flatnonzero(judged.ok[0])
+        raise HybridsimError("the project has no networks to audit")
+    scores = score_windows(problem, theta, runs, scoring_window(task.stages[-1]))
+    w, ok = scores.objective.windows, np.flatnonzero(scores.ok[0])
     if not len(ok):
-        raise HybridsimError("every window diverges; there is no motion to follow")
-    layout = judged.objective.layout
-    found = []
+        raise HybridsimError("every window diverges; there is no motion to audit")
+    layout = scores.objective.layout
+    audits = []
     with jax.enable_x64(True):
         for k in ok.tolist():
-            sim = problem.space.put(problem.setup, layout.of_run(judged.point.theta[0], int(w.run[k]))).sim
-            state = sim.initial_state(judged.point.q[0, k], judged.point.qd[0, k], float(w.start[k]))
-            found.append(audit(sim, state, jax.tree.map(lambda x, k=k: x[k], w.inputs)))
+            sim = problem.space.put(problem.setup, layout.run_theta(scores.point.theta[0], int(w.run[k]))).sim
+            state = sim.initial_state(scores.point.q[0, k], scores.point.qd[0, k], float(w.start[k]))
+            audits.append(audit(sim, state, jax.tree.map(lambda x, k=k: x[k], w.inputs)))
     injected, removed = (
-        np.sum([np.asarray(getattr(one, key)) for one in found], axis=0) for key in ("injected", "removed")
+        np.sum([np.asarray(getattr(a, key)) for a in audits], axis=0) for key in ("injected", "removed")
     )
-    strongest = np.max([np.asarray(one.power).max(axis=0) for one in found], axis=0)
+    peak_power = np.max([np.asarray(a.power).max(axis=0) for a in audits], axis=0)
     grafts = wirings(problem.setup.sim.bound_blueprint())
     return {
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
         "seconds": float(len(ok) * w.steps * w.dt),
-        "gained": float(np.sum([np.asarray(one.energy_change) for one in found])),
+        "gained": float(np.sum([np.asarray(a.energy_change) for a in audits])),
         "grafts": [
             {
                 "network": graft.kind,
                 "outputs": list(graft.outputs),
                 "injected": float(injected[k]),
                 "removed": float(removed[k]),
-                "most_power": float(strongest[k]),
+                "most_power": float(peak_power[k]),
             }
             for k, graft in enumerate(grafts)
         ],

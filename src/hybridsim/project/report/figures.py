@@ -1,4 +1,4 @@
-"""Pictures of a fit, by the names of their files: which windows are worth a look, and what is drawn of them."""
+"""Figures of a fit: selected windows, errors of all windows, and course of the residuals."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,71 +7,69 @@ import numpy as np
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import WindowScores
 from hybridsim.project.record.history import Step
-from hybridsim.viz.fit_plots import Curves, StageCourse, as_png, course_figure, errors_figure, window_figure
+from hybridsim.viz.fit_plots import Curves, StageProgress, as_png, errors_figure, progress_figure, window_figure
 
-MOST_CHANNELS = 6
-"""Channels in one picture; of more, those with the largest errors are drawn."""
+MAX_CHANNELS = 6
+"""Maximum number of channels in a figure; the channels with the largest errors are selected."""
 
 
 def fit_pictures(
-    judged: WindowScores, runs: Sequence[Recording], called: str, history: Sequence[Step], units: Mapping[str, str]
+    scores: WindowScores, runs: Sequence[Recording], label: str, history: Sequence[Step], units: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """PNG files by their names.
+    """Figures as PNG files by name.
 
     Args:
-        judged: windows of these runs before and after the fit.
+        scores: windows of the runs before and after the fit.
         runs: recordings.
-        called: what runs they are, such as `held out`.
-        history: how the fit went.
-        units: of the channels.
+        label: kind of the runs, such as `held-out`.
+        history: history of the fit.
+        units: units of the channels.
     """
-    before, after = judged.errors
-    pictures = {name: as_png(window_figure(*what)) for name, what in _windows(judged, runs, called, units).items()}
+    before, after = scores.errors
+    pictures = {name: as_png(window_figure(*args)) for name, args in _windows(scores, runs, label, units).items()}
     if len(after) > 1:
-        pictures["windows.png"] = as_png(errors_figure(before, after, f"Every window of the {called} runs"))
-    if courses := _courses(history):
-        pictures["course.png"] = as_png(course_figure(courses, "Course of the fit"))
+        pictures["windows.png"] = as_png(errors_figure(before, after, f"All windows of the {label} runs"))
+    if stages := _stage_progress(history):
+        pictures["course.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
     return pictures
 
 
-def _windows(judged: WindowScores, runs: Sequence[Recording], called: str, units: Mapping[str, str]):
-    """A typical window and the worst one, by their errors after the fit; titles with their places."""
-    after = np.where(np.isfinite(judged.errors[1]), judged.errors[1], np.inf)
+def _windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
+    """Curves and titles of the windows with median and largest error after the fit."""
+    after = np.where(np.isfinite(scores.errors[1]), scores.errors[1], np.inf)
     order = np.argsort(after, kind="stable")
-    chosen = {"typical": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
-    if chosen["typical"] == chosen["worst"]:
-        chosen = {"typical": chosen["typical"]}
-    w = judged.objective.windows
-    found = {}
-    for kind, at in chosen.items():
-        begin = float(w.start[at])
-        place = f"run {runs[int(w.run[at])].name}, {begin:.4g} s to {begin + w.steps * w.dt:.4g} s"
-        which = (
-            "The only window" if len(order) == 1 else f"A {kind} window" if kind == "typical" else "The worst window"
-        )
-        error = f"off by {after[at]:.3g} times the noise" if np.isfinite(after[at]) else "diverged"
-        title = f"{which} of the {called} runs: {place}; {error}"
-        found[f"window_{kind}.png"] = (curves_of(judged, at, units), title)
-    return found
+    selected = {"typical": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
+    if selected["typical"] == selected["worst"]:
+        selected = {"typical": selected["typical"]}
+    w = scores.objective.windows
+    figures = {}
+    for kind, index in selected.items():
+        begin = float(w.start[index])
+        interval = f"run {runs[int(w.run[index])].name}, {begin:.4g} s to {begin + w.steps * w.dt:.4g} s"
+        name = "The only window" if len(order) == 1 else "A typical window" if kind == "typical" else "The worst window"
+        error = f"RMS error {after[index]:.3g} × noise" if np.isfinite(after[index]) else "diverged"
+        title = f"{name} of the {label} runs: {interval}; {error}"
+        figures[f"window_{kind}.png"] = (window_curves(scores, index, units), title)
+    return figures
 
 
-def curves_of(judged: WindowScores, window: int, units: Mapping[str, str]) -> list[Curves]:
-    """Channels of one window, those with the largest errors if there are many."""
-    w, sensors = judged.objective.windows, judged.objective.simulated.setup.sensors
-    found = []
+def window_curves(scores: WindowScores, window: int, units: Mapping[str, str]) -> list[Curves]:
+    """Curves of the channels of a window; of many channels, those with the largest errors."""
+    w, sensors = scores.objective.windows, scores.objective.simulator.setup.sensors
+    channels = []
     for channel, name in enumerate(sensors.names):
-        own = np.flatnonzero((w.channel[window] == channel) & (w.weight[window] > 0.0))
-        if not len(own):
+        samples = np.flatnonzero((w.channel[window] == channel) & (w.weight[window] > 0.0))
+        if not len(samples):
             continue
-        own = own[np.argsort(w.position[window, own], kind="stable")]
+        samples = samples[np.argsort(w.position[window, samples], kind="stable")]
         before, after = (
-            judged.samples[k, window, own] if judged.ok[k, window] else None for k in range(len(judged.ok))
+            scores.samples[k, window, samples] if scores.ok[k, window] else None for k in range(len(scores.ok))
         )
-        t = w.start[window] + w.position[window, own] * w.dt
-        noise = 1.0 / float(w.weight[window, own[0]])
-        found.append(Curves(name, units.get(name, ""), noise, t, w.value[window, own], before, after))
-    ranked = sorted(found, key=lambda curves: -_error(curves))[:MOST_CHANNELS]
-    return [curves for curves in found if curves in ranked]
+        t = w.start[window] + w.position[window, samples] * w.dt
+        noise = 1.0 / float(w.weight[window, samples[0]])
+        channels.append(Curves(name, units.get(name, ""), noise, t, w.value[window, samples], before, after))
+    ranked = sorted(channels, key=lambda curves: -_error(curves))[:MAX_CHANNELS]
+    return [curves for curves in channels if curves in ranked]
 
 
 def _error(curves: Curves) -> float:
@@ -80,17 +78,17 @@ def _error(curves: Curves) -> float:
     return float(np.sqrt(np.mean(np.square(curves.after - curves.measured)))) / curves.noise
 
 
-def _courses(history: Sequence[Step]) -> list[StageCourse]:
-    """Steps of every stage, counted through."""
-    known = [(number, step) for number, step in enumerate(history, start=1) if step.rms is not None]
-    found = []
-    for stage in sorted({step.stage for _, step in known}):
-        own = [(number, step) for number, step in known if step.stage == stage]
-        found.append(
-            StageCourse(
-                np.array([number for number, _ in own], dtype=float),
-                np.array([step.rms for _, step in own], dtype=float),
-                np.array([np.nan if step.held_out_rms is None else step.held_out_rms for _, step in own]),
+def _stage_progress(history: Sequence[Step]) -> list[StageProgress]:
+    """Residuals of every stage over the steps of the fit, numbered consecutively."""
+    evaluated = [(number, step) for number, step in enumerate(history, start=1) if step.rms is not None]
+    stages = []
+    for stage in sorted({step.stage for _, step in evaluated}):
+        steps = [(number, step) for number, step in evaluated if step.stage == stage]
+        stages.append(
+            StageProgress(
+                np.array([number for number, _ in steps], dtype=float),
+                np.array([step.rms for _, step in steps], dtype=float),
+                np.array([np.nan if step.held_out_rms is None else step.held_out_rms for _, step in steps]),
             )
         )
-    return found
+    return stages

@@ -1,4 +1,4 @@
-"""The summary page of a fit: one HTML file that needs nothing else, neither a network nor the record beside it."""
+"""Summary page of a fit: a self-contained HTML file that works offline and without the run record."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,33 +15,33 @@ PICTURES = {
     "windows.png": "Errors of every window before and after the fit",
     "course.png": "Residuals over the steps of the fit",
 }
-"""Files with pictures in the order of the page, and what they show."""
+"""Figures in the order of the page, with their captions."""
 
 
 def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
-    """The page as text.
+    """Summary page as HTML.
 
     Args:
-        result: what `result.json` holds.
-        manifest: what `manifest.json` holds.
-        pictures: PNG files by their names.
+        result: content of `result.json`.
+        manifest: content of `manifest.json`.
+        pictures: PNG files by name.
     """
     parts = [
         _head(result, manifest),
         _cards(result),
-        _list("Worth knowing", result["remarks"]),
-        _section("Measured, before and after", [_picture(name, pictures) for name in PICTURES if name in pictures]),
+        _list("Remarks", result["remarks"]),
+        _section("Measurements and simulations", [_picture(name, pictures) for name in PICTURES if name in pictures]),
         _section("Errors before and after", [_scores(result)]),
         _section("Parameters", [_parameters(result), _of_runs(result), _networks(result)]),
         _section("Stages", [_stages(result)]),
         _model(result),
-        _section("Made of", [_sources(manifest)]),
+        _section("Provenance", [_sources(manifest)]),
     ]
     title = escape(str(result["name"]))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # nothing may be loaded from anywhere, whatever a name in a user's file says
+        # blocks all external resources, also from names in users' files
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
         "style-src 'unsafe-inline'\">\n"
         f"<title>{title}: fit</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
@@ -50,21 +50,21 @@ def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], picture
     )
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A number for people."""
+def format_number(value: float | None, digits: int = 4) -> str:
+    """Value rounded for display."""
     return "–" if value is None else f"{value:.{digits}g}"
 
 
 def _head(result: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    kind = "good" if result["status"] == CONVERGED else "doubtful"
-    begun = manifest["created"].replace("T", " ").replace("+00:00", " UTC")
-    made = escape(f"begun {begun}, hybridsim {manifest['versions']['hybridsim']}")
-    status = f"<span class='status {kind}'>{escape(result['status'])}</span> <span class='quiet'>{made}</span>"
+    kind = "good" if result["status"] == CONVERGED else "warning"
+    created = manifest["created"].replace("T", " ").replace("+00:00", " UTC")
+    origin = escape(f"started {created}, hybridsim {manifest['versions']['hybridsim']}")
+    status = f"<span class='status {kind}'>{escape(result['status'])}</span> <span class='quiet'>{origin}</span>"
     return f"<header><h1>{escape(str(result['name']))}</h1><p>{status}</p></header>"
 
 
 def _cards(result: Mapping[str, Any]) -> str:
-    """The most telling numbers: errors over all channels before and after."""
+    """Cards with the errors over all channels before and after the fit."""
     held_out = [row for row in result["scores"] if row["runs"] == HELD_OUT] or result["scores"]
     cards = []
     for row in held_out:
@@ -73,16 +73,17 @@ def _cards(result: Mapping[str, Any]) -> str:
         if before and after:
             factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
         cards.append(
-            f"<div class='card'><div class='label'>{_words(row)}</div><div class='value'>{number(before, 3)} → "
-            f"{number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
+            f"<div class='card'><div class='label'>{_score_label(row)}</div><div class='value'>{format_number(before, 3)} → "
+            f"{format_number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
         )
     note = "<p class='quiet'>Root mean square errors over all channels; σ is the standard deviation of the noise.</p>"
     return f"<div class='cards'>{''.join(cards)}</div>{note}"
 
 
-def _words(row: Mapping[str, Any]) -> str:
-    how = f"windows of {number(row['seconds'], 3)} s" if row["kind"] == "explained" else f"next {row['seconds']:g} s"
-    return escape(f"{row['runs'].capitalize()} runs, {row['kind']}, {how}")
+def _score_label(row: Mapping[str, Any]) -> str:
+    is_explained = row["kind"] == "explained"
+    length = f"windows of {format_number(row['seconds'], 3)} s" if is_explained else f"horizon {row['seconds']:g} s"
+    return escape(f"{row['runs'].capitalize()} runs, {row['kind']}, {length}")
 
 
 def _scores(result: Mapping[str, Any]) -> str:
@@ -90,16 +91,16 @@ def _scores(result: Mapping[str, Any]) -> str:
     for row in result["scores"]:
         names, overall = list(row["channels"]), row["in_noise"]
         for k, name in enumerate(names):
-            cells, about = row["channels"][name], result["channels"][name]
-            first = f"<th rowspan='{len(names)}'>{_words(row)}{_windows(row)}</th>" if k == 0 else ""
-            numbers = _numbers(cells["before"], cells["after"], about["noise"])
-            rows.append(f"<tr>{first}{_text(name)}{numbers}{_text(about['unit'])}</tr>")
+            cells, channel = row["channels"][name], result["channels"][name]
+            first = f"<th rowspan='{len(names)}'>{_score_label(row)}{_windows(row)}</th>" if k == 0 else ""
+            values = _number_cells(cells["before"], cells["after"], channel["noise"])
+            rows.append(f"<tr>{first}{_text(name)}{values}{_text(channel['unit'])}</tr>")
         pairs = "".join(_right(_pair(overall[when])) for when in ("before", "after"))
-        label = _text("all channels: rms, worst window")
-        rows.append(f"<tr class='total'><th></th>{label}{pairs}{_numbers(1.0)}{_text('σ')}</tr>")
+        label = _text("all channels: RMS, worst window")
+        rows.append(f"<tr class='total'><th></th>{label}{pairs}{_number_cells(1.0)}{_text('σ')}</tr>")
     note = (
-        "<p class='quiet'>Explained: the start of each window is fitted on the window itself. Predicted: it is fitted "
-        "on what came just before, and what comes next is compared.</p>"
+        "<p class='quiet'>Root mean square errors. Explained: the initial state of each window is fitted to the whole "
+        "window. Predicted: it is fitted to the samples just before the prediction, which are not scored.</p>"
     )
     return _table(("Runs", "Channel", ">Before", ">After", ">Noise", "Unit"), rows) + note
 
@@ -112,7 +113,7 @@ def _windows(row: Mapping[str, Any]) -> str:
 
 
 def _pair(spread: Mapping[str, Any]) -> str:
-    return f"{number(spread['rms'])}, {number(spread['worst'])}"
+    return f"{format_number(spread['rms'])}, {format_number(spread['worst'])}"
 
 
 def _parameters(result: Mapping[str, Any]) -> str:
@@ -121,20 +122,22 @@ def _parameters(result: Mapping[str, Any]) -> str:
     rows = []
     for row in result["parameters"]:
         mark = f"<span class='mark'>at its {escape(row['at_bound'])} bound</span>" if row["at_bound"] else ""
-        numbers = (
-            _numbers(row["before"], row["after"]) + _text(row["unit"]) + _right(_change(row)) + _right(_bounds(row))
+        values = (
+            _number_cells(row["before"], row["after"]) + _text(row["unit"]) + _right(_change(row)) + _right(_bounds(row))
         )
-        rows.append(f"<tr>{_name(row['name'])}{numbers}<td>{mark}</td></tr>")
+        rows.append(f"<tr>{_name(row['name'])}{values}<td>{mark}</td></tr>")
     return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
 
 
 def _of_runs(result: Mapping[str, Any]) -> str:
-    """Numbers that every run has its own of, one row for each run."""
+    """Parameters estimated separately for each run, one row per run."""
     if not result["of_runs"]:
         return ""
     names = list(next(iter(result["of_runs"].values())))
-    rows = [f"<tr>{_name(run)}{_numbers(*values.values())}</tr>" for run, values in result["of_runs"].items()]
-    return "<h3>Numbers of single runs</h3>" + _table(("Run", *(f">{escape(name)}" for name in names)), rows)
+    rows = [f"<tr>{_name(run)}{_number_cells(*values.values())}</tr>" for run, values in result["of_runs"].items()]
+    return "<h3>Parameters estimated separately for each run</h3>" + _table(
+        ("Run", *(f">{escape(name)}" for name in names)), rows
+    )
 
 
 def _change(row: Mapping[str, Any]) -> str:
@@ -146,7 +149,7 @@ def _bounds(row: Mapping[str, Any]) -> str:
     lower, upper = row["lower"], row["upper"]
     if not _is_finite(lower) and not _is_finite(upper):
         return ""
-    return f"{number(lower) if _is_finite(lower) else '−∞'} … {number(upper) if _is_finite(upper) else '∞'}"
+    return f"{format_number(lower) if _is_finite(lower) else '−∞'} … {format_number(upper) if _is_finite(upper) else '∞'}"
 
 
 def _is_finite(value: float | None) -> bool:
@@ -156,7 +159,7 @@ def _is_finite(value: float | None) -> bool:
 def _networks(result: Mapping[str, Any]) -> str:
     rows = [
         f"<tr>{_name(', '.join(row['outputs']))}{_text(row['mode'])}{_text(', '.join(row['inputs']))}"
-        f"{_numbers(row['free_weights'], row['largest_change'])}</tr>"
+        f"{_number_cells(row['free_weights'], row['largest_change'])}</tr>"
         for row in result["networks"]
     ]
     return _table(("Network on", "Mode", "Reads", ">Free weights", ">Largest change"), rows) if rows else ""
@@ -165,10 +168,10 @@ def _networks(result: Mapping[str, Any]) -> str:
 def _stages(result: Mapping[str, Any]) -> str:
     rows = []
     for row in result["stages"]:
-        window = "whole runs" if row["window"] is None else f"{number(row['window'])} s"
-        how = _right(window) + _text(row["starts"]) + _text(row["loss"]) + _text(row["solver"])
-        rows.append(f"<tr>{_numbers(row['stage'])}{how}{_numbers(row['steps'])}{_text(row['words'])}</tr>")
-    return _table((">Stage", ">Windows", "Starts", "Loss", "Solver", ">Steps", "Verdict"), rows)
+        window = "whole runs" if row["window"] is None else f"{format_number(row['window'])} s"
+        settings = _right(window) + _text(row["starts"]) + _text(row["loss"]) + _text(row["solver"])
+        rows.append(f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['words'])}</tr>")
+    return _table((">Stage", ">Windows", "Initial states", "Loss", "Solver", ">Steps", "Termination"), rows)
 
 
 def _model(result: Mapping[str, Any]) -> str:
@@ -182,15 +185,15 @@ def _model(result: Mapping[str, Any]) -> str:
             f"<tr>{_name(row['element'])}{_right(str(row['line'] or ''))}{_text(row['parameter'])}{values}"
             f"{_text(row['note'])}</tr>"
         )
-    table = _table(("Element", ">Line", "Number", ">Before", ">After", ""), rows)
-    text = f"<p>Written to <code>{escape(model['file'])}</code>; everything else in it is as it was.</p>"
-    return _section("The model file", [text, table if rows else "<p>Nothing in it changed.</p>"])
+    table = _table(("Element", ">Line", "Parameter", ">Before", ">After", ""), rows)
+    text = f"<p>Written to <code>{escape(model['file'])}</code>; all other content is unchanged.</p>"
+    return _section("Identified model file", [text, table if rows else "<p>No values changed.</p>"])
 
 
 def _values(value: Any) -> str:
     if value is None:
         return "–"
-    return " ".join(number(x, 6) for x in value) if isinstance(value, Sequence) else number(value, 6)
+    return " ".join(format_number(x, 6) for x in value) if isinstance(value, Sequence) else format_number(value, 6)
 
 
 def _sources(manifest: Mapping[str, Any]) -> str:
@@ -205,19 +208,19 @@ def _sources(manifest: Mapping[str, Any]) -> str:
         for kind, file, sha in files
     ]
     runs, machine = manifest["runs"], manifest["machine"]
-    versions = ", ".join(f"{name} {told}" for name, told in manifest["versions"].items())
-    made_by = f"{versions}; {machine['processor'] or machine['cpu']}, {machine['system']}; seed {manifest['seed']}"
+    versions = ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+    environment = f"{versions}; {machine['processor'] or machine['cpu']}, {machine['system']}; seed {manifest['seed']}"
     return (
         f"{_table(('', 'File', 'SHA-256'), rows)}"
         f"<p>Training runs: {escape(', '.join(runs['training']))}<br>"
         f"Held-out runs: {escape(', '.join(runs['held_out']) or 'none')}</p>"
-        f"<p class='quiet'>{escape(made_by)}<br>"
+        f"<p class='quiet'>{escape(environment)}<br>"
         f"<code>{escape(' '.join(manifest['command']))}</code></p>"
     )
 
 
 def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
-    """Rows under titles; those of columns to align right begin with `>`."""
+    """HTML table; titles of right-aligned columns begin with `>`."""
     cells = "".join(
         f"<th class='n'>{title[1:]}</th>" if title.startswith(">") else f"<th>{title}</th>" for title in titles
     )
@@ -236,8 +239,8 @@ def _right(text: str) -> str:
     return f"<td class='n'>{escape(text)}</td>"
 
 
-def _numbers(*values: float | None) -> str:
-    return "".join(_right(number(value)) for value in values)
+def _number_cells(*values: float | None) -> str:
+    return "".join(_right(format_number(value)) for value in values)
 
 
 def _picture(name: str, pictures: Mapping[str, bytes]) -> str:

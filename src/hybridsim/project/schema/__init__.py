@@ -1,1 +1,1 @@
-"""Project files: the schema, its error messages, and line numbers of keys."""
+"""Project files: schema, error messages, and line numbers of keys."""

@@ -7,23 +7,23 @@ from hybridsim.project.schema.section import Section
 
 
 class Content(Section):
-    """All sections; those with several entries are named in the singular, as `[[channel]]` reads."""
+    """All sections; those with several entries have singular names, as in `[[channel]]`."""
 
     model: ModelSection
-    """The mechanism, and how it is simulated."""
+    """The mechanism and its simulation."""
     data: DataSection
     """Recorded files."""
     channel: tuple[ChannelEntry, ...]
-    """Measured quantities that the simulation is compared with."""
+    """Measured quantities, to be reproduced by the simulation."""
     command: tuple[CommandEntry, ...] = ()
-    """Recorded quantities that drive the simulation."""
+    """Recorded inputs of the simulation."""
     free: tuple[FreeEntry, ...] = ()
-    """Numbers that the fit may change."""
+    """Free parameters."""
     graft: tuple[GraftEntry, ...] = ()
     """Networks between quantities of the simulation."""
     blueprint: BlueprintSection | None = None
-    """Further networks, in a file of their own."""
+    """Further networks, in a separate file."""
     stage: tuple[StageEntry, ...] = ()
-    """Parts of the fit, one after the other."""
+    """Stages of the fit, in order."""
     run: RunSection = RunSection()
-    """What the fit writes, and its random numbers."""
+    """Output of the fit and its random seed."""

@@ -1,4 +1,4 @@
-"""Where in a project something is, and how messages call it."""
+"""Source locations of keys, and their names in messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,70 +7,70 @@ from typing import Any
 from pydantic import BaseModel
 
 from hybridsim.core.errors import Problem
-from hybridsim.project.schema.toml_lines import TomlLines, Way
+from hybridsim.project.schema.toml_lines import KeyPath, TomlLines
 
-LONGEST_VALUE = 60
-"""Signs of a value that a message shows."""
+MAX_VALUE_LENGTH = 60
+"""Characters of a value that a message shows."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where in a project something is."""
+class SourceLocator:
+    """Source locations of the keys of a project or blueprint file."""
 
     file: str
     lines: TomlLines
     content: Mapping[str, Any]
-    """As the reader of TOML gives it."""
+    """Parsed TOML."""
     schema: type[BaseModel] | None = None
-    """What it should be, where it is no project."""
+    """Schema of the file, if it is not a project."""
 
-    def problem(self, way: Way, message: str, fix: str, code: str) -> Problem:
+    def problem(self, key_path: KeyPath, message: str, fix: str, code: str) -> Problem:
         """A problem at a key or section."""
-        return Problem(message, fix, self.file, self.lines.line(way), code=code, element=spelled(way))
+        return Problem(message, fix, self.file, self.lines.line(key_path), code=code, element=format_key_path(key_path))
 
-    def section(self, way: Way) -> str:
-        """How messages call a section, or a table in one: `[model.contact]`, `[[channel]] 2 ('elbow')`."""
-        if len(way) < 2 or not isinstance(way[1], int):
-            return f"[{'.'.join(map(str, way))}]"
-        entry = value_at(self.content, way[:2])
+    def section(self, key_path: KeyPath) -> str:
+        """Name of a section or of a table in one: `[model.contact]`, `[[channel]] 2 ('elbow')`."""
+        if len(key_path) < 2 or not isinstance(key_path[1], int):
+            return f"[{'.'.join(map(str, key_path))}]"
+        entry = value_at(self.content, key_path[:2])
         names = (
             [entry[key] for key in ("name", "measures", "outputs") if key in entry] if isinstance(entry, dict) else []
         )
         name = names[0] if names else ""
-        called = f" ({name!r})" if name and isinstance(name, str) else ""
-        inside = f"{'.'.join(map(str, way[2:]))} of " if len(way) > 2 else ""
-        return f"{inside}[[{way[0]}]] {way[1] + 1}{called}"
+        suffix = f" ({name!r})" if name and isinstance(name, str) else ""
+        prefix = f"{'.'.join(map(str, key_path[2:]))} of " if len(key_path) > 2 else ""
+        return f"{prefix}[[{key_path[0]}]] {key_path[1] + 1}{suffix}"
 
-    def key(self, way: Way) -> str:
-        """How messages call a key."""
-        end = max(k for k, part in enumerate(way) if isinstance(part, str))
+    def key(self, key_path: KeyPath) -> str:
+        """Name of a key: `unit of [[channel]] 2 ('elbow')`."""
+        end = max(k for k, part in enumerate(key_path) if isinstance(part, str))
         if end == 0:
-            return self.section(way)
-        number = "".join(f"[{part}]" for part in way[end + 1 :])
-        return f"{way[end]}{number} of {self.section(way[:end])}"
+            return self.section(key_path)
+        indices = "".join(f"[{part}]" for part in key_path[end + 1 :])
+        return f"{key_path[end]}{indices} of {self.section(key_path[:end])}"
 
 
-def spelled(way: Way) -> str:
-    """A way in words: `channel[1].unit`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
+def format_key_path(key_path: KeyPath) -> str:
+    """A key path as text: `channel[1].unit`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path).lstrip(".")
 
 
-def value_at(content: Any, way: Way) -> Any:
-    """What stands at a way."""
-    for part in way:
+def value_at(content: Any, key_path: KeyPath) -> Any:
+    """Value at a key path."""
+    for part in key_path:
         content = content[part]
     return content
 
 
-def shown(value: Any) -> str:
-    """A value as a message shows it."""
+def format_value(value: Any) -> str:
+    """A value as text for messages."""
     match value:
         case bool():
             text = str(value).lower()
         case list() | tuple():
-            text = f"[{', '.join(map(shown, value))}]"
+            text = f"[{', '.join(map(format_value, value))}]"
         case dict():
             text = "a table"
         case _:
             text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"

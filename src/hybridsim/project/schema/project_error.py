@@ -1,26 +1,26 @@
-"""What is wrong with a project: every problem at once, each at its line."""
+"""Error of an invalid project, with the lines of all problems."""
 
 import re
 
 from hybridsim.core.errors import ProblemsError
 
-_OTHER_WORDS = (
-    (r"tell the column with time=, or time=(\S+) for", r'write time = "..." in [data], or step = \1 for'),
+_TRANSLATIONS = (
+    (r"name the time column with time=, or set time=(\S+) for", r'write time = "..." in [data], or step = \1 for'),
     (r"segments\(recording, longest_gap=([^)]*)\)", r"longest_gap = \1 in [data]"),
     (r"choose one with run=0, or load them all with load_runs", "write several = true in [data]"),
     (r"\b(\w+)='([^']*)'", r'\1 = "\2"'),
     (r"\b(\w+)=True", r"\1 = true"),
     (r"\b(\w+)=(?=[\s,;.]|$)", r"\1"),
 )
-"""How Python and a project say the same."""
+"""Advice for Python users and its equivalent in a project file."""
 
 
 class ProjectError(ProblemsError):
-    """A project that cannot be used; carries the problems of its model and data files, too."""
+    """An invalid project; carries the problems of its model and data files as well."""
 
 
-def in_project_words(advice: str) -> str:
-    """Advice for Python as advice for a project."""
-    for python, project in _OTHER_WORDS:
+def translate_advice(advice: str) -> str:
+    """Rewrite advice for Python users for users of a project file."""
+    for python, project in _TRANSLATIONS:
         advice = re.sub(python, project, advice)
     return advice

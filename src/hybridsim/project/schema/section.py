@@ -1,4 +1,4 @@
-"""What all sections of a project have in common: strictness, kinds of numbers, and how a section says what is wrong."""
+"""Base of all sections of a project: strict validation, constrained types, and errors of conflicting keys."""
 
 from typing import Annotated
 
@@ -6,19 +6,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 Positive = Annotated[float, Field(gt=0.0)]
-NotNegative = Annotated[float, Field(ge=0.0)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
-"""A part of something, but not all of it."""
+Nonnegative = Annotated[float, Field(ge=0.0)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+"""A fraction in [0, 1)."""
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 
 CONFLICT = "conflict"
-"""Type of the errors that are made here."""
+"""Error type of `conflict`."""
 
 
 class Section(BaseModel):
-    """A table of a project: no other keys than its own, nothing converted, finite numbers, nothing changed later."""
+    """A table of a project: no unknown keys, no type conversion, finite values, immutable."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -31,6 +31,6 @@ class Section(BaseModel):
 
 
 def conflict(key: str, message: str, fix: str) -> PydanticCustomError:
-    """What is wrong with a key beside others, or with a section as a whole if the key is empty."""
-    # braces are filled in by pydantic, from what is given beside
+    """Error of a key that conflicts with others, or of the whole section if the key is empty."""
+    # pydantic fills in the braces from the context
     return PydanticCustomError(CONFLICT, "{message}", {"key": key, "message": message, "fix": fix})

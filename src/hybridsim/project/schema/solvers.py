@@ -1,71 +1,71 @@
-"""The solvers that a stage of a project can choose; what is left out is the solver's own default."""
+"""Solvers of the stages of a project; settings that are not specified have the solver's defaults."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.project.schema.section import Count, NotNegative, Positive, Section, Seed
+from hybridsim.project.schema.section import Count, Nonnegative, Positive, Section, Seed
 
 
 class SolverSection(Section):
     """Settings of a solver."""
 
     max_steps: Count | None = None
-    """Steps after which it gives up."""
-    cost_tolerance: NotNegative | None = None
-    """Relative gain below which it is done."""
+    """Maximum number of steps."""
+    cost_tolerance: Nonnegative | None = None
+    """Relative decrease of the cost below which it terminates."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those that are told."""
+        """Settings that the project specifies."""
         return {key: getattr(self, key) for key in type(self).model_fields if key in self.model_fields_set - {"name"}}
 
 
 class LevenbergMarquardtSolver(SolverSection):
-    """Damped Gauss–Newton steps: the first choice for all but many weights."""
+    """Levenberg–Marquardt: damped Gauss–Newton steps, the first choice unless there are many weights."""
 
     name: Literal["lm"] = "lm"
-    """Which solver it is."""
-    step_tolerance: NotNegative | None = None
-    """Relative change of all unknowns below which it is done."""
-    gradient_tolerance: NotNegative | None = None
-    """Cosine between residuals and any column of the Jacobian below which it is done."""
+    """Name of the solver."""
+    step_tolerance: Nonnegative | None = None
+    """Relative change of the unknowns below which it terminates."""
+    gradient_tolerance: Nonnegative | None = None
+    """Cosine of the angle between the residuals and any column of the Jacobian below which it terminates."""
     initial_damping: Positive | None = None
-    """How careful the first step is."""
+    """Damping of the first step."""
 
 
 class LbfgsSolver(SolverSection):
-    """Quasi-Newton steps from gradients alone, within bounds."""
+    """L-BFGS: quasi-Newton steps from gradients only, within bounds."""
 
     name: Literal["lbfgs"]
-    """Which solver it is."""
+    """Name of the solver."""
     memory: Count | None = None
-    """Changes of the gradient that are remembered."""
-    step_tolerance: NotNegative | None = None
-    """Relative change of all unknowns below which it is done."""
-    gradient_tolerance: NotNegative | None = None
-    """Slope by the standard error of any unknown below which it is done."""
+    """Number of stored gradient differences."""
+    step_tolerance: Nonnegative | None = None
+    """Relative change of the unknowns below which it terminates."""
+    gradient_tolerance: Nonnegative | None = None
+    """Derivative by any unknown, per standard error of that unknown, below which it terminates."""
 
 
 class AdamSolver(SolverSection):
-    """Gradient descent with momentum, on some of the windows at a time."""
+    """Adam: stochastic gradient descent with momentum on mini-batches of windows."""
 
     name: Literal["adam"]
-    """Which solver it is."""
+    """Name of the solver."""
     learning_rate: Positive | None = None
-    """About how much a parameter changes per step, by its scale."""
+    """Approximate change of a parameter per step, in units of its scale."""
     schedule: Literal["constant", "cosine"] | None = None
-    """Does the learning rate stay, or fall to zero by the last step?"""
+    """Learning rate: constant, or decaying to zero at the last step."""
     batch: Count | None = None
-    """Windows per step; all of them by default."""
+    """Windows per step; by default all."""
     max_gradient_norm: Positive | None = None
-    """Longest gradient per window that is believed."""
+    """Norm to which the gradient per window is clipped."""
     check_every: Count | None = None
-    """Steps between evaluations of the whole objective."""
+    """Steps between evaluations of the full objective."""
     patience: Count | None = None
-    """Evaluations of the whole objective without gain after which it is done."""
+    """Evaluations of the full objective without improvement after which it terminates."""
     seed: Seed | None = None
-    """Of the order of windows; that of the run by default."""
+    """Random seed of the order of windows; by default that of the run."""
 
 
 def _by_name(value: Any) -> Any:

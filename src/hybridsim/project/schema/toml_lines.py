@@ -1,7 +1,7 @@
-"""In which line of a TOML text each key stands, which Python's own reader does not tell.
+"""Line numbers of the keys of a TOML text, which Python's `tomllib` does not report.
 
-A way to a value is a tuple of keys and, in arrays and arrays of tables, numbers counted from 0: `("channel", 1,
-"unit")`. The text has been read by `tomllib` before, so that nothing here is checked again.
+A key path is a tuple of keys and, for arrays and arrays of tables, indices from 0: `("channel", 1, "unit")`. The text
+has been parsed by `tomllib` before, so its syntax is not checked again.
 """
 
 import json
@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-Way = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -26,139 +26,139 @@ _STRING = re.compile(
 
 @dataclass(frozen=True)
 class TomlLines:
-    """Lines of keys, counted from 1."""
+    """Line numbers of keys, from 1."""
 
-    by_way: Mapping[Way, int] = field(default_factory=dict)
+    by_key_path: Mapping[KeyPath, int] = field(default_factory=dict)
 
-    def line(self, way: Way) -> int:
-        """The line of a value; of one that is not in the text, the line of what it would be in, at least 1."""
-        for end in range(len(way), 0, -1):
-            if way[:end] in self.by_way:
-                return self.by_way[way[:end]]
+    def line(self, key_path: KeyPath) -> int:
+        """Line of a value; for a missing value, the line of its closest existing parent, or 1."""
+        for end in range(len(key_path), 0, -1):
+            if key_path[:end] in self.by_key_path:
+                return self.by_key_path[key_path[:end]]
         return 1
 
 
 def toml_lines(text: str) -> TomlLines:
-    """The lines of all keys, tables and entries of arrays of a valid TOML text; of a table, where it first appears."""
-    found: dict[Way, int] = {}
-    for way, line in _Scanner(text.replace("\r\n", "\n")).found():
-        for end in range(1, len(way) + 1):
-            found.setdefault(way[:end], line)
-    return TomlLines(found)
+    """Lines of all keys, tables and array entries of a valid TOML text; of a table, its first occurrence."""
+    lines: dict[KeyPath, int] = {}
+    for key_path, line in _Scanner(text.replace("\r\n", "\n")).scan():
+        for end in range(1, len(key_path) + 1):
+            lines.setdefault(key_path[:end], line)
+    return TomlLines(lines)
 
 
 class _Scanner:
-    """Walks through a text once; `place` is how far it is."""
+    """Single pass over a text; `position` is the current offset."""
 
     def __init__(self, text: str):
-        self.text, self.place = text, 0
+        self.text, self.position = text, 0
         self.line, self._counted = 1, 0
-        self.lengths: dict[Way, int] = {}
-        """Of arrays of tables so far."""
+        self.lengths: dict[KeyPath, int] = {}
+        """Current lengths of arrays of tables."""
 
-    def found(self) -> Iterator[tuple[Way, int]]:
-        table: Way = ()
+    def scan(self) -> Iterator[tuple[KeyPath, int]]:
+        table: KeyPath = ()
         while self._skip_blank():
-            line = self._line_here()
-            if self.text.startswith("[[", self.place):
+            line = self._current_line()
+            if self.text.startswith("[[", self.position):
                 table = self._next_entry(self._header(2))
                 yield table, line
-            elif self.text[self.place] == "[":
-                table = self._inside(self._header(1))
+            elif self.text[self.position] == "[":
+                table = self._table_path(self._header(1))
                 yield table, line
             else:
                 yield from self._pair(table)
 
-    def _line_here(self) -> int:
-        self.line += self.text.count("\n", self._counted, self.place)
-        self._counted = self.place
+    def _current_line(self) -> int:
+        self.line += self.text.count("\n", self._counted, self.position)
+        self._counted = self.position
         return self.line
 
     def _skip_blank(self) -> bool:
-        """Go to the next sign that matters; is there any?"""
-        self.place = self._match(_BLANK).end()
-        return self.place < len(self.text)
+        """Advance to the next significant character; returns whether there is one."""
+        self.position = self._match(_BLANK).end()
+        return self.position < len(self.text)
 
     def _match(self, pattern: re.Pattern) -> re.Match:
-        match = pattern.match(self.text, self.place)
-        assert match is not None, "tomllib accepts what this does not know"
+        match = pattern.match(self.text, self.position)
+        assert match is not None, "tomllib accepts syntax that this scanner does not know"
         return match
 
-    def _header(self, brackets: int) -> Way:
-        self.place += brackets
+    def _header(self, brackets: int) -> KeyPath:
+        self.position += brackets
         keys = self._keys()
-        self.place += brackets
+        self.position += brackets
         return keys
 
-    def _keys(self) -> Way:
-        """A key with its dots, and what follows it up to the next sign that matters."""
+    def _keys(self) -> KeyPath:
+        """Parse a dotted key and skip the blanks after it."""
         keys: list[str] = []
         while True:
             self._skip_blank()
-            match = self._match(_STRING if self.text[self.place] in "\"'" else _BARE)
-            keys.append(_unquoted(match.group()))
-            self.place = match.end()
+            match = self._match(_STRING if self.text[self.position] in "\"'" else _BARE)
+            keys.append(_unquote(match.group()))
+            self.position = match.end()
             self._skip_blank()
-            if self.text[self.place] != ".":
+            if self.text[self.position] != ".":
                 return tuple(keys)
-            self.place += 1
+            self.position += 1
 
-    def _inside(self, keys: Way) -> Way:
-        """The way of a table: keys that name an array of tables mean its last entry."""
-        way: Way = ()
+    def _table_path(self, keys: KeyPath) -> KeyPath:
+        """Key path of a table; keys of an array of tables refer to its last entry."""
+        key_path: KeyPath = ()
         for key in keys:
-            way = (*way, key)
-            if way in self.lengths:
-                way = (*way, self.lengths[way] - 1)
-        return way
+            key_path = (*key_path, key)
+            if key_path in self.lengths:
+                key_path = (*key_path, self.lengths[key_path] - 1)
+        return key_path
 
-    def _next_entry(self, keys: Way) -> Way:
-        way = (*self._inside(keys[:-1]), keys[-1])
-        self.lengths[way] = self.lengths.get(way, 0) + 1
-        return (*way, self.lengths[way] - 1)
+    def _next_entry(self, keys: KeyPath) -> KeyPath:
+        key_path = (*self._table_path(keys[:-1]), keys[-1])
+        self.lengths[key_path] = self.lengths.get(key_path, 0) + 1
+        return (*key_path, self.lengths[key_path] - 1)
 
-    def _pair(self, table: Way) -> Iterator[tuple[Way, int]]:
-        line, keys = self._line_here(), self._keys()
+    def _pair(self, table: KeyPath) -> Iterator[tuple[KeyPath, int]]:
+        line, keys = self._current_line(), self._keys()
         yield (*table, *keys), line
-        self.place += 1  # the sign =
+        self.position += 1  # the equals sign
         yield from self._value((*table, *keys))
 
-    def _value(self, way: Way) -> Iterator[tuple[Way, int]]:
+    def _value(self, key_path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
         self._skip_blank()
-        match self.text[self.place]:
+        match self.text[self.position]:
             case "[":
-                yield from self._several(way, "]")
+                yield from self._collection(key_path, "]")
             case "{":
-                yield from self._several(way, "}")
+                yield from self._collection(key_path, "}")
             case '"' | "'":
-                self.place = self._match(_STRING).end()
+                self.position = self._match(_STRING).end()
             case _:
-                self.place = self._match(_SCALAR).end()
+                self.position = self._match(_SCALAR).end()
 
-    def _several(self, way: Way, closing: str) -> Iterator[tuple[Way, int]]:
-        """Entries of an array, or pairs of an inline table."""
-        self.place += 1
-        number = 0
-        while self._skip_blank() and self.text[self.place] != closing:
+    def _collection(self, key_path: KeyPath, closing: str) -> Iterator[tuple[KeyPath, int]]:
+        """Scan the entries of an array or the pairs of an inline table."""
+        self.position += 1
+        index = 0
+        while self._skip_blank() and self.text[self.position] != closing:
             if closing == "}":
-                yield from self._pair(way)
+                yield from self._pair(key_path)
             else:
-                yield (*way, number), self._line_here()
-                yield from self._value((*way, number))
-            number += 1
+                yield (*key_path, index), self._current_line()
+                yield from self._value((*key_path, index))
+            index += 1
             self._skip_blank()
-            if self.text[self.place] == ",":
-                self.place += 1
-        self.place += 1
+            if self.text[self.position] == ",":
+                self.position += 1
+        self.position += 1
 
 
-def _unquoted(key: str) -> str:
+def _unquote(key: str) -> str:
     if key[0] == "'":
         return key[1:-1]
     return tomllib.loads(f"key = {key}")["key"] if key[0] == '"' else key
 
 
-def quoted(text: str) -> str:
-    """A text as TOML writes it, in double quotes."""
-    # JSON escapes what TOML does, but for the one sign that it takes for printable
+def quote(text: str) -> str:
+    """A text as a TOML string in double quotes."""
+    # JSON escapes the same characters as TOML, except DEL
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,1 +1,1 @@
-"""First project files, guessed from a model and its recordings."""
+"""Starter projects, guessed from a model and its recordings."""

@@ -1,4 +1,4 @@
-"""What a column measures, guessed from its name: `pos_meas1`, `q:elbow`, `shoulder_velocity [deg/s]`, `tau2`."""
+"""Quantity of a column, guessed from its name: `pos_meas1`, `q:elbow`, `shoulder_velocity [deg/s]`, `tau2`."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NOT_MEASURED = frozenset(
     "des desired ref reference target goal setpoint sp err error fric friction acc accel acceleration qdd ddq ddot qacc"
     " std var cov".split()
 )
-"""Words of columns that are neither measured nor what drove the motion."""
+"""Words in the names of columns that are neither measurements nor commands."""
 RANKS = {
     "meas": 0,
     "measured": 0,
@@ -42,7 +42,7 @@ RANKS = {
     "cmd": 2,
     "con": 2,
 }
-"""Of several columns that measure the same, the one with the least rank is taken; those without any of these have 1."""
+"""Ranks of words: of several columns of a quantity, the one with the lowest rank is used; the default rank is 1."""
 _UNITS = {
     Kind.TIME: ("s", "ms", "us", "ns", "min"),
     Kind.POSITION: ("deg", "rad", "mrad", "rev", "mm", "cm", "m"),
@@ -50,20 +50,20 @@ _UNITS = {
     Kind.TORQUE: ("Nm", "mNm", "N", "mN", "kN"),
     Kind.COMMAND: ("Nm", "mNm", "N", "V", "A", "rad", "deg", "rad/s"),
 }
-"""Units that a name may end with."""
+"""Units that are recognized at the end of a name."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What the name of a column says."""
+    """Parsed name of a column."""
 
     name: str
     words: tuple[str, ...]
     unit: str = ""
-    """Empty if it does not say."""
+    """Unit in the name; empty if there is none."""
 
     def without(self, part: tuple[str, ...]) -> "Column | None":
-        """The column without the words of a name; None if they are not there, one after the other."""
+        """Column without consecutive words; None if it does not contain them."""
         for k in range(len(self.words) - len(part) + 1):
             if self.words[k : k + len(part)] == part:
                 return Column(self.name, self.words[:k] + self.words[k + len(part) :], self.unit)
@@ -71,50 +71,50 @@ class Column:
 
     @property
     def kind(self) -> Kind | None:
-        """What it is, if its words say so."""
+        """Kind of the column, if its words determine it."""
         if NOT_MEASURED & set(self.words):
             return None
-        found = {KINDS[word] for word in self.words if word in KINDS}
+        kinds = {KINDS[word] for word in self.words if word in KINDS}
         if "dot" in self.words or {"d", "dt"} <= set(self.words):
-            return Kind.VELOCITY if Kind.POSITION in found else None
+            return Kind.VELOCITY if Kind.POSITION in kinds else None
         for kind in (Kind.TORQUE, Kind.VELOCITY):
-            if kind in found:
+            if kind in kinds:
                 return kind
-        # a position that is commanded was not measured
-        if {Kind.POSITION, Kind.COMMAND} <= found:
+        # a commanded position is not a measurement
+        if {Kind.POSITION, Kind.COMMAND} <= kinds:
             return None
-        return next((kind for kind in Kind if kind in found), None)
+        return next((kind for kind in Kind if kind in kinds), None)
 
     @property
     def number(self) -> int | None:
-        """The only number in its name."""
+        """Number in the name, if there is exactly one."""
         numbers = [int(word) for word in self.words if word.isdigit()]
         return numbers[0] if len(numbers) == 1 else None
 
     @property
     def rank(self) -> int:
-        """How much else than a plain measurement it seems to be."""
+        """Rank among columns of the same quantity; 0 for plain measurements."""
         return min((RANKS[word] for word in self.words if word in RANKS), default=1)
 
 
-def read_name(name: str) -> Column:
-    """What the name of a column says."""
-    rest, unit = name, ""
+def parse_column_name(name: str) -> Column:
+    """Parse the name of a column."""
+    stem, unit = name, ""
     bracket = re.fullmatch(r"(.*?)\s*[\[(]\s*([^\[\]()]+?)\s*[\])]", name)
-    # a number in brackets is the column of an array
+    # a number in brackets is the column index of an array
     if bracket and bracket[2] in UNITS and not bracket[2].isdigit():
-        rest, unit = bracket[1], bracket[2]
-    words = words_of(rest)
+        stem, unit = bracket[1], bracket[2]
+    words = words_of(stem)
     kind = Column(name, words).kind
     if not unit and kind is not None:
         for candidate in sorted(_UNITS[kind], key=len, reverse=True):
-            ending = re.search(rf"[_\s.:/-]{candidate.replace('/', '[_/p]?')}$", rest, re.IGNORECASE)
-            if ending:
-                unit, words = candidate, words_of(rest[: ending.start()])
+            suffix = re.search(rf"[_\s.:/-]{candidate.replace('/', '[_/p]?')}$", stem, re.IGNORECASE)
+            if suffix:
+                unit, words = candidate, words_of(stem[: suffix.start()])
                 break
     return Column(name, words, unit)
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """Words and numbers in a name, in small letters: `leftElbow_2` has three."""
+    """Words and numbers in a name, in lower case: `leftElbow_2` has three."""
     return tuple(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name))

@@ -1,7 +1,4 @@
-"""A first project for a model and its recordings: columns are matched with joints, and what is usually unknown is free.
-
-The project is a proposal to be read and edited, but fits as it is.
-"""
+"""Analysis of a model and its recordings for a starter project: columns are matched to joints, units are guessed."""
 
 import os
 from collections.abc import Sequence
@@ -18,14 +15,14 @@ from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS
 from hybridsim.model.model import Model
 from hybridsim.project.build.model import is_direct
-from hybridsim.project.starter.columns import Kind, read_name
-from hybridsim.project.starter.match import Match, Matches, match_columns, scalar_joints, slides
-from hybridsim.project.starter.units import Guess, Runs, position_unit, starts_again, time_unit, velocity_unit
+from hybridsim.project.starter.columns import Kind, parse_column_name
+from hybridsim.project.starter.match import Match, Matches, is_prismatic, match_columns, scalar_joints
+from hybridsim.project.starter.units import Guess, Runs, has_wraps, position_unit, time_unit, velocity_unit
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A column that the project uses."""
+class MatchedColumn:
+    """A column used by the project."""
 
     match: Match
     unit: Guess
@@ -34,36 +31,36 @@ class Measured:
 
 @dataclass(frozen=True)
 class Starter:
-    """What is known about a model and its recordings."""
+    """Content of a starter project."""
 
     model: Model
     model_name: str
     """File or built-in mechanism."""
     is_built_in: bool
     reading: dict[str, Any]
-    """How to read the model file, where that is not as usual."""
+    """Options for the model file that differ from their defaults."""
     files: tuple[Path, ...]
     several: bool
-    """Does every file hold several runs?"""
+    """Whether every file contains several runs."""
     time: str
     """Time column; empty if there is none."""
     time_unit: Guess
     step: float | None
-    """Time between samples, where there is no time column [s]."""
-    channels: tuple[Measured, ...]
-    commands: tuple[Measured, ...]
+    """Sampling interval of files without a time column [s]."""
+    channels: tuple[MatchedColumn, ...]
+    commands: tuple[MatchedColumn, ...]
     matches: Matches
     notes: tuple[str, ...]
-    """What the user should know."""
+    """Messages to the user."""
     has_gaps: bool
-    """Are numbers missing in columns that are used?"""
+    """Whether used columns have values that are not finite."""
     is_disordered: bool
-    """Does time go back or stand still somewhere?"""
+    """Whether time stamps are not strictly increasing."""
 
     @property
     def joints(self) -> list[str]:
-        """Joints of one coordinate that are measured."""
-        targets = {measured.match.target for measured in self.channels}
+        """Measured joints with a single coordinate."""
+        targets = {column.match.target for column in self.channels}
         return [joint for joint in scalar_joints(self.model) if joint in targets]
 
 
@@ -76,41 +73,41 @@ def explore(
     reading: dict[str, Any] | None = None,
     step: float | None = None,
 ) -> Starter:
-    """Look at recordings, and find what their columns mean for a model.
+    """Analyse recordings and match their columns to a model.
 
     Args:
         model: the mechanism.
         model_name: its file or name.
         files: recordings, one run each.
-        is_built_in: is it a built-in mechanism?
-        reading: how to read the model file, where that is not as usual.
-        step: time between samples [s], for files without a time column.
+        is_built_in: whether the mechanism is built in.
+        reading: options for the model file that differ from their defaults.
+        step: sampling interval [s], for files without a time column.
 
     Raises:
         DataError: a file cannot be read.
-        HybridsimError: no column tells the time, or none could be matched with the model.
+        HybridsimError: there is no time column, or no column matches the model.
     """
     tables, several = _tables(files)
     shared = [name for name in tables[0].columns if all(name in table.columns for table in tables)]
-    notes = _missing_somewhere(tables, shared)
+    notes = _notes_on_missing_columns(tables, shared)
     time = _time_column(shared, tables) if step is None else ""
     if step is None and not time:
         raise HybridsimError(
-            f"no column of {files[0]} tells the time; there are {name_list(shared)}. Call it `time`, or tell the time "
-            "between samples with --step"
+            f"{files[0]} has no time column; its columns are {name_list(shared)}. Name it `time`, or specify the "
+            "sampling interval with --step"
         )
-    unit = time_unit(read_name(time).unit, _runs(tables, time)) if time else Guess("s")
+    unit = time_unit(parse_column_name(time).unit, _runs(tables, time)) if time else Guess("s")
     matches = match_columns(shared, model, time)
     seconds = [np.arange(len(next(iter(t.columns.values())))) * step for t in tables] if step else []
     seconds = seconds or [t * UNITS[unit.unit].factor for t in _runs(tables, time)]
-    channels, at_rest = _channels(matches, tables, seconds, model)
+    channels, channel_notes = _channels(matches, tables, seconds, model)
     if not channels:
         raise HybridsimError(
-            f"no column of {files[0]} could be matched with the model: columns are {name_list(shared)}, joints are "
-            f"{name_list(scalar_joints(model))}. Call columns q:JOINT and qd:JOINT, or write the project by hand"
+            f"no column of {files[0]} matches the model: columns are {name_list(shared)}, joints are "
+            f"{name_list(scalar_joints(model))}. Name columns q:JOINT and qd:JOINT, or write the project manually"
         )
-    commands, passed_over = _commands(matches, tables, model)
-    used = [time] * bool(time) + [one.match.column.name for one in (*channels, *commands)]
+    commands, command_notes = _commands(matches, tables, model)
+    used = [time] * bool(time) + [column.match.column.name for column in (*channels, *commands)]
     return Starter(
         model,
         model_name,
@@ -124,14 +121,14 @@ def explore(
         tuple(channels),
         tuple(commands),
         matches,
-        (*notes, *at_rest, *passed_over),
+        (*notes, *channel_notes, *command_notes),
         has_gaps=any(not np.isfinite(run).all() for name in used for run in _runs(tables, name)),
-        is_disordered=bool(time) and not all(_increases(run) for run in _runs(tables, time)),
+        is_disordered=bool(time) and not all(_is_increasing(run) for run in _runs(tables, time)),
     )
 
 
 def relative(path: Path, folder: Path) -> str:
-    """How a project in a folder calls a file: from the folder, unless they have nothing in common."""
+    """Path of a file relative to a folder; absolute if they have only the root in common."""
     real, start = path.absolute(), folder.absolute()
     if os.path.commonpath([real, start]) == real.anchor:
         return real.as_posix()
@@ -139,14 +136,14 @@ def relative(path: Path, folder: Path) -> str:
 
 
 def _tables(files: Sequence[Path]) -> tuple[list[Table], bool]:
-    """Tables of all runs, and whether files hold several of them."""
+    """Tables of all runs, and whether files contain several runs."""
     tables, several, problems = [], False, []
     for file in files:
         try:
-            found = list(inspect_tables(file))
-            if any(problem.code == "data.run" for table in found for problem in table.unreadable.values()):
-                found, several = list(inspect_tables(file, run="all")), True
-            tables += found
+            in_file = list(inspect_tables(file))
+            if any(problem.code == "data.run" for table in in_file for problem in table.unreadable.values()):
+                in_file, several = list(inspect_tables(file, run="all")), True
+            tables += in_file
         except DataError as error:
             problems += error.problems
     if problems:
@@ -154,9 +151,9 @@ def _tables(files: Sequence[Path]) -> tuple[list[Table], bool]:
     return tables, several
 
 
-def _missing_somewhere(tables: Sequence[Table], shared: Sequence[str]) -> list[str]:
-    other = dict.fromkeys(name for table in tables for name in table.columns if name not in shared)
-    return [f"not in every file: {name_list(other)}"] if other else []
+def _notes_on_missing_columns(tables: Sequence[Table], shared: Sequence[str]) -> list[str]:
+    partial = dict.fromkeys(name for table in tables for name in table.columns if name not in shared)
+    return [f"not in every file: {name_list(partial)}"] if partial else []
 
 
 def _runs(tables: Sequence[Table], column: str) -> Runs:
@@ -164,13 +161,13 @@ def _runs(tables: Sequence[Table], column: str) -> Runs:
 
 
 def _time_column(names: Sequence[str], tables: Sequence[Table]) -> str:
-    """The first column that is called time and increases; or else the first that is called so."""
-    called = [name for name in names if read_name(name).kind is Kind.TIME]
-    increasing = [name for name in called if all(_increases(run) for run in _runs(tables, name))]
-    return next(iter([*increasing, *called]), "")
+    """First increasing column with a name of time, or else the first column with such a name."""
+    candidates = [name for name in names if parse_column_name(name).kind is Kind.TIME]
+    increasing = [name for name in candidates if all(_is_increasing(run) for run in _runs(tables, name))]
+    return next(iter([*increasing, *candidates]), "")
 
 
-def _increases(times: np.ndarray) -> bool:
+def _is_increasing(times: np.ndarray) -> bool:
     return bool((np.diff(times[np.isfinite(times)]) > 0.0).all())
 
 
@@ -181,28 +178,28 @@ def _is_constant(runs: Runs) -> bool:
 
 def _channels(
     matches: Matches, tables: Sequence[Table], seconds: Runs, model: Model
-) -> tuple[list[Measured], list[str]]:
-    """Columns that are measured, and what was passed over."""
-    found: list[Measured] = []
+) -> tuple[list[MatchedColumn], list[str]]:
+    """Columns of measured positions and velocities, and notes on those that are skipped."""
+    channels: list[MatchedColumn] = []
     notes = []
-    positions: dict[str, str] = {}
-    for match in matches.of(Kind.POSITION, Kind.VELOCITY):
+    position_units: dict[str, str] = {}
+    for match in matches.of_kinds(Kind.POSITION, Kind.VELOCITY):
         runs, name = _runs(tables, match.column.name), match.target
         if _is_constant(runs):
-            notes.append(f"{match.column.name!r} never changes and is left out")
+            notes.append(f"{match.column.name!r} is constant and not used")
             continue
-        sliding, is_scalar = slides(model, name), name in scalar_joints(model)
+        sliding, is_scalar = is_prismatic(model, name), name in scalar_joints(model)
         if match.kind is Kind.POSITION:
             limits = _limits(model, name)
             unit = position_unit(match.column.unit, runs, sliding=sliding, limits=limits) if is_scalar else Guess("")
-            positions[name] = unit.unit
-            found.append(Measured(match, unit, starts_again(unit.unit, runs)))
+            position_units[name] = unit.unit
+            channels.append(MatchedColumn(match, unit, has_wraps(unit.unit, runs)))
         else:
-            source = next((m.match.column.name for m in found if m.match.target == name), "")
-            position = (positions[name], _runs(tables, source), seconds) if source else None
+            source = next((c.match.column.name for c in channels if c.match.target == name), "")
+            position = (position_units[name], _runs(tables, source), seconds) if source else None
             unit = velocity_unit(match.column.unit, runs, position, sliding=sliding) if is_scalar else Guess("")
-            found.append(Measured(match, unit))
-    return found, notes
+            channels.append(MatchedColumn(match, unit))
+    return channels, notes
 
 
 def _limits(model: Model, joint: str) -> tuple[float, float]:
@@ -212,25 +209,26 @@ def _limits(model: Model, joint: str) -> tuple[float, float]:
     return float(model.joint.lower[names.index(joint)]), float(model.joint.upper[names.index(joint)])
 
 
-def _commands(matches: Matches, tables: Sequence[Table], model: Model) -> tuple[list[Measured], list[str]]:
-    """Columns that drive joints, and what was passed over."""
-    found: dict[str, Measured] = {}
+def _commands(matches: Matches, tables: Sequence[Table], model: Model) -> tuple[list[MatchedColumn], list[str]]:
+    """Columns of commands and torques, and notes on those that are skipped."""
+    commands: dict[str, MatchedColumn] = {}
     notes = []
-    drivers = {model.topology.joint_names[joint]: k for k, joint in enumerate(model.actuator.joints)}
-    for match in matches.of(Kind.TORQUE, Kind.COMMAND):
+    actuators = {model.topology.joint_names[joint]: k for k, joint in enumerate(model.actuator.joints)}
+    for match in matches.of_kinds(Kind.TORQUE, Kind.COMMAND):
         column, joint = match.column.name, match.target
-        own = drivers.get(joint)
-        if match.kind is Kind.TORQUE and own is not None and not is_direct(model.actuator, own):
-            notes.append(f"{column!r} is a torque, but joint {joint!r} is driven by a servo, whose command it is not")
-        elif match.kind is Kind.COMMAND and own is None:
-            notes.append(f"{column!r} is a command, but joint {joint!r} has no actuator")
+        actuator = actuators.get(joint)
+        if match.kind is Kind.TORQUE and actuator is not None and not is_direct(model.actuator, actuator):
+            notes.append(f"{column!r} is not used: it is a torque, but joint {joint!r} is driven by a servo")
+        elif match.kind is Kind.COMMAND and actuator is None:
+            notes.append(f"{column!r} is not used: it is a command, but joint {joint!r} has no actuator")
         elif not any(np.any(run) for run in _runs(tables, column)):
-            notes.append(f"{column!r} is zero throughout and drives nothing")
-        elif joint in found:
-            notes.append(f"{column!r} drives joint {joint!r}, as {found[joint].match.column.name!r} does")
+            notes.append(f"{column!r} is not used: it is zero throughout")
+        elif joint in commands:
+            other = commands[joint].match.column.name
+            notes.append(f"{column!r} is not used: joint {joint!r} is driven by {other!r} already")
         else:
-            usual = ("N" if slides(model, joint) else "Nm") if match.kind is Kind.TORQUE else ""
-            if match.kind is Kind.COMMAND and own is not None:
-                match = replace(match, target=model.actuator.names[own])
-            found[joint] = Measured(match, Guess(match.column.unit or usual))
-    return list(found.values()), notes
+            default = ("N" if is_prismatic(model, joint) else "Nm") if match.kind is Kind.TORQUE else ""
+            if match.kind is Kind.COMMAND and actuator is not None:
+                match = replace(match, target=model.actuator.names[actuator])
+            commands[joint] = MatchedColumn(match, Guess(match.column.unit or default))
+    return list(commands.values()), notes

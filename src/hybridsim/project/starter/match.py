@@ -1,19 +1,19 @@
-"""Which columns of recordings belong to which joints of a model, guessed from their names."""
+"""Matching of columns to joints of a model by name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import Column, Kind, read_name, words_of
+from hybridsim.project.starter.columns import Column, Kind, parse_column_name, words_of
 
-OWN_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
-"""How columns begin that `hybridsim simulate` writes; the rest is the coordinate's name."""
+SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
+"""Prefixes of columns written by `hybridsim simulate`; the name of the coordinate follows."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A column that was recognised."""
+    """A recognized column."""
 
     column: Column
     kind: Kind
@@ -23,51 +23,50 @@ class Match:
 
 @dataclass(frozen=True)
 class Matches:
-    """What was made of all columns."""
+    """Result of matching all columns."""
 
-    found: tuple[Match, ...]
-    """In the order of the model, positions first."""
-    spare: tuple[Match, ...]
-    """Columns that measure the same as one that was found."""
-    unknown: tuple[str, ...]
+    best: tuple[Match, ...]
+    """One match for each quantity, in the order of the model, positions first."""
+    duplicates: tuple[Match, ...]
+    """Columns of quantities for which there is a better match."""
+    unrecognized: tuple[str, ...]
 
-    def of(self, *kinds: Kind) -> list[Match]:
-        """Those of some kinds."""
-        return [match for match in self.found if match.kind in kinds]
+    def of_kinds(self, *kinds: Kind) -> list[Match]:
+        """Best matches of given kinds."""
+        return [match for match in self.best if match.kind in kinds]
 
 
 def match_columns(names: Iterable[str], model: Model, time: str = "") -> Matches:
-    """Find the joint of every column.
+    """Match columns to joints.
 
-    A column belongs to the joint whose name it contains, or else to the one that its number means: the joint with that
-    number in its own name, or the so manieth one, counted from 0 if any column has a 0, else from 1.
+    A column belongs to the joint whose name it contains, or else to the joint of its number: the joint with that number
+    in its name, or the joint with that index, counted from 0 if any column has a 0, else from 1.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
         model: the mechanism.
-        time: the time column, which is passed over.
+        time: time column, which is skipped.
     """
-    columns = [read_name(name) for name in names if name != time]
+    columns = [parse_column_name(name) for name in names if name != time]
     joints = scalar_joints(model)
-    sure = [match for column in columns if (match := _by_own_name(column, model) or _by_name(column, joints))]
-    done = {match.column.name for match in sure}
-    numbered = _by_number([column for column in columns if column.name not in done], joints)
+    named = [match for column in columns if (match := _match_simulate(column, model) or _match_name(column, joints))]
+    matched = {match.column.name for match in named}
+    numbered = _match_numbers([column for column in columns if column.name not in matched], joints)
     order = {name: k for k, name in enumerate((*model.topology.coordinate_names, *model.topology.dof_names))}
     best: dict[tuple[Kind, str], Match] = {}
-    spare = []
-    for match in sorted([*sure, *numbered], key=lambda m: (list(Kind).index(m.kind), order[m.target], m.column.rank)):
+    duplicates = []
+    for match in sorted([*named, *numbered], key=lambda m: (list(Kind).index(m.kind), order[m.target], m.column.rank)):
         if (match.kind, match.target) in best:
-            spare.append(match)
+            duplicates.append(match)
         else:
             best[match.kind, match.target] = match
-    known = {match.column.name for match in (*best.values(), *spare)}
-    return Matches(
-        tuple(best.values()), tuple(spare), tuple(column.name for column in columns if column.name not in known)
-    )
+    recognized = {match.column.name for match in (*best.values(), *duplicates)}
+    unrecognized = tuple(column.name for column in columns if column.name not in recognized)
+    return Matches(tuple(best.values()), tuple(duplicates), unrecognized)
 
 
 def scalar_joints(model: Model) -> list[str]:
-    """Joints with one coordinate of their own."""
+    """Joints with a single independent coordinate."""
     topology = model.topology
     return [
         name
@@ -76,63 +75,67 @@ def scalar_joints(model: Model) -> list[str]:
     ]
 
 
-def slides(model: Model, joint: str) -> bool:
-    """Does a joint slide, rather than turn?"""
+def is_prismatic(model: Model, joint: str) -> bool:
+    """Whether a joint is prismatic."""
     topology = model.topology
     return joint in topology.joint_names and (
         topology.joint_types[topology.joint_names.index(joint)] is JointType.PRISMATIC
     )
 
 
-def _by_own_name(column: Column, model: Model) -> Match | None:
-    """Columns that this program wrote."""
-    for prefix, kind in OWN_PREFIXES.items():
+def _match_simulate(column: Column, model: Model) -> Match | None:
+    """Match of a column written by `hybridsim simulate`."""
+    for prefix, kind in SIMULATE_PREFIXES.items():
         names = model.topology.coordinate_names if kind is Kind.POSITION else model.topology.dof_names
         if column.name.startswith(prefix) and column.name[len(prefix) :] in names:
             return Match(column, kind, column.name[len(prefix) :])
     return None
 
 
-def _by_name(column: Column, joints: Sequence[str]) -> Match | None:
-    """A column that contains the name of a joint, and of several the longest."""
-    rests: Mapping[str, Column] = {
-        joint: rest for joint in joints if (rest := column.without(words_of(joint))) is not None and words_of(joint)
+def _match_name(column: Column, joints: Sequence[str]) -> Match | None:
+    """Match of a column with the joint of the longest name that it contains."""
+    remainders: Mapping[str, Column] = {
+        joint: remainder
+        for joint in joints
+        if (remainder := column.without(words_of(joint))) is not None and words_of(joint)
     }
-    if not rests:
+    if not remainders:
         return None
-    most = max(len(words_of(joint)) for joint in rests)
-    longest = [joint for joint in rests if len(words_of(joint)) == most]
+    length = max(len(words_of(joint)) for joint in remainders)
+    longest = [joint for joint in remainders if len(words_of(joint)) == length]
     if len(longest) > 1:
         return None
-    rest = rests[longest[0]]
-    # a column that has the name of the joint and nothing else is its position
-    kind = rest.kind or (Kind.POSITION if not rest.words else None)
+    remainder = remainders[longest[0]]
+    # a column with the name of the joint only is its position
+    kind = remainder.kind or (Kind.POSITION if not remainder.words else None)
     return Match(column, kind, longest[0]) if kind not in (None, Kind.TIME) else None
 
 
-def _by_number(columns: Sequence[Column], joints: Sequence[str]) -> list[Match]:
-    found = []
+def _match_numbers(columns: Sequence[Column], joints: Sequence[str]) -> list[Match]:
+    matches = []
     for kind in Kind:
         if kind is Kind.TIME:
             continue
-        own = [column for column in columns if column.kind is kind]
-        numbers = {column.number for column in own if column.number is not None}
-        target = _numbering(numbers, joints)
-        for column in own:
+        of_kind = [column for column in columns if column.kind is kind]
+        numbers = {column.number for column in of_kind if column.number is not None}
+        targets = _joints_by_number(numbers, joints)
+        for column in of_kind:
             if column.number is None:
-                # without a number only where there is no choice
+                # a column without number matches only a single joint
                 joint = joints[0] if len(joints) == 1 else None
             else:
-                joint = target.get(column.number)
+                joint = targets.get(column.number)
             if joint is not None:
-                found.append(Match(column, kind, joint))
-    return found
+                matches.append(Match(column, kind, joint))
+    return matches
 
 
-def _numbering(numbers: set[int], joints: Sequence[str]) -> dict[int, str]:
-    """Which joint each number means."""
-    own = {int(words_of(joint)[-1]): joint for joint in joints if words_of(joint) and words_of(joint)[-1].isdigit()}
-    if len(own) == len(joints) and numbers <= set(own):
-        return own
+def _joints_by_number(numbers: set[int], joints: Sequence[str]) -> dict[int, str]:
+    """Joints by the numbers in names of columns."""
+    numbered = {
+        int(words_of(joint)[-1]): joint for joint in joints if words_of(joint) and words_of(joint)[-1].isdigit()
+    }
+    if len(numbered) == len(joints) and numbers <= set(numbered):
+        return numbered
     first = 0 if 0 in numbers else 1
     return dict(enumerate(joints, start=first))

@@ -1,4 +1,4 @@
-"""Units of columns, guessed from their numbers where their names do not tell."""
+"""Units of columns, guessed from their values where their names do not specify one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from jaxtyping import Float
 from hybridsim.data.units import UNITS
 
 Runs = Sequence[Float[np.ndarray, " n"]]
-"""Samples of a column, run by run."""
+"""Samples of a column by run."""
 
-MANY_TURNS = 3.0
-"""Turns in radians beyond which numbers are taken for degrees."""
+MAX_REVOLUTIONS = 3.0
+"""Revolutions beyond which values are assumed to be degrees, not radians."""
 WRAP = (0.9, 1.1)
-"""Jumps between these parts of a full turn are those of an angle that starts again."""
-MOST_STEPS = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
-"""Largest usual step of a time column in each unit: nobody records joints at less than a few samples per second."""
+"""Range of jumps, in full turns, that are attributed to wrapping."""
+MAX_STEPS = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
+"""Largest plausible sampling interval in each unit: joints are recorded at several samples per second at least."""
 AGREEMENT = 0.2
-"""Relative difference up to which a measured velocity has the size of the rate of change of the position."""
+"""Relative tolerance for comparing a measured velocity with the derivative of the position."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A unit, and what it was guessed from; empty where the name says it."""
+    """A unit and the reason for guessing it; the reason is empty if the name specifies the unit."""
 
     unit: str
     reason: str = ""
@@ -34,66 +34,66 @@ def time_unit(unit: str, times: Runs) -> Guess:
     if unit:
         return Guess(unit)
     step = _median([np.diff(t) for t in times])
-    found = next(name for name, most in MOST_STEPS.items() if step <= most)
-    return Guess(found, "" if found == "s" else f"a usual step is {step:.4g}")
+    name = next(name for name, limit in MAX_STEPS.items() if step <= limit)
+    return Guess(name, "" if name == "s" else f"the median step is {step:.4g}")
 
 
 def position_unit(unit: str, values: Runs, *, sliding: bool, limits: tuple[float, float]) -> Guess:
-    """Unit of a position: what its name says, or else what its range suggests.
+    """Unit of a position, from its name or else from its range.
 
     Args:
-        unit: from the name.
-        values: numbers of the column.
-        sliding: whether the joint slides.
-        limits: of the joint [rad or m]; infinite where there are none.
+        unit: unit in the name, if any.
+        values: values of the column.
+        sliding: whether the joint is prismatic.
+        limits: joint limits [rad or m]; infinite where there are none.
     """
     if unit:
         return Guess(unit)
-    most = max(float(np.max(np.abs(run), initial=0.0, where=np.isfinite(run))) for run in values)
-    largest = max(abs(limits[0]), abs(limits[1]))
-    usual, other = ("m", "mm") if sliding else ("rad", "deg")
-    # far beyond the stops in one unit and well within them in the other
-    if np.isfinite(largest) and most > 2.0 * largest and most * UNITS[other].factor <= 1.1 * largest:
-        return Guess(other, f"it reaches {most:.4g}, and the joint only {largest:.4g} {usual}")
-    if not sliding and not np.isfinite(largest) and most > MANY_TURNS * 2 * np.pi:
-        return Guess(other, f"it reaches {most:.4g}")
-    return Guess(usual)
+    peak = max(float(np.max(np.abs(run), initial=0.0, where=np.isfinite(run))) for run in values)
+    limit = max(abs(limits[0]), abs(limits[1]))
+    default, alternative = ("m", "mm") if sliding else ("rad", "deg")
+    # far beyond the limits in one unit and within them in the other
+    if np.isfinite(limit) and peak > 2.0 * limit and peak * UNITS[alternative].factor <= 1.1 * limit:
+        return Guess(alternative, f"its maximum is {peak:.4g}, and the joint limit is {limit:.4g} {default}")
+    if not sliding and not np.isfinite(limit) and peak > MAX_REVOLUTIONS * 2 * np.pi:
+        return Guess(alternative, f"its maximum is {peak:.4g}")
+    return Guess(default)
 
 
 def velocity_unit(unit: str, values: Runs, position: tuple[str, Runs, Runs] | None, *, sliding: bool) -> Guess:
-    """Unit of a velocity: the one in which it has the size of the rate of change of the position, if that is known.
+    """Unit of a velocity, from its name or else by comparison with the derivative of the position, if available.
 
     Args:
-        unit: from the name.
-        values: numbers of the column.
-        position: unit, numbers and times [s] of the position of the same joint.
-        sliding: whether the joint slides.
+        unit: unit in the name, if any.
+        values: values of the column.
+        position: unit, values and times [s] of the position of the same joint.
+        sliding: whether the joint is prismatic.
     """
-    usual = "m/s" if sliding else "rad/s"
+    default = "m/s" if sliding else "rad/s"
     if unit or position is None:
-        return Guess(unit or usual)
-    of_position, positions, times = position
+        return Guess(unit or default)
+    position_unit, positions, times = position
     with np.errstate(divide="ignore", invalid="ignore"):
-        changes = [np.diff(x) / np.diff(t) for x, t in zip(positions, times, strict=True)]
-    rate, speed = _median(changes) * UNITS[of_position].factor, _median(values)
+        rates = [np.diff(x) / np.diff(t) for x, t in zip(positions, times, strict=True)]
+    rate, speed = _median(rates) * UNITS[position_unit].factor, _median(values)
     if rate == 0.0:
-        return Guess(usual)
+        return Guess(default)
     for candidate in ("m/s", "mm/s") if sliding else ("rad/s", "deg/s", "rpm", "rev/s"):
         if abs(speed * UNITS[candidate].factor / rate - 1.0) < AGREEMENT:
-            reason = f"its size is that of the position's rate of change in {candidate}"
-            return Guess(candidate, "" if candidate == usual else reason)
-    return Guess(usual)
+            reason = f"it agrees with the derivative of the position in {candidate}"
+            return Guess(candidate, "" if candidate == default else reason)
+    return Guess(default)
 
 
 def _median(runs: Runs) -> float:
-    """Median magnitude of all finite numbers: an angle that starts again has a few enormous changes."""
-    numbers = np.concatenate(list(runs))
-    numbers = np.abs(numbers[np.isfinite(numbers)])
-    return float(np.median(numbers)) if len(numbers) else 0.0
+    """Median magnitude of all finite values, which is robust against jumps of wrapped angles."""
+    values = np.concatenate(list(runs))
+    values = np.abs(values[np.isfinite(values)])
+    return float(np.median(values)) if len(values) else 0.0
 
 
-def starts_again(unit: str, values: Runs) -> bool:
-    """Does an angle jump by full turns?"""
+def has_wraps(unit: str, values: Runs) -> bool:
+    """Whether an angle jumps by full turns."""
     turn = UNITS[unit].period
     if not turn:
         return False

@@ -1,10 +1,10 @@
-"""One network of a blueprint as C, for controllers that bring their own model.
+"""Export of one network of a blueprint as C, for controllers with their own model.
 
     prefix_network(params, x, y)
     prefix_network_vjp(params, x, ct_y, ct_params, ct_x)
 
-`params` are its weights, then what says in which units it computes; `x` is what it reads, `y` what it returns. Of a
-network per element, that is one element.
+`params` are its weights, then its frozen fields such as scales; `x` are its inputs, `y` its outputs. A network per
+element is exported for one element.
 """
 
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from hybridsim.core.messages import pluralize
 from hybridsim.native.c.emit_file import c_file
 from hybridsim.native.c.emit_function import CFunction, SlotLocation, c_function
 from hybridsim.native.lowering.step_graphs import Program, StepLayouts
-from hybridsim.networks.frozen_fields import weights_of
+from hybridsim.networks.frozen_fields import weight_mask
 from hybridsim.networks.prune import input_addresses
 from hybridsim.sim.c_export.export_step import output_files
 from hybridsim.sim.c_export.header import array_definition, comment_table
@@ -35,54 +35,55 @@ def export_network_c(
     """Write a network and its derivative as a C99 file and its header.
 
     Args:
-        sim: whose blueprint it is in.
-        graft: its number.
-        path: the C file, `.c`; the header lies beside it. Existing files are replaced.
-        prefix: what the names in the file begin with; by default made from the file's own.
-        fma: use fused multiply-add, which processors have since about 2013.
+        sim: simulator with the blueprint.
+        graft: index of the graft in the blueprint.
+        path: the C file, `.c`; the header is written next to it. Existing files are replaced.
+        prefix: prefix of all C identifiers; by default derived from the file name.
+        fma: use fused multiply-add, available on processors since about 2013.
 
     Raises:
-        HybridsimError: there is no such network, a name cannot be used, a file cannot be written, or the network has
-            parts that cannot become C.
+        HybridsimError: there is no such network, a name is invalid, a file cannot be written, or the network contains
+            operations that cannot be exported to C.
     """
     grafts = sim.bound_blueprint().grafts
     if not 0 <= graft < len(grafts):
         raise HybridsimError(
-            f"there is no network {graft}; the blueprint has {pluralize(len(grafts), 'network')}, from 0"
+            f"there is no network {graft}; the blueprint has {pluralize(len(grafts), 'network')}, numbered from 0"
         )
     prefix = prefix_from_name(Path(path).stem) if prefix is None else prefix
     source, header = output_files(path, prefix)
     bound = grafts[graft]
     names = [ArrayEntry(k, 1, comment_safe(name)) for k, name in enumerate(input_addresses(bound))]
-    free, rest = eqx.partition(bound.net, weights_of(bound.net))
-    fixed, static = eqx.partition(rest, eqx.is_array_like)
+    free, remainder = eqx.partition(bound.net, weight_mask(bound.net))
+    fixed, static = eqx.partition(remainder, eqx.is_array_like)
 
-    def step(fixed, free, nothing, x):
-        return nothing, jax.numpy.ravel(eqx.combine(free, fixed, static)(x))
+    def step(fixed, free, carry, x):
+        return carry, jax.numpy.ravel(eqx.combine(free, fixed, static)(x))
 
     with jax.enable_x64(True):
-        forms = StepLayouts(step, fixed, free, None, np.zeros(len(names)))
-        numbers = np.concatenate([forms.free.pack(free), forms.fixed.pack(fixed)])
+        layouts = StepLayouts(step, fixed, free, None, np.zeros(len(names)))
+        values = np.concatenate([layouts.free.pack(free), layouts.fixed.pack(fixed)])
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(step, forms, {}, fma=fma, in_place=in_place)
-        given = {
+        program = Program(step, layouts, {}, fma=fma, in_place=in_place)
+        arguments = {
             "free": SlotLocation("params"),
-            "fixed": SlotLocation("params", forms.free.size),
+            "fixed": SlotLocation("params", layouts.free.size),
             "s": SlotLocation("x"),
         }
-        value = c_function(prefix, "network", *program.step_graph, given, {"y": SlotLocation("y")})
-        pulled = {"contribution": SlotLocation("ct_params"), "d_s": SlotLocation("ct_x")}
-        vjp = c_function(prefix, "network_vjp", *program.vjp_graph, given | {"ct_y": SlotLocation("ct_y")}, pulled)
+        value = c_function(prefix, "network", *program.step_graph, arguments, {"y": SlotLocation("y")})
+        cotangents = {"contribution": SlotLocation("ct_params"), "d_s": SlotLocation("ct_x")}
+        vjp_arguments = arguments | {"ct_y": SlotLocation("ct_y")}
+        vjp = c_function(prefix, "network_vjp", *program.vjp_graph, vjp_arguments, cotangents)
     params, first = [], 0
     for leaf in (*named_arrays(free), *named_arrays(fixed)):
         params.append(ArrayEntry(first, leaf.size, leaf.text))
         first += leaf.size
-    sizes = {"NX": len(names), "NY": forms.outputs.size, "NP": len(numbers), "ND": forms.free.size}
-    made = (value, vjp)
-    write_atomically(header, _header(bound, prefix, sizes, made, names, params, source.name, fma).encode("ascii"))
+    sizes = {"NX": len(names), "NY": layouts.outputs.size, "NP": len(values), "ND": layouts.free.size}
+    functions = (value, vjp)
+    write_atomically(header, _header(bound, prefix, sizes, functions, names, params, source.name, fma).encode("ascii"))
     head = f'/* A network, written by hybridsim {version("hybridsim")}. */\n#include "{header.name}"\n'
-    values = array_definition(f"{prefix}_network_params[{prefix.upper()}_NP]", params, numbers)
-    write_atomically(source, (c_file(prefix, head, list(made)) + f"\n{values}").encode("ascii"))
+    definition = array_definition(f"{prefix}_network_params[{prefix.upper()}_NP]", params, values)
+    write_atomically(source, (c_file(prefix, head, list(functions)) + f"\n{definition}").encode("ascii"))
     return source, header
 
 
@@ -90,17 +91,17 @@ def _header(
     graft: BoundGraft,
     prefix: str,
     sizes: dict[str, int],
-    made: tuple[CFunction, CFunction],
+    functions: tuple[CFunction, CFunction],
     names: list[ArrayEntry],
     params: list[ArrayEntry],
     source: str,
     fma: bool,
 ) -> str:
-    macro, (value, vjp) = prefix.upper(), made
-    element = ", of one element at a time" if graft.per == "element" else ""
-    how = {"add": "is added to", "replace": "replaces", "scale": "plus one is multiplied with"}[graft.mode]
+    macro, (value, vjp) = prefix.upper(), functions
+    element = ", one element per call" if graft.per == "element" else ""
+    effect = {"add": "is added to", "replace": "replaces", "scale": "plus one is multiplied with"}[graft.mode]
     changes = comment_safe(", ".join(out.address for out in graft.outputs))
-    outputs = [ArrayEntry(0, sizes["NY"], f"{how} {changes}")]
+    outputs = [ArrayEntry(0, sizes["NY"], f"{effect} {changes}")]
     macros = "\n".join(f"#define {macro}_{name} {size}" for name, size in sizes.items())
     return f"""\
 /* A network ({type(graft.net).__name__}){element}, and its derivative.
@@ -109,8 +110,8 @@ def _header(
  *
  *     gcc -std=c99 {"-O2 -mfma" if fma else "-O2"} -c {source}
  *
- * compiles it; link with -lm. Working memory on the stack: {8 * value.work} bytes, {8 * vjp.work} for its derivative.
- * What a function writes must not overlap anything else that it is given.
+ * compiles it; link with -lm. Stack usage: {8 * value.work} bytes, {8 * vjp.work} for the derivative.
+ * Outputs must not overlap any other argument.
  */
 #ifndef {macro}_NETWORK_H
 #define {macro}_NETWORK_H
@@ -121,14 +122,14 @@ extern "C" {{
 
 {macros}
 
-/* The network's own numbers. */
+/* Parameters of the network. */
 extern const double {prefix}_network_params[{macro}_NP];
 
-/* What it returns. */
+/* Output y of the network. */
 {value.prototype}
 
-/* The derivative of a number that depends on y: given its derivative ct_y with respect to y, writes those with respect
- * to the first {macro}_ND of params, the weights, and to x. */
+/* Vector-Jacobian product: for the gradient ct_y of a scalar with respect to y, writes its gradients with respect to
+ * the first {macro}_ND of params, the weights, and to x. */
 {vjp.prototype}
 
 #ifdef __cplusplus

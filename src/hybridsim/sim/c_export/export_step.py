@@ -1,14 +1,14 @@
-"""A simulator's step as C: one self-contained file for controllers, and its header.
+"""Export of a simulator's time step as C: one self-contained file for controllers, and its header.
 
-Two functions are exported, the step and its transposed derivative:
+Two functions are exported, the step and its vector-Jacobian product:
 
     prefix_step(params, x, u, x_next)
     prefix_step_vjp(params, x, u, ct_x_next, ct_params, ct_x, ct_u)
 
-`x` is the whole state (`State`), `u` the commands and the inputs that networks ask for (`Inputs`), `params` the numbers
-of the simulator. First come those with a derivative (`DIFFERENTIATED`), all of them, so that a damping of zero can be
-changed later. Of the others, those that are 0, 1, −1 or infinite become part of the code: what a mechanism does not
-have costs nothing that way.
+`x` is the whole state (`State`), `u` the commands and the user inputs of networks (`Inputs`), `params` the parameters
+of the simulator. The differentiated parameters (`DIFFERENTIATED`) come first and completely, so that a damping of zero
+can be changed later. Of the others, values 0, 1, −1 and infinity are compiled in as constants, so that features absent
+from a mechanism cost nothing.
 """
 
 import re
@@ -54,12 +54,12 @@ DIFFERENTIATED = (
     "blueprint",
     "actuation",
 )
-"""Parameters that the exported derivative covers, by their paths in a simulator; networks and actuator stages whole."""
+"""Parameters with exported derivatives, by their paths in a simulator; networks and actuator stages as a whole."""
 
 
 @dataclass(frozen=True)
 class ExportedC:
-    """What was written, and how large it is."""
+    """Exported files and their sizes."""
 
     source: Path
     header: Path
@@ -71,11 +71,11 @@ class ExportedC:
     parameter_count: int
     """Length of `params`."""
     gradient_size: int
-    """Length of `ct_params`: so many of the first parameters have a derivative."""
+    """Length of `ct_params`, the number of leading parameters with a derivative."""
     step_stack_bytes: int
-    """Bytes of working memory that the step has on the stack."""
+    """Stack usage of the step [bytes]."""
     vjp_stack_bytes: int
-    """The same for its derivative."""
+    """Stack usage of its derivative [bytes]."""
 
 
 def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma: bool = True) -> ExportedC:
@@ -83,13 +83,14 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
 
     Args:
         sim: the simulator, with its integrator, time step, actuation and grafted networks.
-        path: the C file, `.c`; the header lies beside it. Existing files are replaced.
-        prefix: what the names in the file begin with; by default made from the model's name.
-        fma: use fused multiply-add, which processors have since about 2013; without it the code is for older ones and
-            for microcontrollers.
+        path: the C file, `.c`; the header is written next to it. Existing files are replaced.
+        prefix: prefix of all C identifiers; by default derived from the model's name.
+        fma: use fused multiply-add, available on processors since about 2013; disable it for older processors and
+            microcontrollers.
 
     Raises:
-        HybridsimError: a name cannot be used, a file cannot be written, or the step has parts that cannot become C.
+        HybridsimError: a name is invalid, a file cannot be written, or the step contains operations that cannot be
+            exported to C.
     """
     prefix = prefix_from_name(sim.model.name) if prefix is None else prefix
     source, header = output_files(path, prefix)
@@ -111,16 +112,16 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
 
 
 def output_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
-    """The C file and its header.
+    """Paths of the C file and its header.
 
     Raises:
-        HybridsimError: they cannot be written, or no name can begin like that.
+        HybridsimError: they cannot be written, or the prefix is invalid.
     """
     source = Path(path)
     if source.suffix != ".c" or not re.fullmatch(r"[\w.+-]+", source.name, re.ASCII):
-        raise HybridsimError(f"{source.name!r}: name the file with plain letters and the ending .c, as in step.c")
+        raise HybridsimError(f"{source.name!r}: use a file name of ASCII letters with the extension .c, as in step.c")
     if not is_valid_prefix(prefix):
-        raise HybridsimError(f"no name in C can begin with {prefix!r}; use letters, digits and single underscores")
+        raise HybridsimError(f"{prefix!r} is not a valid prefix in C; use letters, digits and single underscores")
     for file in (source, source.with_suffix(".h")):
         if file.is_dir() or not file.absolute().parent.is_dir():
             reason = "it is a folder" if file.is_dir() else f"there is no folder {file.absolute().parent}"
@@ -129,22 +130,22 @@ def output_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
 
 
 class SimulatorParts(NamedTuple):
-    """A simulator taken apart; `eqx.combine` puts it together again."""
+    """Partition of a simulator; `eqx.combine` reassembles it."""
 
     free: Any
     """Parameters with derivatives."""
     fixed: Any
     """Other parameters."""
     static: Any
-    """What is no array of floats."""
+    """Everything except floating-point arrays."""
 
     def step(self, fixed: Any, free: Any, state: State, inputs: Inputs) -> tuple[State, None]:
-        """The step as the native back-end wants it."""
+        """Step with the signature of the native back-end."""
         return next_state(eqx.combine(free, fixed, self.static), state, inputs), None
 
 
 def split_parameters(sim: Simulator) -> SimulatorParts:
-    """What of a simulator is a parameter, and which ones have derivatives."""
+    """Partition a simulator into parameters with derivatives, other parameters and static structure."""
 
     def is_parameter(leaf: Any) -> bool:
         return isinstance(leaf, np.ndarray | np.generic | jax.Array) and np.issubdtype(leaf.dtype, np.floating)
@@ -153,58 +154,58 @@ def split_parameters(sim: Simulator) -> SimulatorParts:
         name = path_name(path)
         return is_parameter(leaf) and any(name == d or name.startswith(f"{d}.") for d in DIFFERENTIATED)
 
-    free, rest = eqx.partition(sim, jax.tree_util.tree_map_with_path(is_free, sim))
-    return SimulatorParts(free, *eqx.partition(rest, is_parameter))
+    free, remainder = eqx.partition(sim, jax.tree_util.tree_map_with_path(is_free, sim))
+    return SimulatorParts(free, *eqx.partition(remainder, is_parameter))
 
 
 def zero_inputs(sim: Simulator) -> Inputs:
-    """Inputs of the right shapes: commands, and what the blueprint calls `input.<name>`."""
+    """Zero inputs of the right shapes: commands, and the user inputs of the blueprint."""
     return Inputs(np.zeros(sim.model.nu), None, {name: np.zeros(size) for name, size in sim.blueprint.inputs})
 
 
 def export_contents(sim: Simulator, prefix: str, *, fma: bool) -> ExportContents:
-    """Everything that the files hold.
+    """Contents of the exported files.
 
     Args:
         sim: the simulator.
-        prefix: what the names begin with.
+        prefix: prefix of all C identifiers.
         fma: as in `export_c`.
     """
     parts, state, inputs = split_parameters(sim), sim.initial_state(), zero_inputs(sim)
     if any(leaf.kind != FLOAT for leaf in PytreeLayout.from_tree(state).leaves):
-        raise HybridsimError("an actuator stage remembers other numbers than floats, and cannot become C")
+        raise HybridsimError("an actuator stage has internal states that are not floats and cannot be exported to C")
     with jax.enable_x64(True):
-        forms = StepLayouts(parts.step, parts.fixed, parts.free, state, inputs)
-        fixed, free = forms.fixed.pack(parts.fixed), forms.free.pack(parts.free)
+        layouts = StepLayouts(parts.step, parts.fixed, parts.free, state, inputs)
+        fixed, free = layouts.fixed.pack(parts.fixed), layouts.free.pack(parts.free)
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(parts.step, forms, structural_constants(forms.fixed, fixed), fma=fma, in_place=in_place)
+        program = Program(parts.step, layouts, structural_constants(layouts.fixed, fixed), fma=fma, in_place=in_place)
         used, (step, vjp) = compact_slot("fixed", program.step_graph, program.vjp_graph)
 
-    given = {
+    arguments = {
         "free": SlotLocation("params"),
         "fixed": SlotLocation("params", len(free)),
         "x": SlotLocation("x"),
         "s": SlotLocation("u"),
     }
-    pulled = {"contribution": SlotLocation("ct_params"), "ct2": SlotLocation("ct_x"), "d_s": SlotLocation("ct_u")}
+    cotangents = {"contribution": SlotLocation("ct_params"), "ct2": SlotLocation("ct_x"), "d_s": SlotLocation("ct_u")}
     leaves = named_arrays(parts.free)
-    others = parameter_entries(sim.model, named_arrays(parts.fixed), used)
-    rest = [entry._replace(first=entry.first + len(free)) for entry in others]
-    starts = [("Q", 0), ("QD", sim.model.nq), ("TIME", sim.model.nq + sim.model.nv)]
-    starts += [(leaf.name, first) for leaf, first in zip(leaves, forms.free.offsets(), strict=True)]
-    starts += [(entry.name, entry.first) for entry in rest if entry.name == "dt"]
+    fixed_entries = parameter_entries(sim.model, named_arrays(parts.fixed), used)
+    fixed_entries = [entry._replace(first=entry.first + len(free)) for entry in fixed_entries]
+    offsets = [("Q", 0), ("QD", sim.model.nq), ("TIME", sim.model.nq + sim.model.nv)]
+    offsets += [(leaf.name, first) for leaf, first in zip(leaves, layouts.free.offsets(), strict=True)]
+    offsets += [(entry.name, entry.first) for entry in fixed_entries if entry.name == "dt"]
     return ExportContents(
         prefix=prefix,
         model=comment_safe(sim.model.name),
         integrator=sim.integrator,
         fma=fma,
-        step=c_function(prefix, "step", *step, given, {"x2": SlotLocation("x_next")}),
-        vjp=c_function(prefix, "step_vjp", *vjp, given | {"ct": SlotLocation("ct_x_next")}, pulled),
+        step=c_function(prefix, "step", *step, arguments, {"x2": SlotLocation("x_next")}),
+        vjp=c_function(prefix, "step_vjp", *vjp, arguments | {"ct": SlotLocation("ct_x_next")}, cotangents),
         x=state_entries(sim.model, state),
         u=input_entries(sim.model, inputs),
         free=parameter_entries(sim.model, leaves),
-        fixed=rest,
-        starts=starts,
-        home=forms.carry.pack(state),
+        fixed=fixed_entries,
+        offsets=offsets,
+        home=layouts.carry.pack(state),
         params=np.concatenate([free, fixed[used]]),
     )

@@ -1,4 +1,4 @@
-"""The text of exported C files: a header that tells what every number means, and the source with the model's values."""
+"""Text of exported C files: a header that documents every array element, and the source with the model's parameters."""
 
 import math
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ _VALUES_PER_LINE = 6
 
 @dataclass(frozen=True)
 class ExportContents:
-    """What is in the files."""
+    """Contents of the exported files."""
 
     prefix: str
     model: str
-    """Name of the model, fit for a comment."""
+    """Name of the model, safe in a comment."""
     integrator: str
     fma: bool
     step: CFunction
@@ -28,11 +28,11 @@ class ExportContents:
     x: list[ArrayEntry]
     u: list[ArrayEntry]
     free: list[ArrayEntry]
-    """The parameters with derivatives."""
+    """Parameters with derivatives."""
     fixed: list[ArrayEntry]
-    """The parameters after them."""
-    starts: list[tuple[str, int]]
-    """Names of parts of `x` and `params` that are there in full, with their first elements."""
+    """Parameters without derivatives, which follow them."""
+    offsets: list[tuple[str, int]]
+    """Names of complete arrays within `x` and `params`, with the indices of their first elements."""
     home: np.ndarray
     params: np.ndarray
 
@@ -44,36 +44,36 @@ class ExportContents:
 
 
 def header_text(contents: ExportContents, source_name: str) -> str:
-    """The header.
+    """Text of the header file.
 
     Args:
-        contents: what it describes.
-        source_name: name of the file with the functions.
+        contents: contents of the files.
+        source_name: name of the source file.
     """
     c, prefix, macro = contents, contents.prefix, contents.prefix.upper()
     flags = "-O2 -mfma" if c.fma else "-O2"
-    promise = "whose steps have the bits of hybridsim's own; -mfma is for x86 only" if c.fma else "on any processor"
-    macros = [f"#define {macro}_{name} {value}" for name, value in (c.sizes | _unique(c.starts)).items()]
+    guarantee = "bit-identical to hybridsim's own steps; -mfma is for x86 only" if c.fma else "on any processor"
+    macros = [f"#define {macro}_{name} {value}" for name, value in (c.sizes | _unique_names(c.offsets)).items()]
     return f"""\
-/* {c.model}: one time step of its simulation, and the derivative of that step.
+/* {c.model}: one simulation time step and its derivative.
  *
  * Written by hybridsim {version("hybridsim")}; integrator: {c.integrator}. SI units; quaternions are (w, x, y, z).
- * C99 without allocation, recursion or changing global state: any number of threads may call the functions at once.
+ * C99 without allocation, recursion or mutable global state: the functions are thread-safe.
  *
  *     gcc -std=c99 {flags} -c {source_name}
  *
- * compiles it, {promise}; link with -lm.
- * Working memory on the stack: {8 * c.step.work} bytes for the step, {8 * c.vjp.work} bytes for its derivative.
- * To this a compiler adds at most some {8 * MAX_BLOCK_OPERATIONS + 250} bytes.
+ * compiles it, {guarantee}; link with -lm.
+ * Stack usage: {8 * c.step.work} bytes for the step, {8 * c.vjp.work} bytes for its derivative,
+ * plus at most about {8 * MAX_BLOCK_OPERATIONS + 250} bytes added by the compiler.
  *
- * Arrays and their lengths; tables at the end tell what is in them:
+ * Arrays and their lengths; the tables at the end list their elements:
  *
- *     x       {macro}_NX    state: coordinates, velocities, time, memory of actuators
- *     u       {macro}_NU    commands, then further inputs of networks
- *     params  {macro}_NP    numbers of the model; {prefix}_params holds the model's own
- *     ct_     as what it belongs to, but ct_params {macro}_ND: not all params have derivatives
+ *     x       {macro}_NX    state: coordinates, velocities, time, internal states of actuators
+ *     u       {macro}_NU    commands, then user inputs of networks
+ *     params  {macro}_NP    parameters; {prefix}_params holds those of the model
+ *     ct_...  length of the array it belongs to, except ct_params {macro}_ND: not all params have derivatives
  *
- * What a function writes must not overlap anything else that it is given. An array of length 0 may be a null pointer.
+ * Outputs must not overlap any other argument. An array of length 0 may be a null pointer.
  */
 #ifndef {macro}_STEP_H
 #define {macro}_STEP_H
@@ -84,15 +84,15 @@ extern "C" {{
 
 {chr(10).join(macros)}
 
-/* The model's own parameters, and its home configuration at rest. */
+/* Parameters of the model, and its home configuration at rest. */
 extern const double {prefix}_params[{macro}_NP];
 extern const double {prefix}_home[{macro}_NX];
 
-/* The state one time step later. */
+/* State x_next one time step later. */
 {c.step.prototype}
 
-/* The derivative of a number, such as a cost, that depends on x_next: given its derivative ct_x_next with respect to
- * x_next, writes those with respect to the first {macro}_ND of params, to x and to u. */
+/* Vector-Jacobian product: for the gradient ct_x_next of a scalar, such as a cost, with respect to x_next, writes its
+ * gradients with respect to the first {macro}_ND of params, to x and to u. */
 {c.vjp.prototype}
 
 #ifdef __cplusplus
@@ -108,7 +108,7 @@ extern const double {prefix}_home[{macro}_NX];
  * params with derivatives in ct_params
 {comment_table("params", c.free)}
  *
- * further params; what is not listed was 0, 1, -1 or infinite in the model, and is part of the code
+ * further params; elements not listed were 0, 1, -1 or infinite in the model and are constants in the code
 {comment_table("params", c.fixed)}
  */
 
@@ -117,11 +117,11 @@ extern const double {prefix}_home[{macro}_NX];
 
 
 def source_text(contents: ExportContents, header_name: str) -> str:
-    """The source.
+    """Text of the source file.
 
     Args:
-        contents: what it holds.
-        header_name: name of the header.
+        contents: contents of the files.
+        header_name: name of the header file.
     """
     c, macro = contents, contents.prefix.upper()
     head = f"/* A time step of {c.model}, written by hybridsim {version('hybridsim')}. */\n"
@@ -131,28 +131,28 @@ def source_text(contents: ExportContents, header_name: str) -> str:
     return c_file(c.prefix, head, [c.step, c.vjp]) + f"\n{params}\n{home}"
 
 
-def _unique(starts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Names for macros, no two alike."""
-    found: dict[str, int] = {}
-    for name, start in starts:
-        own = plain = identifier(name).upper()
-        while own in found:
-            own = f"{plain}_AT_{start}"
-        found[own] = start
-    return found
+def _unique_names(offsets: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Offsets by unique macro names."""
+    unique: dict[str, int] = {}
+    for name, offset in offsets:
+        macro = plain = identifier(name).upper()
+        while macro in unique:
+            macro = f"{plain}_AT_{offset}"
+        unique[macro] = offset
+    return unique
 
 
 def comment_table(of: str, entries: Iterable[ArrayEntry]) -> str:
-    """Lines of a comment, one per entry of an array."""
+    """Comment lines, one per entry of an array."""
     rows = []
     for first, size, name, unit in entries:
-        place = f"{of}[{first}]" if size == 1 else f"{of}[{first}..{first + size - 1}]"
-        rows.append(f" *   {place:<16}  {name}" + (f"  [{unit}]" if unit else ""))
-    return "\n".join(rows) or " *   nothing"
+        elements = f"{of}[{first}]" if size == 1 else f"{of}[{first}..{first + size - 1}]"
+        rows.append(f" *   {elements:<16}  {name}" + (f"  [{unit}]" if unit else ""))
+    return "\n".join(rows) or " *   (empty)"
 
 
 def array_definition(declaration: str, entries: Iterable[ArrayEntry], values: np.ndarray) -> str:
-    """An array with its values, line by line."""
+    """C definition of an array with its values and comments."""
     lines = [f"const double {declaration} = {{"]
     for first, size, name, _ in entries:
         texts = [_decimal(float(v)) for v in values[first : first + size]]
@@ -163,7 +163,7 @@ def array_definition(declaration: str, entries: Iterable[ArrayEntry], values: np
 
 
 def _decimal(value: float) -> str:
-    """A number to read, with as many digits as it takes to get it back."""
+    """Shortest decimal representation that round-trips."""
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

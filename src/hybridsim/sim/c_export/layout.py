@@ -1,7 +1,7 @@
-"""Which element of an array in exported C code is what: every number of a simulator by name and unit.
+"""Layout of the arrays in exported C code: every element of a simulator by name and unit.
 
-Names come from users' files. They are written into comments and identifiers of C with only such letters as mean nothing
-there: no comment can be ended, continued or turned into code by a name.
+Names come from user files. They are sanitized for comments and identifiers: no name can end or continue a comment or
+become code.
 """
 
 import re
@@ -17,17 +17,17 @@ from hybridsim.model.model import Model
 from hybridsim.sim.state import Inputs, State
 
 MAX_NAME_LENGTH = 100
-"""Letters of a user's name that are shown."""
+"""Number of characters of a user-defined name that are written."""
 
 
 class ArrayInfo(NamedTuple):
-    """What is known about an array of the simulator."""
+    """Unit and axes of an array of the simulator."""
 
     unit: str
     rows: str = ""
-    """What its first axis counts; nothing for a single row."""
-    parts: tuple[str, ...] = ()
-    """Names of the numbers in a row; none for a single number."""
+    """Axis of its rows; empty for a single row."""
+    components: tuple[str, ...] = ()
+    """Names of the components of a row; empty for a scalar."""
 
 
 _XYZ = ("x", "y", "z")
@@ -66,87 +66,87 @@ ARRAY_INFO = {
     "gravity": ArrayInfo("m/s^2", "", _XYZ),
     "dt": ArrayInfo("s"),
 }
-"""The arrays of a model, and the time step; networks and actuator stages are described by their shapes."""
+"""Arrays of a model, and the time step; arrays of networks and actuator stages are described by their shapes."""
 
 
 class ArrayEntry(NamedTuple):
-    """Neighbouring elements of an array that belong together."""
+    """Contiguous elements of an array with a common name."""
 
     first: int
     size: int
     name: str
-    """For a comment."""
+    """Name for a comment."""
     unit: str = ""
 
 
 class NamedArray(NamedTuple):
-    """An array of a tree, by its path."""
+    """An array of a pytree, named by its path."""
 
     name: str
     shape: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """Numbers in it."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=int))
 
     @property
     def text(self) -> str:
-        """Its name, and its shape if that is not plain."""
+        """Name, with the shape if it has more than one axis."""
         shape = " x ".join(str(n) for n in self.shape)
         return f"{self.name} ({shape}, row by row)" if len(self.shape) > 1 else self.name
 
 
 def named_arrays(tree: Any) -> list[NamedArray]:
-    """The arrays of a tree, in the order in which they lie in a row of cells."""
-    found = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [NamedArray(comment_safe(path_name(path)), np.shape(leaf)) for path, leaf in found]
+    """Arrays of a pytree, in the order of its flattened layout."""
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return [NamedArray(comment_safe(path_name(path)), np.shape(leaf)) for path, leaf in leaves]
 
 
 def path_name(path: tuple) -> str:
-    """`body.mass` for the masses of a simulator's model."""
+    """Dotted name of a path, such as `body.mass` for the masses of a simulator's model."""
     return jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("model.")
 
 
 def parameter_entries(
     model: Model, leaves: Iterable[NamedArray], used: Sequence[int] | None = None
 ) -> list[ArrayEntry]:
-    """Entries for numbers of a simulator, counted from 0.
+    """Entries for parameters of a simulator, from index 0.
 
     Args:
-        model: whose names are used.
+        model: model that names the rows.
         leaves: arrays of the simulator.
-        used: which of their numbers there are; all by default.
+        used: indices of the elements present; all by default.
     """
     rows = [row for leaf in leaves for row in _rows(model, leaf)]
-    numbers = [(k, part) for k, (_, _, parts) in enumerate(rows) for part in parts]
+    elements = [(k, component) for k, (_, _, components) in enumerate(rows) for component in components]
     if used is not None:
-        numbers = [numbers[n] for n in used]
-    found = []
-    for k, group in groupby(numbers, key=lambda number: number[0]):
+        elements = [elements[n] for n in used]
+    entries = []
+    for k, group in groupby(elements, key=lambda element: element[0]):
         name, unit, _ = rows[k]
-        parts = [part for _, part in group]
-        found.append((f"{name}: {', '.join(parts)}" if parts[0] else name, unit, len(parts)))
-    return _in_a_row(found)
+        components = [component for _, component in group]
+        entries.append((f"{name}: {', '.join(components)}" if components[0] else name, unit, len(components)))
+    return _consecutive_entries(entries)
 
 
 def _rows(model: Model, leaf: NamedArray) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Name, unit and names of the numbers of every row of an array; one without names counts as one row."""
-    quantity = ARRAY_INFO.get(leaf.name)
-    if quantity is None:
+    """Name, unit and component names of every row of an array; an array not in `ARRAY_INFO` counts as one row."""
+    info = ARRAY_INFO.get(leaf.name)
+    if info is None:
         yield leaf.text, "", ("",) * leaf.size
         return
-    for row in _row_names(model, quantity.rows):
-        name = f"{leaf.name}[{comment_safe(row)}]" if quantity.rows else leaf.name
-        yield name, quantity.unit, quantity.parts or ("",)
+    for row in _row_names(model, info.rows):
+        name = f"{leaf.name}[{comment_safe(row)}]" if info.rows else leaf.name
+        yield name, info.unit, info.components or ("",)
 
 
 def _row_names(model: Model, axis: str) -> tuple[str, ...]:
     topology = model.topology
     coordinates = (
-        f"{joint}.{part}" if part else joint
+        f"{joint}.{component}" if component else joint
         for joint, kind in zip(topology.joint_names, topology.joint_types, strict=True)
-        for part in kind.coordinate_names
+        for component in kind.coordinate_names
     )
     return {
         "": ("",),
@@ -160,22 +160,22 @@ def _row_names(model: Model, axis: str) -> tuple[str, ...]:
 
 _UNITS = {"x": "m", "y": "m", "z": "m", "qw": "", "qx": "", "qy": "", "qz": ""}
 _UNITS |= {"wx": "rad/s", "wy": "rad/s", "wz": "rad/s", "vx": "m/s", "vy": "m/s", "vz": "m/s"}
-"""Units of the coordinates and velocities of joints that have several."""
+"""Units of the coordinates and velocities of joints with several degrees of freedom."""
 
 
 def state_entries(model: Model, state: State) -> list[ArrayEntry]:
-    """Entries for the numbers of a state."""
+    """Entries for the elements of a state."""
     topology = model.topology
     kinds = [k for k, master in zip(topology.joint_types, topology.mimics, strict=True) if master < 0]
-    q_units = [_UNITS.get(part, _unit(kind)) for kind in kinds for part in kind.coordinate_names]
-    v_units = [_UNITS.get(part, f"{_unit(kind)}/s") for kind in kinds for part in kind.dof_names]
+    q_units = [_UNITS.get(component, _unit(kind)) for kind in kinds for component in kind.coordinate_names]
+    v_units = [_UNITS.get(component, f"{_unit(kind)}/s") for kind in kinds for component in kind.dof_names]
     rows = [
         *((f"q[{comment_safe(name)}]", u, 1) for name, u in zip(topology.coordinate_names, q_units, strict=True)),
         *((f"qd[{comment_safe(name)}]", u, 1) for name, u in zip(topology.dof_names, v_units, strict=True)),
         ("time", "s", 1),
-        *((f"memory of {leaf.text}", "", leaf.size) for leaf in named_arrays(state.aux)),
+        *((f"internal state of {leaf.text}", "", leaf.size) for leaf in named_arrays(state.aux)),
     ]
-    return _in_a_row(rows)
+    return _consecutive_entries(rows)
 
 
 def _unit(kind: JointType) -> str:
@@ -183,12 +183,14 @@ def _unit(kind: JointType) -> str:
 
 
 def input_entries(model: Model, inputs: Inputs) -> list[ArrayEntry]:
-    """Entries for the commands, and for the inputs that a user adds."""
+    """Entries for the commands and the user inputs."""
     commands = [(f"command of {comment_safe(name)}", "", 1) for name in model.actuator.names]
-    return _in_a_row(commands + [(f"input.{leaf.name}", "", leaf.size) for leaf in named_arrays(inputs.user)])
+    return _consecutive_entries(
+        commands + [(f"input.{leaf.name}", "", leaf.size) for leaf in named_arrays(inputs.user)]
+    )
 
 
-def _in_a_row(rows: Iterable[tuple[str, str, int]]) -> list[ArrayEntry]:
+def _consecutive_entries(rows: Iterable[tuple[str, str, int]]) -> list[ArrayEntry]:
     entries, first = [], 0
     for name, unit, size in rows:
         entries.append(ArrayEntry(first, size, name, unit))
@@ -200,21 +202,21 @@ def _in_a_row(rows: Iterable[tuple[str, str, int]]) -> list[ArrayEntry]:
 
 
 def comment_safe(name: str) -> str:
-    """A name as it may stand in a comment: stars, backslashes, question marks and the like become underscores."""
+    """Name sanitized for a comment: stars, backslashes, question marks and the like become underscores."""
     return re.sub(r"[^A-Za-z0-9_ .,:;()\[\]<>=+/^%@#-]", "_", name[:MAX_NAME_LENGTH])
 
 
 def identifier(name: str) -> str:
-    """A name as a part of identifiers."""
+    """Name sanitized for use within C identifiers."""
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
 
 
 def is_valid_prefix(name: str) -> bool:
-    """Whether identifiers may begin with a name: C++ keeps double underscores for itself."""
+    """Whether C identifiers may begin with a name; C++ reserves double underscores."""
     return len(name) <= 40 and re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", name) is not None
 
 
 def prefix_from_name(name: str) -> str:
-    """A prefix of identifiers made from a model's name, short because compilers may look at 63 letters only."""
+    """Identifier prefix derived from a model's name, short because C99 guarantees only 63 significant characters."""
     prefix = identifier(name.lower())[:24].strip("_")
     return prefix if is_valid_prefix(prefix) else f"model_{prefix}".strip("_")

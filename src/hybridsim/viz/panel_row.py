@@ -1,4 +1,4 @@
-"""Panels of a picture in SVG, one beside the other."""
+"""SVG images of panels in a row."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,12 @@ INK = "#1f2933"
 """Colour of text."""
 
 
-def side_by_side(panels: Sequence[tuple[int, int, str]]) -> str:
-    """An SVG of panels, each with its width, height and content."""
+def panel_row(panels: Sequence[tuple[int, int, str]]) -> str:
+    """SVG image of panels in a row.
+
+    Args:
+        panels: width, height and SVG content of each panel.
+    """
     width = sum(w for w, _, _ in panels)
     height = max((h for _, h, _ in panels), default=0)
     parts, x = [], 0

@@ -1,0 +1,129 @@
+"""Code blocks and commands in the README and in docs/ work as printed.
+
+The programs of docs/fitting.md and docs/blueprints.md have tests of their own, which also check their results.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hybridsim.demo
+from hybridsim.cli.main import run
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DEMO = Path(hybridsim.demo.__file__).parent
+
+ROBOT = """
+<robot name="biped">
+  <link name="base">
+    <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <link name="left">
+    <inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision name="left_foot"><geometry><sphere radius="0.05"/></geometry></collision>
+  </link>
+  <link name="right">
+    <inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision name="right_foot"><geometry><sphere radius="0.05"/></geometry></collision>
+  </link>
+  <joint name="left_hip" type="revolute">
+    <parent link="base"/><child link="left"/><origin xyz="0 0.2 0.3"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" effort="10" velocity="10"/>
+  </joint>
+  <joint name="right_hip" type="revolute">
+    <parent link="base"/><child link="right"/><origin xyz="0 -0.2 0.3"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" effort="10" velocity="10"/>
+  </joint>
+</robot>
+"""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Code blocks of a page, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: dict | None = None) -> dict:
+    """Run all Python blocks of a page in one namespace, beside the files that they mention."""
+    monkeypatch.chdir(tmp_path)
+    Path("robot.urdf").write_text(ROBOT)
+    for file in (*DEMO.glob("*.csv"), DEMO / "arm.xml"):
+        shutil.copyfile(file, file.name)
+    shutil.copyfile(DEMO / "parameters.toml", "project.toml")
+    names = {} if names is None else names
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    return names
+
+
+def test_readme(tmp_path, monkeypatch, capsys):
+    names = run_blocks(ROOT / "README.md", tmp_path, monkeypatch)
+    assert names["trajectory"].q.shape == (501, 2) and (tmp_path / "robot_fitted.urdf").exists()
+
+
+def test_contact_page(tmp_path, monkeypatch):
+    names = run_blocks(ROOT / "docs/contact.md", tmp_path, monkeypatch)
+    assert "left_foot|floor" in names["sim"].contact.candidates.names and len(names["motion"].q) == 5001
+
+
+def test_native_page(tmp_path, monkeypatch, capsys):
+    import jax
+    import numpy as np
+
+    try:
+        names = run_blocks(ROOT / "docs/native.md", tmp_path, monkeypatch, {"np": np})
+        assert float(names["area"](np.array([1.0, 0, 0]), np.array([0, 2.0, 0]))) == pytest.approx(2.0)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def test_c_export_page(tmp_path, monkeypatch):
+    from hybridsim import Simulator
+    from hybridsim.robots import pendulum
+
+    run_blocks(ROOT / "docs/export-c.md", tmp_path, monkeypatch, {"sim": Simulator(pendulum())})
+    assert (tmp_path / "step.c").exists() and (tmp_path / "step.h").exists()
+
+
+def test_project_page(tmp_path, monkeypatch, capsys):
+    names = run_blocks(ROOT / "docs/projects.md", tmp_path, monkeypatch)
+    assert names["fitted"].converged
+
+
+def test_every_page_with_a_program_is_tested():
+    elsewhere = {"fitting.md", "blueprints.md"}
+    here = {"README.md", "contact.md", "native.md", "export-c.md", "projects.md"}
+    assert {page.name for page in PAGES if blocks(page, "python")} == elsewhere | here
+
+
+def commands(page: Path) -> list[str]:
+    """Command lines in the blocks and in the text of a page."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line.strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    lines = [re.sub(r"^.*&& +\S*/(hybridsim )", r"\1", line) for line in lines] + re.findall(r"`([^`]+)`", text)
+    return [line.partition(" #")[0].replace("\n", " ") for line in lines if line.startswith("hybridsim ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_options_exist(page, capsys):
+    for command in commands(page):
+        words = command.split()[1:]
+        subcommands = [word for word in words[:2] if re.fullmatch(r"[a-z]+(-[a-z]+)?", word)]
+        subcommands = subcommands if words[0] in ("blueprint", "cache") else subcommands[:1]
+        with pytest.raises(SystemExit) as exit:
+            run([*subcommands, "--help"])
+        assert exit.value.code == 0, command
+        shown = capsys.readouterr().out
+        for option in (word for word in words if word.startswith("--")):
+            assert option in shown, f"{page.name}: {command!r}: no option {option}"
+
+
+def test_source_files_that_pages_mention_exist():
+    names = {file.relative_to(ROOT).as_posix() for file in ROOT.glob("[stb]*/**/*.py")}
+    for page in (*PAGES, *ROOT.glob("*.md")):
+        for mention in re.findall(r"`([\w/*]+\.py)\b", page.read_text(encoding="utf-8")):
+            pattern = re.compile(r"(.*/)?" + re.escape(mention).replace(r"\*", r"\w*"))
+            assert any(map(pattern.fullmatch, names)), f"{page.name} mentions {mention}"
