@@ -104,9 +104,9 @@ def project(here):
 
 def test_discover_writes_a_blueprint_and_can_be_resumed(project, capsys):
     assert run(["discover", "p.toml", "--seeds", "1"]) == 0
-    told = capsys.readouterr()
-    assert "joint.qd[joint0] → joint.tau[joint0]" in told.out and "100%" in told.out and "3 other inputs" in told.out
-    assert re.search(r"penalty \S+ per input, \d inputs remain", told.err)
+    shown = capsys.readouterr()
+    assert "joint.qd[joint0] → joint.tau[joint0]" in shown.out and "100%" in shown.out and "3 other inputs" in shown.out
+    assert re.search(r"penalty \S+ per input, \d inputs remain", shown.err)
     folder = Path("runs/p-discovery")
     assert load_blueprint(folder / "blueprint.toml", double_pendulum()).grafts[0].inputs == ("joint.qd[joint0]",)
     ET.parse(folder / "wiring.svg")

@@ -211,7 +211,10 @@ def test_patterns_match_merged_links():
 @pytest.mark.parametrize(
     ("specified", "message"),
     [
-        ({"*": 0.1, "foot*": 0.2}, r"no pair of shapes matches 'foot\*' of friction; valid names are 'ball0\|ball1', 'ball0"),
+        (
+            {"*": 0.1, "foot*": 0.2},
+            r"no pair of shapes matches 'foot\*' of friction; valid names are 'ball0\|ball1', 'ball0",
+        ),
         ({"*": 0.1, "ball0|ball0": 0.2}, r"no pair of shapes matches 'ball0\|ball0'"),
         ({"ball0": 0.1}, r"friction is not specified for 'ball1\|floor'; add '\*' for all other pairs"),
         ({"*": np.array([0.1, 0.2])}, r"friction has shape \(3, 2\)"),

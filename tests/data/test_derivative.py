@@ -35,8 +35,8 @@ def test_fits_agree_with_least_squares(seed, samples, degree):
     fit = local_fit(t, values, np.zeros(samples, dtype=int), np.full(samples, samples), degree)
     expected = np.polynomial.Polynomial.fit(t, values, degree)
     assert fit.value == pytest.approx(expected(t), abs=1e-9)
-    assert fit.first == pytest.approx(expected.deriv(1)(t), abs=1e-8)
-    assert fit.second == pytest.approx(expected.deriv(2)(t), abs=1e-7)
+    assert fit.first_derivative == pytest.approx(expected.deriv(1)(t), abs=1e-8)
+    assert fit.second_derivative == pytest.approx(expected.deriv(2)(t), abs=1e-7)
     # the leverages sum to the number of parameters
     assert fit.leverage.sum() == pytest.approx(degree + 1)
 

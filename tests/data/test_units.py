@@ -91,7 +91,7 @@ def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
         ({"column": "", "velocity_of": "P"}, "did you mean 'p'"),
         ({"column": "", "velocity_of": "p", "scale": 2.0}, "move them to channel"),
         ({"name": "p"}, "a unique name"),
-        ({"name": ""}, "name what it measures"),
+        ({"name": ""}, "give the name of the measured quantity"),
     ],
 )
 def test_invalid_channels(text, problems, settings, word):

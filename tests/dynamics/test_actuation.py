@@ -8,9 +8,9 @@ import pytest
 
 from hybridsim.dynamics.actuation import (
     Actuation,
+    AffineActuator,
     FirstOrderLag,
-    ModelLaw,
-    Motor,
+    MotorState,
     PDServo,
     Saturation,
     SeriesElastic,
@@ -24,7 +24,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
 MODEL = pendulum()
-REST = Motor(jnp.zeros(1), jnp.zeros(1))
+REST = MotorState(jnp.zeros(1), jnp.zeros(1))
 
 
 def _actuated(**actuator):
@@ -63,7 +63,7 @@ def test_servo_and_saturation():
 )
 def test_torque_speed_line(speed, signal, expected):
     limit = TorqueSpeedLimit(4.0, 10.0)
-    motor = Motor(jnp.zeros(1), jnp.array([float(speed)]))
+    motor = MotorState(jnp.zeros(1), jnp.array([float(speed)]))
     assert float(limit.output(MODEL, jnp.array([float(signal)]), motor, None, 0.01)[0]) == pytest.approx(expected)
 
 
@@ -89,7 +89,7 @@ def test_delay_acts_in_a_simulation():
     commands = np.zeros((8, 1))
     commands[0] = 1.0
     run = simulate(
-        Simulator(model, actuation=Actuation(TransportDelay(0.03, samples=5), ModelLaw()), dt=0.01),
+        Simulator(model, actuation=Actuation(TransportDelay(0.03, samples=5), AffineActuator()), dt=0.01),
         inputs=commands,
     )
     moving = np.flatnonzero(np.abs(run.qd[:, 0]) > 1e-12)
@@ -120,7 +120,7 @@ def test_series_elastic_motor_starts_relaxed():
 def test_a_graft_on_the_command_equals_a_command(stage, integrator):
     """Internal states of actuators must follow the command after grafts, not the input command."""
     push = Blueprint(Graft("actuator.command", ["step.time"], eqx.Partial(lambda c, x: c + 0.0 * x, jnp.array([5.0]))))
-    actuation = Actuation(stage, ModelLaw()) if not isinstance(stage, SeriesElastic) else Actuation(stage)
+    actuation = Actuation(stage, AffineActuator()) if not isinstance(stage, SeriesElastic) else Actuation(stage)
     grafted = Simulator(_actuated(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
     plain = Simulator(_actuated(), actuation=actuation, dt=0.01, integrator=integrator)
     by_graft = simulate(grafted, inputs=np.zeros((10, 1)))
@@ -148,12 +148,12 @@ def test_lag_without_a_time_constant_has_a_finite_gradient():
 
 
 def test_delays_beyond_the_buffer_are_refused():
-    with pytest.raises(ValueError, match="more samples"):
-        Simulator(_actuated(), actuation=Actuation(TransportDelay(0.5, samples=4), ModelLaw()), dt=0.01)
+    with pytest.raises(ValueError, match="increase samples of TransportDelay"):
+        Simulator(_actuated(), actuation=Actuation(TransportDelay(0.5, samples=4), AffineActuator()), dt=0.01)
 
 
 def test_internal_states_advance_once_per_step_in_rk4():
-    lagged = Actuation(FirstOrderLag(0.05), ModelLaw())
+    lagged = Actuation(FirstOrderLag(0.05), AffineActuator())
     final = {}
     for integrator in ("euler", "rk4"):
         sim = Simulator(_actuated(), actuation=lagged, dt=0.01, integrator=integrator)

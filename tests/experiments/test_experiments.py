@@ -8,7 +8,7 @@ import pytest
 
 from hybridsim.cli.main import run as command
 from hybridsim.experiments import experiment as experiments
-from hybridsim.experiments.recordings import MissingRecordings, recordings_folder
+from hybridsim.experiments.recordings import MissingRecordingsError, recordings_folder
 from support.slow import slow
 
 NAMES = ("lab_pendulum", "driven_pendulum", "ibm_pendulum")
@@ -34,7 +34,7 @@ def with_recordings(request):
     name = request.getfixturevalue("name")
     try:
         recordings_folder(FOLDERS[name])
-    except MissingRecordings as missing:
+    except MissingRecordingsError as missing:
         pytest.skip(str(missing))
 
 
@@ -54,15 +54,15 @@ def test_a_smoke_test_fits_scores_and_draws_and_is_not_repeated(name, tmp_path, 
 @pytest.mark.parametrize("name", [NAMES[0], *map(slow, NAMES[1:])])
 @pytest.mark.usefixtures("with_recordings")
 def test_stored_scores_are_reproduced(name):
-    rows = experiments.check_stored(experiment_of(name))
+    rows = experiments.check_stored_scores(experiment_of(name))
     assert len(rows) > 20
-    assert [row for row in rows if not row.agrees] == []
+    assert [row for row in rows if not row.is_reproduced] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stored_results_meet_the_goals(name):
     experiment = experiment_of(name)
-    results = experiments.goal_results(experiment, experiments.load_stored(experiment))
+    results = experiments.goal_results(experiment, experiments.load_stored_results(experiment))
     missed = [result.goal.description for result in results if not result.is_met]
     assert sorted(missed) == sorted(MISSED_GOALS.get(name, ()))
 
@@ -70,7 +70,7 @@ def test_stored_results_meet_the_goals(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_metrics_follow_from_the_stored_scores(name):
     experiment = experiment_of(name)
-    results = experiments.load_stored(experiment)
+    results = experiments.load_stored_results(experiment)
     metrics = experiment.metrics({name: case["scores"] for name, case in results["cases"].items()})
     assert metrics == pytest.approx(results["metrics"]) and not results["smoke"]
 
@@ -84,7 +84,7 @@ def test_missing_recordings_are_reported(monkeypatch, tmp_path, capsys):
 
 def test_results_of_other_free_parameters_are_refused(monkeypatch):
     experiment = experiment_of("lab_pendulum")
-    results = experiments.load_stored(experiment)
+    results = experiments.load_stored_results(experiment)
 
     class Other:
         class space:

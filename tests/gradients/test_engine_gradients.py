@@ -10,8 +10,8 @@ from hybridsim.dynamics import energy
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.dynamics.actuation import (
     Actuation,
+    AffineActuator,
     FirstOrderLag,
-    ModelLaw,
     PDServo,
     SeriesElastic,
     TorqueSpeedLimit,
@@ -238,8 +238,8 @@ def test_mimic_joint():
 
 ACTUATION = {
     "servo": lambda p: Actuation(PDServo(p["kp"], p["kd"]), TorqueSpeedLimit(p["stall"], p["speed"])),
-    "lag": lambda p: Actuation(FirstOrderLag(p["tau"]), ModelLaw()),
-    "delay": lambda p: Actuation(TransportDelay(p["delay"], samples=4), ModelLaw()),
+    "lag": lambda p: Actuation(FirstOrderLag(p["tau"]), AffineActuator()),
+    "delay": lambda p: Actuation(TransportDelay(p["delay"], samples=4), AffineActuator()),
     "spring": lambda p: Actuation(SeriesElastic(p["k"], p["d"], p["J"])),
 }
 ACTUATION_PARAMETERS = {

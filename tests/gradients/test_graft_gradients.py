@@ -16,7 +16,7 @@ from hybridsim.taps.catalog import CATALOG, Form
 from support.slow import slow
 
 STEPS, SIZE = 4, 1e-3
-WRITABLE = [quantity.name for quantity in CATALOG if quantity.form is not Form.INPUT]
+WRITABLE = [quantity.name for quantity in CATALOG if quantity.form is not Form.READ_ONLY]
 LAST = "step.qd_next"
 
 

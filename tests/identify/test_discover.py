@@ -10,7 +10,7 @@ from hybridsim.identify.discover import Discovery, discover
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.support_search import Candidate, SeedResult
 from hybridsim.networks.mlp import MLP
-from hybridsim.networks.prune import Column, prunable_columns
+from hybridsim.networks.prune import InputColumn, prunable_columns
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -100,7 +100,7 @@ def test_a_faint_effect_is_found():
     assert {str(column) for column in found.support} == {"joint.qd[joint1] → joint.tau[joint1]"}
 
 
-def selected(seed: int, *columns: Column) -> SeedResult:
+def selected(seed: int, *columns: InputColumn) -> SeedResult:
     one = Candidate(frozenset(columns), np.zeros(1), 1.0)
     return SeedResult(seed, one, (), one)
 

@@ -6,7 +6,7 @@ import pytest
 
 from hybridsim import Simulator
 from hybridsim.core.errors import HybridsimError
-from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw
+from hybridsim.dynamics.actuation import Actuation, AffineActuator, FirstOrderLag
 from hybridsim.identify.inverse_dynamics_fit import fit_inverse_dynamics
 from hybridsim.params.free import Free
 from hybridsim.params.log_cholesky import nominal_body
@@ -136,7 +136,7 @@ def test_an_unmeasured_joint_is_an_error(arm, nominal):
 
 
 def test_actuators_with_internal_states_are_an_error(arm, nominal):
-    lagging = Simulator(nominal.model, dt=DT, actuation=Actuation(ModelLaw(), FirstOrderLag(0.01)))
+    lagging = Simulator(nominal.model, dt=DT, actuation=Actuation(AffineActuator(), FirstOrderLag(0.01)))
     with pytest.raises(HybridsimError, match="actuators without internal states"):
         fit_inverse_dynamics(eqx.tree_at(lambda s: s.sim, arm.setup, lagging), arm.train, arm.measurements)
 

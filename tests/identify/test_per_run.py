@@ -157,7 +157,7 @@ def test_common_parameters_can_be_held():
 
 def test_an_invalid_per_is_an_error():
     of = pendulum_problem()
-    with pytest.raises(ParameterError, match="per 'all' or per 'run', not 'runs'"):
+    with pytest.raises(ParameterError, match="per must be 'all' or 'run', not 'runs'"):
         ParameterSpace(of.setup, [Free("sensor.bias[*]", per="runs")])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hybridsim import Simulator, simulate
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ModelLaw, SeriesElastic
+from hybridsim.dynamics.actuation import Actuation, AffineActuator, FirstOrderLag, SeriesElastic
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import ONE_STEP, FitProblem, Stage
 from hybridsim.identify.score import score_predictions, score_windows
@@ -41,14 +41,14 @@ def actuated(*stages) -> FitProblem:
     )
 
 
-LAG = (FirstOrderLag(0.05), ModelLaw())
+LAG = (FirstOrderLag(0.05), AffineActuator())
 
 
 def test_windows_with_unknown_internal_states_of_actuators():
     of = actuated(*LAG)
     with pytest.raises(
         HybridsimError,
-        match=r"the actuators \(FirstOrderLag, ModelLaw\) have internal states.* give the stage a burn_in",
+        match=r"the actuators \(FirstOrderLag, AffineActuator\) have internal states.* give the stage a burn_in",
     ):
         fit(of, [Stage(window=0.25)])
 
@@ -80,7 +80,7 @@ def test_whole_runs_of_actuators_with_internal_states():
     assert list(of.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=1e-6)
 
 
-@pytest.mark.parametrize("stages", [LAG, (ModelLaw(), SeriesElastic(50.0, 0.1, 0.02))])
+@pytest.mark.parametrize("stages", [LAG, (AffineActuator(), SeriesElastic(50.0, 0.1, 0.02))])
 def test_gradients_by_initial_states_that_initialise_internal_states(stages):
     of = actuated(*stages)
     twice = [of.train[0], Recording.from_arrays("again", of.train[0].series["q0"].t, _values(of.train[0]))]

@@ -77,7 +77,7 @@ def test_a_function_measures_further_channels(sim, state):
 
 
 def test_a_function_with_another_number_of_channels_is_an_error(sim, state):
-    with pytest.raises(TapError, match="measure 3 numbers, but 2 channels"):
+    with pytest.raises(TapError, match="sensors return 3 values for 2 channels"):
         read(sim, state, {"q": "joint.q[joint1]"}, function=lambda *arguments: jnp.zeros(2), function_names=["one"])
 
 
@@ -100,7 +100,7 @@ def test_unreadable_quantities_are_errors_with_names(sim, channels, words):
 
 
 def test_functions_require_unique_names(sim):
-    with pytest.raises(TapError, match="needs the names"):
+    with pytest.raises(TapError, match="function and function_names must be given together"):
         Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *arguments: jnp.zeros(1))
     with pytest.raises(TapError, match="two channels are named 'q'"):
         Sensors.of(sim, {"q": "joint.q[joint0]"}, function=lambda *arguments: jnp.zeros(1), function_names=["q"])

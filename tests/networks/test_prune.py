@@ -158,6 +158,6 @@ def test_wirings_list_strengths_and_weight_counts():
     )
     first, second = wirings(resolved)
     assert (first.kind, first.shape, first.weights) == ("MLP", "4→3→1", 4 * 3 + 3 + 3 + 1)
-    assert [wire.is_cut for wire in first.inputs] == [False, False, True, False]
+    assert [wire.is_pruned for wire in first.inputs] == [False, False, True, False]
     assert first.inputs[0].strength == pytest.approx(np.linalg.norm(net.weights[0][:, 0]))
     assert (second.shape, second.weights, second.inputs[0].strength) == ("", 3, None)

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import pytest
 
-from hybridsim.networks.weight_name import WeightName, is_network_weight, weight_name
+from hybridsim.networks.weight_name import WeightName, is_network_weight, parse_weight_name
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -29,7 +29,7 @@ from hybridsim.taps.blueprint import Blueprint, Graft
     }.items(),
 )
 def test_names_are_parsed(name, parts):
-    assert weight_name(name) == parts
+    assert parse_weight_name(name) == parts
     assert parts.is_first_layer_weight == (parts.layer == 0 and parts.column is not None)
 
 
@@ -42,7 +42,7 @@ def test_every_weight_of_an_equinox_perceptron_is_parsed():
     net = eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0))
     sim = Simulator(pendulum(), blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
     weights = [
-        weight_name(label)
+        parse_weight_name(label)
         for label in ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q"})), [Free("graft[0]")]).labels
     ]
     assert [weight.layer for weight in weights if weight] == [0] * 9 + [1] * 4

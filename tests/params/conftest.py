@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.dynamics.actuation import Actuation, FirstOrderLag, ForceRange, ModelLaw, PDServo, TransportDelay
+from hybridsim.dynamics.actuation import Actuation, AffineActuator, FirstOrderLag, ForceRange, PDServo, TransportDelay
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.setup import Setup
@@ -66,7 +66,7 @@ def arm() -> Setup:
 def lagging(arm) -> Setup:
     """The same arm with delayed and lagging actuation."""
     lag = FirstOrderLag([0.01, 0.02])
-    stages = Actuation(TransportDelay(0.003, samples=8), PDServo(5.0, [0.1, 0.2]), lag, ModelLaw(), ForceRange())
+    stages = Actuation(TransportDelay(0.003, samples=8), PDServo(5.0, [0.1, 0.2]), lag, AffineActuator(), ForceRange())
     return Setup(Simulator(arm.sim.model, actuation=stages, backend="xla"), arm.sensors)
 
 

@@ -216,7 +216,7 @@ def test_all_labels_differ(space):
         (Free("body.mass[cart]", bounds=(3.0,)), "bounds must be two numbers"),
         (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),
         (Free("body.mass[cart]", map="interval"), "map 'interval' needs two finite bounds"),
-        (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "on one of its bounds 2 and 3"),
+        (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "at one of its bounds 2 and 3"),
         (Free("sensor.bias[x]", map="log", initial=-1.0), "has the initial value -1, which has no logarithm"),
         (Free("body.com[cart].x", map="log", initial=0.0), "has no logarithm"),
         (Free("body.mass[cart]", initial=np.nan), "initial must be a finite number or 'current', not nan"),
@@ -230,7 +230,7 @@ def test_all_labels_differ(space):
         (Free("inertial[cart]", map="log"), "has its own parametrisation"),
         (Free(("inertial[cart].mass", "dt")), "parameters with different default maps"),
         (Free("geometry.restitution[*]"), "no shape"),
-        (Free(""), "must be an address or several"),
+        (Free(""), "must be one or more addresses"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.label or "empty",
 )

@@ -102,7 +102,7 @@ def test_tangent_space_of_states(sim):
 
 def test_wrong_shapes_are_explained(sim):
     model, state = sim.model, sim.initial_state()
-    with pytest.raises(ValueError, match=r"q has shape \(3,\), but model 'cartpole' wants 2 numbers: slider, hinge"):
+    with pytest.raises(ValueError, match=r"q has shape \(3,\); model 'cartpole' expects shape \(2,\): slider, hinge"):
         forward_dynamics(model, np.zeros(3), np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="tau has shape"):
         forward_dynamics(model, [0.0, 0.1], [0.0, 0.0], [1.0])
@@ -116,7 +116,7 @@ def test_wrong_shapes_are_explained(sim):
 
 
 def test_initial_states_are_checked(sim):
-    from hybridsim.dynamics.actuation import FirstOrderLag, ModelLaw
+    from hybridsim.dynamics.actuation import AffineActuator, FirstOrderLag
     from hybridsim.robots import cube
 
     floating = Simulator(cube())
@@ -126,8 +126,8 @@ def test_initial_states_are_checked(sim):
         floating.initial_state(np.zeros(7))
     with pytest.raises(ValueError, match=r"joint 'hinge' are .*nan"):
         sim.initial_state([0.0, np.nan])
-    with pytest.raises(ValueError, match=r"1 actuator stages.*create the state with its initial_state"):
-        step(Simulator(sim.model, actuation=Actuation(FirstOrderLag(0.1), ModelLaw())), sim.initial_state())
+    with pytest.raises(ValueError, match=r"3 actuator stages; this simulator has 2 stages: create the state with"):
+        step(Simulator(sim.model, actuation=Actuation(FirstOrderLag(0.1), AffineActuator())), sim.initial_state())
 
 
 def test_wrong_inputs_are_explained(sim):

@@ -101,7 +101,7 @@ def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0
 class Spring(InternalForce):
     """Spring of 20 N/m with a rest length of 0.8 m, less than the distance of the hanging links."""
 
-    def along(self, length, rate):
+    def axial_force(self, length, rate):
         return -20.0 * (length - 0.8)
 
 

@@ -84,7 +84,7 @@ def test_initial_grafts_on_all_quantities_change_nothing(floating, integrator, c
     assert sizes["contact"] == 3
     grafts = []
     for quantity in CATALOG:
-        if quantity.form is Form.INPUT:
+        if quantity.form is Form.READ_ONLY:
             continue
         outputs = sizes[quantity.write_axis] * max(len(quantity.components), 1)
         grafts.append(Graft(quantity.name, ["step.time"], MLP(1, outputs, hidden=(3,))))

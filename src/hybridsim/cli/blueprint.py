@@ -89,7 +89,7 @@ def blueprint(
             strength = "–" if wire.strength is None else f"{wire.strength:.3g}"
             outputs = f"{network.mode} to {', '.join(network.outputs)}"
             cells = (str(index), f"{network.kind} {network.shape}".strip(), outputs)
-            rows.append((*(cells if k == 0 else ("", "", "")), wire.address, "pruned" if wire.is_cut else strength))
+            rows.append((*(cells if k == 0 else ("", "", "")), wire.address, "pruned" if wire.is_pruned else strength))
     print_table(("graft", "network", "output", "input", "strength"), rows, right=("strength",))
     total = sum(network.weights for network in networks)
     say(f"{pluralize(len(networks), 'network')}, {pluralize(total, 'weight')}; diagram: {picture}")

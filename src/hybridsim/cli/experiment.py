@@ -26,9 +26,9 @@ def experiment(
 ) -> int:
     """Reproduce a result on real recordings: fit several models, score them on held-out runs, plot the errors.
 
-    lab_pendulum     laboratory double pendulum: dry friction, air drag, and a network for the remaining effects
-    driven_pendulum  driven double pendulum whose encoders are zeroed before every run
-    ibm_pendulum     IBM's chaotic double pendulum, recorded by a camera that is calibrated first
+      lab_pendulum     laboratory double pendulum: dry friction, air drag, and a network for the remaining effects
+      driven_pendulum  driven double pendulum whose encoders are zeroed before every run
+      ibm_pendulum     IBM's chaotic double pendulum, recorded by a camera that is calibrated first
 
     The recordings are not part of hybridsim; the environment variable HYBRIDSIM_DATA names their folder, and
     docs/experiments.md lists their sources. An interrupted experiment resumes with the first unfinished case.
@@ -47,19 +47,19 @@ def experiment(
     """
     from importlib import import_module
 
-    from hybridsim.experiments.experiment import check_stored, goal_results, run, settings_hash
+    from hybridsim.experiments.experiment import check_stored_scores, goal_results, run, settings_hash
 
     definition: Experiment = import_module(f"hybridsim.experiments.{name}").EXPERIMENT
     if check:
-        rows = check_stored(definition)
+        rows = check_stored_scores(definition)
         if json:
             print_json([row._asdict() for row in rows])
         else:
             cells = [(row.case, row.metric, f"{row.stored:.4g}", f"{row.now:.4g}") for row in rows]
             print_table(("case", "metric", "stored", "now"), cells, right=("stored", "now"))
-            different = [row for row in rows if not row.agrees]
+            different = [row for row in rows if not row.is_reproduced]
             say("all agree" if not different else f"{len(different)} of {len(rows)} differ by more than 1 %")
-        return GOAL_MISSED if any(not row.agrees for row in rows) else 0
+        return GOAL_MISSED if any(not row.is_reproduced for row in rows) else 0
     folder = out or Path("runs") / name / settings_hash(definition, smoke)
     with StopRequest() as stop, FitProgress(quiet=json) as progress:
         results = run(

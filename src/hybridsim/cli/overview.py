@@ -22,5 +22,5 @@ def overview(commands: Sequence[Callable[..., int]]) -> str:
     rows = []
     for command in commands:
         summary = (inspect.getdoc(command) or "").partition("\n")[0]
-        rows.append(f"  {command.__name__.replace('_', '-'):<9} {summary}")
+        rows.append(f"  {command.__name__.replace('_', '-'):<10} {summary}")
     return "\n".join(["usage: hybridsim COMMAND ...", "", ABOUT, "", "Commands:", *rows, "", EXAMPLES])

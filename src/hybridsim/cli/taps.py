@@ -36,7 +36,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
             "unit": quantity.unit,
             "rows": list(names[quantity.axis]),
             "components": list(quantity.components),
-            "writable": quantity.form is not Form.INPUT,
+            "writable": quantity.form is not Form.READ_ONLY,
             "meaning": quantity.description,
         }
         for quantity in (general.with_names(names) for general in CATALOG)

@@ -87,10 +87,12 @@ def _concatenated_runs(arrays: Mapping[str, Any], file: str, run: int | Literal[
     rows = int(starts[-1])
     sliced = {name: array for name, array in arrays.items() if array.shape and array.shape[0] == rows}
     if not sliced:
-        message = f"{run_starts!r} says that the last run ends at row {rows}, but no array has {pluralize(rows, 'row')}"
+        message = (
+            f"according to {run_starts!r} the last run ends at row {rows}, but no array has {pluralize(rows, 'row')}"
+        )
         raise DataError([_run_problem(message, f"append the end of the last run to {run_starts!r}", file)])
     unreadable = {
-        name: _array_problem(name, f"array {name!r} does not have the {pluralize(rows, 'row')} of the runs", "", file)
+        name: _array_problem(name, f"array {name!r} does not have {pluralize(rows, 'row')} like the runs", "", file)
         for name in arrays
         if name not in sliced
     }
@@ -124,11 +126,11 @@ def _table(
     unreadable: Mapping[str, Problem] | None = None,
 ) -> Table:
     columns: dict[str, np.ndarray] = {}
-    not_columns = dict(unreadable or {})
+    unreadable_names = dict(unreadable or {})
     for name, array in arrays.items():
         problem = _unusable_reason(name, array, file)
         if problem is not None:
-            not_columns[name] = problem
+            unreadable_names[name] = problem
         elif len(array.shape) == 1:
             columns[name or "0"] = as_floats(np.asarray(array[...]))
         else:
@@ -137,8 +139,8 @@ def _table(
             last = array.shape[1] - 1
             message = f"array {name!r} has {pluralize(array.shape[1], 'column')}"
             fix = f"choose one of them: '{name}[0]' to '{name}[{last}]'" if last else f"write '{name}[0]'"
-            not_columns[name] = _array_problem(name, message, fix, file)
-    return Table(columns, file, first_row=first_row, row_format=row_format, unreadable=not_columns)
+            unreadable_names[name] = _array_problem(name, message, fix, file)
+    return Table(columns, file, first_row=first_row, row_format=row_format, unreadable=unreadable_names)
 
 
 def _unusable_reason(name: str, array: Any, file: str) -> Problem | None:

@@ -23,7 +23,7 @@ OnInvalid = Literal["error", "drop"]
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """How a recording is assembled."""
+    """Options for assembling a recording."""
 
     time: str | float = "time"
     """Time column of channels that do not name one; or the constant sampling interval of a file without time stamps."""
@@ -40,7 +40,7 @@ class RecordingOptions:
                 raise ValueError(f"{name} must be one of {choices}, not {getattr(self, name)!r}")
 
     def problems(self) -> list[Problem]:
-        """Problems of the time column or sampling interval."""
+        """Problems with the time column or sampling interval."""
         unit = find_unit(self.time_unit, "time", "time")
         problems = [unit] if isinstance(unit, Problem) else []
         if not isinstance(self.time, str) and not 0.0 < self.time < math.inf:
@@ -204,10 +204,10 @@ class _Assembly:
         self.problems += checks.missing_values(finite, table, time, "", dropped=self._drop_nan)
         rows = np.flatnonzero(finite)
         if self._options.on_disorder == "drop":
-            later = np.diff(np.maximum.accumulate(t[rows]), prepend=-np.inf) > 0.0
-            self.problems += checks.dropped_out_of_order(later, rows, table, time)
-            t[rows[~later]] = np.nan
-            rows = rows[later]
+            is_later = np.diff(np.maximum.accumulate(t[rows]), prepend=-np.inf) > 0.0
+            self.problems += checks.out_of_order_samples(is_later, rows, table, time)
+            t[rows[~is_later]] = np.nan
+            rows = rows[is_later]
         disorder = checks.time_order(t[rows], rows, table, time)
         self.problems += disorder
         if disorder:

@@ -1,4 +1,4 @@
-"""Channels: what the columns of a file measure."""
+"""Channels: measured quantities and the columns of a file that hold them."""
 
 import math
 from collections import Counter
@@ -44,7 +44,7 @@ class Channel:
 
 
 def channel_problems(channels: Sequence[Channel]) -> list[Problem]:
-    """Problems of the channels' settings, whatever the files hold."""
+    """Problems with the channels' settings, independent of the files."""
     problems: list[Problem] = []
     if not channels:
         problems.append(_problem("", "no channels are specified", "specify at least one channel"))
@@ -60,7 +60,7 @@ def _single_channel_problems(channel: Channel, channels: Sequence[Channel]) -> l
     name, problems = channel.name, []
     if not name:
         message = f"the channel of column {channel.column!r} has no name"
-        problems.append(_problem(name, message, "name what it measures"))
+        problems.append(_problem(name, message, "give the name of the measured quantity"))
     if not (math.isfinite(channel.scale) and math.isfinite(channel.offset)) or channel.scale == 0.0:
         message = f"channel {name!r} has scale {channel.scale} and offset {channel.offset}"
         problems.append(_problem(name, message, "both must be finite, and the scale must not be zero"))

@@ -1,4 +1,4 @@
-"""Checks of measured times and values; every function returns problems and modifies nothing.
+"""Checks on measured times and values; every function returns problems and modifies nothing.
 
 Times and values passed in are finite; `rows` holds their row indices in the table.
 """
@@ -23,7 +23,7 @@ UNEVEN_DEVIATION, UNEVEN_FRACTION = 0.5, 0.1
 WRAP_JUMP = (0.8, 1.2)
 """Range of changes between samples, in revolutions, that indicate a wrapped angle."""
 RANGE_TOLERANCE = 0.1
-"""Distance to both ends of one revolution within which values without a unit are taken for an angle [rad]."""
+"""Values without a unit that span one revolution to within this tolerance at both ends are taken for an angle [rad]."""
 MAX_MEDIAN_CHANGE = 0.25
 """Largest median change, in revolutions, at which wrapping can be detected."""
 AMBIGUOUS_CHANGE = 0.4
@@ -73,9 +73,9 @@ def time_order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: T
     return problems
 
 
-def dropped_out_of_order(later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+def out_of_order_samples(is_later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
     """A note on samples that were dropped because they are not later than all before them."""
-    dropped = np.flatnonzero(~later)
+    dropped = np.flatnonzero(~is_later)
     if not len(dropped):
         return []
     row = int(rows[dropped[0]])
@@ -90,7 +90,11 @@ def sampling(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Tab
     steps = np.diff(t)
     median = float(np.median(steps))
     if not PLAUSIBLE_STEP[0] <= median <= PLAUSIBLE_STEP[1]:
-        fix = "set the unit of the time column: time_unit='ms', 'us' or 'ns'" if median > 1.0 else "time_unit='s'?"
+        fix = (
+            "set the unit of the time column: time_unit='ms', 'us' or 'ns'"
+            if median > 1.0
+            else "check whether it is in seconds: time_unit='s'"
+        )
         message = f"the median step of time {column!r} is {median:.3g} s, which is implausible"
         problems.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
     problems += gaps(t, rows, table, column)
@@ -151,7 +155,7 @@ def wrap_around(
         row = int(rows[ambiguous[0] + 1])
         message = (
             f"column {column!r} changes by {changes[ambiguous[0]]:.2g} revolutions at {table.row_label(row)}"
-            f"{and_more(len(ambiguous), 'such change')}, so that the direction of unwrapping is ambiguous"
+            f"{and_more(len(ambiguous), 'such change')}, so the direction of unwrapping is ambiguous"
         )
         return [_problem(table, column, message, "check the row", "data.unwrap", row, Severity.WARNING)]
     jumps = np.flatnonzero((changes > WRAP_JUMP[0]) & (changes < WRAP_JUMP[1]))

@@ -14,8 +14,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 def detect_delimiter(first: str, second: str) -> str:
     """Delimiter of a table, detected from its first two lines."""
-    bare = _QUOTED.sub("", first)
-    present = [delimiter for delimiter in DELIMITERS if delimiter in bare.strip(" \r\n")]
+    unquoted = _QUOTED.sub("", first)
+    present = [delimiter for delimiter in DELIMITERS if delimiter in unquoted.strip(" \r\n")]
     consistent = [s for s in present if len(split_cells(first, s)) == len(split_cells(second, s))]
     return (consistent or present or [" "])[0]
 

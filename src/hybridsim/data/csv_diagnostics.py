@@ -21,7 +21,7 @@ class CsvDiagnostics:
     """Problems with the rows of a table, collected while they are read."""
 
     def __init__(self, file: str, names: Sequence[str], delimiter: str):
-        """Initialise without problems.
+        """Initialise with no problems so far.
 
         Args:
             file: path of the file; for messages.
@@ -75,7 +75,7 @@ class CsvDiagnostics:
             problems[name] = Problem(message, _cell_fix(cell), self._file, line, code="data.text", element=name)
         for name, count in Counter(self.names).items():
             if count > 1:
-                message = f"{count} columns are named {name!r}, so that the name is ambiguous"
+                message = f"{count} columns are named {name!r}, so the name is ambiguous"
                 fix = "give each column of the header a unique name"
                 problems[name] = Problem(message, fix, self._file, code="data.duplicate_column", element=name)
         return problems

@@ -17,8 +17,9 @@ DEGREE = 3
 def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1) -> Series:
     """Time derivative from local cubic polynomials fitted to the samples in a window around each time.
 
-    A longer window attenuates more noise but smooths faster motion. Near the ends the window is shifted to lie within
-    the series, so the estimate is noisier there. Windows extend across gaps: split the recording with `segments` first.
+    A longer window attenuates more noise, but also smooths out fast motion. Near the ends the window is shifted to
+    lie within the series, so the estimate is noisier there. Windows extend across gaps: split the recording with
+    `segments` first.
 
     Args:
         series: series to differentiate.
@@ -35,7 +36,9 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     prime = "'" * order
     lookahead = series.lookahead + float(np.max(series.t[end - 1] - series.t))
-    return Series(f"{series.name}{prime}", series.t, fit.first if order == 1 else fit.second, lookahead)
+    return Series(
+        f"{series.name}{prime}", series.t, fit.first_derivative if order == 1 else fit.second_derivative, lookahead
+    )
 
 
 def window_text(window: int | float) -> str:
@@ -54,14 +57,16 @@ def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarra
     if isinstance(window, int | np.integer):
         if window <= DEGREE:
             fix = f"use at least {DEGREE + 1} samples; for seconds write {window}.0"
-            raise DataError([_too_few(series, f"a window of {text} is too short", fix)])
+            raise DataError([_window_problem(series, f"a window of {text} is too short", fix)])
         if count < window:
             fix = "use a shorter window"
-            raise DataError([_too_few(series, f"it has {pluralize(count, 'sample')}, but the window is {text}", fix)])
+            raise DataError(
+                [_window_problem(series, f"it has {pluralize(count, 'sample')}, but the window is {text}", fix)]
+            )
         return centred_windows(count, window)
     t = series.t
     if not window > 0.0:
-        raise DataError([_too_few(series, f"a window of {text} is too short", "use a longer one")])
+        raise DataError([_window_problem(series, f"a window of {text} is too short", "use a longer one")])
     # rounding of the time stamps must not decide whether a sample is inside
     half = window / 2 * (1.0 + 1e-9)
     centre = np.clip(t, t[0] + min(half, (t[-1] - t[0]) / 2), t[-1] - min(half, (t[-1] - t[0]) / 2))
@@ -73,10 +78,10 @@ def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarra
         samples = pluralize(int(end[k] - start[k]), "sample")
         typical = DEGREE * series.median_step
         fix = f"use a longer window; it needs {DEGREE + 1} samples, which typically span {typical:.3g} s"
-        raise DataError([_too_few(series, f"the window of {text} at {t[k]:.15g} s holds {samples}", fix)])
+        raise DataError([_window_problem(series, f"the window of {text} at {t[k]:.15g} s holds {samples}", fix)])
     return start, end
 
 
-def _too_few(series: Series, reason: str, fix: str) -> Problem:
+def _window_problem(series: Series, reason: str, fix: str) -> Problem:
     message = f"series {series.name!r} cannot be differentiated: {reason}"
     return Problem(message, fix, code="data.window", element=series.name)

@@ -30,7 +30,7 @@ def load_recording(
 
     Args:
         path: the file, or several files of the same run.
-        channels: what to load, and from which columns.
+        channels: the channels to load, with their columns.
         time: time column of channels that do not name one; or, for a file without time stamps, the constant sampling
             interval.
         time_unit: unit of all time columns, or of the sampling interval.

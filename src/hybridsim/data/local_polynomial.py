@@ -18,10 +18,8 @@ class LocalFit:
     """Fitted polynomials, evaluated at the requested times."""
 
     value: Float[np.ndarray, " n"]
-    first: Float[np.ndarray, " n"]
-    """First derivative."""
-    second: Float[np.ndarray, " n"]
-    """Second derivative."""
+    first_derivative: Float[np.ndarray, " n"]
+    second_derivative: Float[np.ndarray, " n"]
     leverage: Float[np.ndarray, " n"]
     """Derivative of the value with respect to the sample at its time, 0 to 1."""
 
@@ -32,9 +30,9 @@ def local_fit(
     start: Int[np.ndarray, " k"],
     end: Int[np.ndarray, " k"],
     degree: int,
-    at: Int[np.ndarray, " k"] | None = None,
+    indices: Int[np.ndarray, " k"] | None = None,
 ) -> LocalFit:
-    """Fit a polynomial for each sample, or for those in `at`, to the samples from `start` to `end`, exclusive.
+    """Fit a polynomial around each sample, or around those in `indices`, to the samples from `start` to before `end`.
 
     Args:
         t: times of the samples, increasing [s].
@@ -42,9 +40,9 @@ def local_fit(
         start: first sample of each window.
         end: one past the last sample of each window; each window holds more than `degree` samples.
         degree: degree of the polynomials.
-        at: samples with a window each; all by default.
+        indices: samples to fit around, one per window; all by default.
     """
-    times = t if at is None else t[at]
+    times = t if indices is None else t[indices]
     width = int((end - start).max())
     rows = max(1, BLOCK_ELEMENTS // width)
     result = np.empty((4, len(times)))
@@ -54,7 +52,7 @@ def local_fit(
     return LocalFit(*result)
 
 
-def _fit_block(t, values, start, end, at, width: int, degree: int) -> np.ndarray:
+def _fit_block(t, values, start, end, evaluation_times, width: int, degree: int) -> np.ndarray:
     """Value, first and second derivative, and leverage (4, rows) for a block of windows."""
     index = start[:, None] + np.arange(width)
     weight = (index < end[:, None]).astype(float)
@@ -62,7 +60,7 @@ def _fit_block(t, values, start, end, at, width: int, degree: int) -> np.ndarray
     # time normalised to [-1, 1] in each window
     middle, half = (t[start] + t[end - 1]) / 2, (t[end - 1] - t[start]) / 2
     time = (t[index] - middle[:, None]) / half[:, None] * weight
-    x = (at - middle) / half
+    x = (evaluation_times - middle) / half
 
     residual = values[index] * weight
     previous, polynomial = np.zeros_like(time), weight

@@ -8,7 +8,7 @@ from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.series import Series
 
 WINDOW, DEGREE = 9, 3
-"""Cubic polynomials over nine samples follow a mechanism at any useful sampling rate, but little of the noise."""
+"""Cubic polynomials over nine samples follow the motion at any useful sampling rate, but hardly the noise."""
 MIN_SAMPLES = 6
 """Minimum number of samples for an estimate."""
 MIN_DISTINCT_VALUES = 10
@@ -22,7 +22,7 @@ MAD_TO_STD = 1.482602218505602
 def noise_level(series: Series) -> float:
     """Standard deviation of the noise: median absolute deviation from local polynomials, scaled for Gaussian noise.
 
-    Robust to outliers. Noise is assumed white, so that it is underestimated for filtered signals. For quantised
+    Robust to outliers. Noise is assumed to be white, so it is underestimated for filtered signals. For quantised
     sensors such as encoders it is at least the quantisation noise, even at rest; for a constant series it is zero.
 
     Raises:
@@ -45,10 +45,10 @@ def noise_level(series: Series) -> float:
 def _quantisation_std(values: np.ndarray) -> float:
     """Quantisation noise if all changes are integer multiples of a step; else zero."""
     changes = np.abs(np.diff(values))
-    moving = changes[changes > 0.0]
-    # quantised readings repeat at times; a switched command does too, but has few distinct values
-    if len(moving) == len(changes) or len(np.unique(values)) < MIN_DISTINCT_VALUES:
+    nonzero = changes[changes > 0.0]
+    # quantised readings sometimes repeat; so does a switched command, but it has few distinct values
+    if len(nonzero) == len(changes) or len(np.unique(values)) < MIN_DISTINCT_VALUES:
         return 0.0
-    step = moving.min()
-    counts = moving / step
+    step = nonzero.min()
+    counts = nonzero / step
     return float(step / np.sqrt(12.0)) if np.abs(counts - np.round(counts)).max() < INTEGER_TOLERANCE else 0.0

@@ -1,4 +1,4 @@
-"""Read a recorded file of any supported format, which the file extension selects."""
+"""Readers for all supported file formats, selected by the file extension."""
 
 import hashlib
 from collections.abc import Sequence
@@ -127,7 +127,7 @@ def _format(path: Path) -> str:
         if suffix in suffixes:
             return name
     if not path.exists() or path.is_dir():
-        file_sha256(path)  # raises the error that says what is wrong
+        file_sha256(path)  # raises the specific error
     known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
     fix = next(
         (fix for suffixes, fix in UNSUPPORTED_FORMATS.items() if suffix in suffixes), "save it in one of these formats"

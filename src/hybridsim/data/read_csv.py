@@ -1,4 +1,4 @@
-"""Text tables: separated by commas, semicolons, tabs or whitespace, with or without a header.
+"""Text tables, delimited by commas, semicolons, tabs or whitespace, with or without a header.
 
 The header is the first line if any of its cells is not a number, or else a comment directly above the first row with as
 many names as there are columns (as written by `numpy.savetxt`). Without one, columns are named "0", "1" and so on.
@@ -155,14 +155,18 @@ def _column_names(first: Sequence[str], comment: str, delimiter: str) -> tuple[l
 def _read_block(texts: list[str], numbers: Sequence[int], delimiter: str, diagnostics: CsvDiagnostics) -> np.ndarray:
     """Values of a block of rows (rows, columns); NaN in columns that hold text."""
     count, numeric = len(diagnostics.names), diagnostics.numeric_columns()
-    is_blank = delimiter == " "
+    is_whitespace_delimited = delimiter == " "
     # with usecols, NumPy does not check the number of cells per row
     is_partial = len(numeric) < count
-    if is_partial and (is_blank or not numeric or any(line.count(delimiter) != count - 1 for line in texts)):
+    if is_partial and (
+        is_whitespace_delimited or not numeric or any(line.count(delimiter) != count - 1 for line in texts)
+    ):
         return diagnostics.read_rows(texts, numbers)
     try:
         columns = numeric if is_partial else None
-        values = np.loadtxt(texts, delimiter=None if is_blank else delimiter, comments=None, ndmin=2, usecols=columns)
+        values = np.loadtxt(
+            texts, delimiter=None if is_whitespace_delimited else delimiter, comments=None, ndmin=2, usecols=columns
+        )
     except ValueError:
         return diagnostics.read_rows(texts, numbers)
     if values.shape[1] != len(numeric):

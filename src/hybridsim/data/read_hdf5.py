@@ -34,9 +34,9 @@ def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
     file.visititems(lambda name, item: groups.append(name) if isinstance(item, h5py.Group) else None)
     group_path = group.strip("/")
     if group_path and group_path not in groups:
-        what = "is a data set, not a group" if group_path in file else "is not in the file"
+        reason = "is a data set, not a group" if group_path in file else "is not in the file"
         fix = name_hint(group_path, groups) if groups else "omit group: the file has none"
-        raise DataError([Problem(f"group {group!r} {what}", fix, str(path), code="data.group", element=group)])
+        raise DataError([Problem(f"group {group!r} {reason}", fix, str(path), code="data.group", element=group)])
     datasets: dict[str, Any] = {}
 
     def collect(name: str, item: Any) -> None:

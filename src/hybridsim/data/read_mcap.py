@@ -112,8 +112,8 @@ class _Topic:
         """Fields that hold a non-numeric value at least once."""
         problems = {}
         for name, (row, value) in self._non_numeric.items():
-            what = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
-            message = f"field {name!r} of topic {self._name!r} has {what} in row {row + 1}, not a number"
+            content = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
+            message = f"field {name!r} of topic {self._name!r} has {content} in row {row + 1}, not a number"
             problems[name] = Problem(
                 message, "choose another column", self._file, row + 1, code="data.text", element=name
             )

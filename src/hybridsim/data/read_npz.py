@@ -1,4 +1,4 @@
-"""NPZ and NPY files. Never unpickled: an array of Python objects can run arbitrary code."""
+"""NPZ and NPY files. Arrays of Python objects are never unpickled, as unpickling can run arbitrary code."""
 
 from dataclasses import replace
 from pathlib import Path

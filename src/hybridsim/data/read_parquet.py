@@ -33,7 +33,7 @@ def _table(arrow: Any, content: Any, file: str) -> Table:
     counts = Counter(content.column_names)
     for name, values in zip(content.column_names, content.columns, strict=True):
         if counts[name] > 1:
-            message = f"{counts[name]} columns are named {name!r}, so that the name is ambiguous"
+            message = f"{counts[name]} columns are named {name!r}, so the name is ambiguous"
             problem = Problem(message, "give each column a unique name", file, code="data.duplicate_column")
             unreadable[name] = problem
         elif _is_numeric(arrow, values.type):

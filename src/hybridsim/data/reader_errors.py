@@ -45,7 +45,7 @@ def parser_errors_as_data_errors(path: Path, fix: str, element: str = "") -> Ite
     except HybridsimError:
         raise
     except Exception as error:
-        what = f"array {element!r}" if element else "the file"
+        subject = f"array {element!r}" if element else "the file"
         reason = str(error).partition("\n")[0] or type(error).__name__
-        message = f"{what} cannot be read: {reason}"
+        message = f"{subject} cannot be read: {reason}"
         raise DataError([Problem(message, fix, str(path), code="data.format", element=element)]) from error

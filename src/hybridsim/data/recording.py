@@ -39,7 +39,7 @@ class Recording:
         on_nan: Literal["error", "drop"] = "error",
         on_disorder: Literal["error", "drop"] = "error",
     ) -> "Recording":
-        """Recording of arrays in memory, in SI units, checked like a file.
+        """Recording of arrays in memory, in SI units, with the same checks as for a file.
 
         Args:
             name: name of the recording.

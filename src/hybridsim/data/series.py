@@ -18,8 +18,8 @@ class Series:
     values: Float[np.ndarray, " n"]
     """Samples, in SI units."""
     lookahead: float = 0.0
-    """Time span [s] after its time stamp from which data enter a sample: zero for measurements, positive for estimates
-    from a window of samples."""
+    """Latest time, relative to its time stamp, of the data that a sample depends on [s]: zero for measurements,
+    positive for estimates from a window of samples."""
 
     def __post_init__(self):
         for field in ("t", "values"):

@@ -32,8 +32,8 @@ def split_runs(
         # of a single run, hold out segments: better than no validation at all
         keys = names if len(runs) == 1 else [recording.run for recording in recordings]
         unique = list(dict.fromkeys(keys))
-        chosen = {unique[k] for k in _evenly_spread(len(unique), float(validation))}
-        held_out = {k for k, key in enumerate(keys) if key in chosen}
+        held_out_keys = {unique[k] for k in _evenly_spread(len(unique), float(validation))}
+        held_out = {k for k, key in enumerate(keys) if key in held_out_keys}
     else:
         _check_names(validation, [*names, *{recording.run for recording in recordings if recording.segment_of}])
         held_out = {k for k, recording in enumerate(recordings) if {recording.name, recording.run} & set(validation)}

@@ -1,4 +1,4 @@
-"""The common representation of all file formats: numeric columns by name, with row numbers as the user counts them."""
+"""The common representation of all file formats: numeric columns by name, with row numbers as in the file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Table:
     sha256: str = ""
     """SHA-256 of the file's bytes."""
     first_row: int = 1
-    """Number of the first row as the user counts: its line in a text file, 1 in arrays."""
+    """User-facing number of the first row: its line in a text file, 1 in arrays."""
     row_format: str = "row {}"
     """Format of a row number in messages."""
     skipped_lines: Int[np.ndarray, " k"] = field(default_factory=_no_skipped_lines)
@@ -39,7 +39,7 @@ class Table:
     """Problems of the file as a whole."""
 
     def row_number(self, index: int) -> int:
-        """Number, as the user counts, of the row with this index."""
+        """User-facing number of the row with this index."""
         rows_before = self.skipped_lines - self.first_row - np.arange(len(self.skipped_lines))
         return self.first_row + index + int(np.searchsorted(rows_before, index, side="right"))
 

@@ -74,7 +74,7 @@ def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
 
     Args:
         name: name of the unit.
-        element: name of what has the unit; for messages.
+        element: name of the channel or option with this unit; for messages.
         quantity: required quantity, such as `time`; empty for any.
     """
     if name not in UNITS:

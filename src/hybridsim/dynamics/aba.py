@@ -57,10 +57,10 @@ def articulated_body_algorithm(
 def _accelerations(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias, tau: Tau
 ) -> tuple[Qdd, ArticulatedFactors]:
-    """M⁻¹ (τ − C), and the factors of M, which have zero tangents.
+    """M⁻¹ (τ − C), and the factors of M, whose tangents are defined as zero.
 
     Without the JVP rule below, the recursion would be differentiated, which is correct but slower. This happens in
-    second derivatives of rollouts, as JAX before 0.11 drops custom rules when it splits the body of a scan.
+    second derivatives of rollouts, because JAX before 0.11 loses custom rules in partial evaluation of a scan.
     """
     factors = articulated_factors(model, kin, inertia)
     return apply_mass_inverse(model, kin, factors, tau - tree_bias_torques(model, kin, inertia, bias)), factors
@@ -73,7 +73,7 @@ def _accelerations_jvp(primals, tangents):
     _, d_torque = eqx.filter_jvp(
         lambda model, kin, inertia, bias, tau: tau - tree_torques(model, kin, inertia, bias, qdd), primals, tangents
     )
-    if d_torque is None:  # only parameters that accelerations do not depend on have tangents
+    if d_torque is None:  # no parameter that the accelerations depend on has a tangent
         return (qdd, factors), jax.tree.map(jnp.zeros_like, (qdd, factors))
     d_qdd = jax.lax.custom_linear_solve(
         lambda qdd: tree_inertia_torques(model, kin, inertia, qdd),

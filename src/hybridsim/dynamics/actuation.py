@@ -2,12 +2,12 @@
 
 Examples:
     Actuation()                                                     the model's own actuators (the default)
-    Actuation(PDServo(kp=80.0, kd=2.0), TorqueSpeedLimit(20.0, 30.0))    position servos with a motor curve
-    Actuation(TransportDelay(0.008), FirstOrderLag(0.01), ModelLaw(), ForceRange())    slow electronics
+    Actuation(PDServo(kp=80.0, kd=2.0), TorqueSpeedLimit(20.0, 30.0))    position servos with a torque–speed curve
+    Actuation(TransportDelay(0.008), FirstOrderLag(0.01), AffineActuator(), ForceRange())    delayed and filtered
 
-The signal enters as the command `u` and leaves as the force of each actuator. Stages see position and velocity on the
-actuator side of the gear. The internal state of a stage (lag, delay, spring) is updated only in `advance`, once per
-time step, so that all stages of RK4 see the same internal state.
+The input of the first stage is the command `u`, the output of the last one the actuator force. Stages receive position
+and velocity on the actuator side of the gear. The internal state of a stage (lag, delay, spring) is updated only in
+`advance`, once per time step, so that all stages of RK4 use the same internal state.
 """
 
 import abc
@@ -30,7 +30,7 @@ PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, " nu"]
 """One value for all actuators, or one each."""
 
 
-class Motor(NamedTuple):
+class MotorState(NamedTuple):
     """Position and velocity of the actuated joints, on the actuator side of the gear."""
 
     position: Signal
@@ -45,16 +45,16 @@ class AbstractStage(eqx.Module):
     def check(self, dt: Scalar) -> None:
         """Raise if the stage does not support this time step [s]; not called with traced values."""
 
-    def initial_state(self, motor: Motor) -> Any:
-        """Initial internal state, for actuators at `motor`."""
+    def initial_state(self, motor: MotorState) -> Any:
+        """Initial internal state, for actuators at this position and velocity."""
         del motor
         return None
 
     @abc.abstractmethod
-    def output(self, model: Model, signal: Signal, motor: Motor, aux: Any, dt: Scalar) -> Signal:
+    def output(self, model: Model, signal: Signal, motor: MotorState, aux: Any, dt: Scalar) -> Signal:
         """Output signal of the stage."""
 
-    def advance(self, model: Model, signal: Signal, motor: Motor, aux: Any, dt: Scalar) -> Any:
+    def advance(self, model: Model, signal: Signal, motor: MotorState, aux: Any, dt: Scalar) -> Any:
         """Internal state after a time step with constant input `signal`."""
         del model, signal, motor, dt
         return aux
@@ -67,8 +67,8 @@ class ControlRange(AbstractStage):
         return clamp(signal, model.actuator.control_lower, model.actuator.control_upper)
 
 
-class ModelLaw(AbstractStage):
-    """Affine force law of the model: direct force, position servo or velocity servo."""
+class AffineActuator(AbstractStage):
+    """Affine actuator of the model, gain and bias: force, position servo or velocity servo."""
 
     def output(self, model, signal, motor, aux, dt):
         bias = model.actuator.bias
@@ -105,7 +105,7 @@ class Saturation(AbstractStage):
 
 
 class TorqueSpeedLimit(AbstractStage):
-    """Linear torque–speed curve: stall torque at standstill, zero at the no-load speed; braking is not limited."""
+    """Linear torque–speed curve: stall torque at standstill and in braking, zero at the no-load speed."""
 
     stall_force: PerActuator = eqx.field(converter=as_floats)
     """[N·m or N]"""
@@ -131,7 +131,7 @@ class FirstOrderLag(AbstractStage):
         return aux
 
     def advance(self, model, signal, motor, aux, dt):
-        # at a time constant of zero the output is the signal, and the derivative by the time constant is zero, not NaN
+        # a time constant of zero passes the signal through, and its derivative is zero, not NaN
         is_instant = self.time_constant <= 0.0
         decay = jnp.where(is_instant, jnp.inf, dt / jnp.where(is_instant, 1.0, self.time_constant))
         return aux - jnp.expm1(-decay) * (signal - aux)
@@ -143,14 +143,14 @@ class TransportDelay(AbstractStage):
     delay: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
     samples: int = eqx.field(static=True, default=32)
-    """Buffer length [time steps]. Longer delays would be clipped to it, without gradient, and raise in `Simulator`."""
+    """Buffer length [time steps]. `Simulator` rejects longer delays; traced ones are clipped, with zero gradient."""
 
     def check(self, dt):
-        longest = self.samples * float(np.min(dt))
-        if np.min(self.delay) < 0.0 or np.max(self.delay) > longest:
+        max_delay = self.samples * float(np.min(dt))
+        if np.min(self.delay) < 0.0 or np.max(self.delay) > max_delay:
             raise ValueError(
-                f"a delay of {np.max(self.delay):g} s is not between 0 and {longest:g} s, the buffer length of "
-                f"{self.samples} steps; give TransportDelay more samples"
+                f"a delay of {np.max(self.delay):g} s is not between 0 and {max_delay:g} s, the buffer length of "
+                f"{self.samples} steps; increase samples of TransportDelay"
             )
 
     def initial_state(self, motor):
@@ -183,25 +183,25 @@ class SeriesElastic(AbstractStage):
         return as_floats(motor)
 
     def output(self, model, signal, motor, aux, dt):
-        angle, speed = aux
-        return self.stiffness * (angle - motor.position) + self.damping * (speed - motor.speed)
+        position, speed = aux
+        return self.stiffness * (position - motor.position) + self.damping * (speed - motor.speed)
 
     def advance(self, model, signal, motor, aux, dt):
         # implicit in the rotor motion, explicit in the joint motion: stable for a light rotor, but k dt² must be well
         # below the apparent inertia of the joint
-        angle, speed = aux
+        position, speed = aux
         force = signal - self.output(model, signal, motor, aux, dt) - dt * self.stiffness * (speed - motor.speed)
         inertia = self.rotor_inertia + dt * self.damping + dt**2 * self.stiffness
         new_speed = speed + dt * force / inertia
-        return jnp.stack([angle + dt * new_speed, new_speed])
+        return jnp.stack([position + dt * new_speed, new_speed])
 
 
 class Actuation(eqx.Module):
     """Chain of stages applied to every actuator of a model.
 
-    The default stages are `ControlRange(), ModelLaw(), ForceRange()`: the force law and ranges of the model. A custom
-    chain replaces all three; end it with `ForceRange()` to keep the force limits of the model. The effort limits of the
-    joints always apply.
+    The default stages are `ControlRange(), AffineActuator(), ForceRange()`: the actuators and ranges of the model. A
+    custom chain replaces all three; end it with `ForceRange()` to keep the force limits of the model. The effort limits
+    of the joints always apply.
     """
 
     stages: tuple[AbstractStage, ...]
@@ -209,7 +209,7 @@ class Actuation(eqx.Module):
     def __init__(self, *stages: AbstractStage):
         if invalid := [stage for stage in stages if not isinstance(stage, AbstractStage)]:
             raise TypeError(f"Actuation takes stages such as PDServo(...) as separate arguments, not {invalid[0]!r}")
-        self.stages = stages or (ControlRange(), ModelLaw(), ForceRange())
+        self.stages = stages or (ControlRange(), AffineActuator(), ForceRange())
 
     def check(self, dt: Scalar) -> None:
         """Raise if a stage does not support this time step [s]."""
@@ -222,7 +222,7 @@ class Actuation(eqx.Module):
         topology, joints = model.topology, model.actuator.joints
         position = model.actuator.gear * q[np.array([topology.q_slices[j][0] for j in joints], dtype=int)]
         speed = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in joints], dtype=int)]
-        return tuple(stage.initial_state(Motor(position, speed)) for stage in self.stages)
+        return tuple(stage.initial_state(MotorState(position, speed)) for stage in self.stages)
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the effort limits of the joints."""
@@ -231,7 +231,7 @@ class Actuation(eqx.Module):
                 f"state.aux has internal states of {len(aux)} actuator stages; this simulator has {len(self.stages)} "
                 "stages: create the state with its initial_state(q, qd)"
             )
-        motor = _motors(model, q, qd)
+        motor = _motor_state(model, q, qd)
         signal = u
         for stage, stage_aux in zip(self.stages, aux, strict=True):
             signal = stage.output(model, signal, motor, stage_aux, dt)
@@ -242,7 +242,7 @@ class Actuation(eqx.Module):
         """Internal states of all stages one time step later."""
         if all(stage_aux is None for stage_aux in aux):
             return aux
-        motor = _motors(model, q, qd)
+        motor = _motor_state(model, q, qd)
         signal, new_aux = u, []
         for stage, stage_aux in zip(self.stages, aux, strict=True):
             new_aux.append(stage.advance(model, signal, motor, stage_aux, dt))
@@ -250,11 +250,11 @@ class Actuation(eqx.Module):
         return tuple(new_aux)
 
 
-def _motors(model: Model, q: Q, qd: Qd) -> Motor:
+def _motor_state(model: Model, q: Q, qd: Qd) -> MotorState:
     select = _transmission(model).T
     position = scalar_positions(model, expand_q(model, q)) @ select
     speed = expand_v(model, qd) @ select
-    return Motor(model.actuator.gear * position, model.actuator.gear * speed)
+    return MotorState(model.actuator.gear * position, model.actuator.gear * speed)
 
 
 def _transmission(model: Model) -> np.ndarray:

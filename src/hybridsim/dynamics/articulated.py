@@ -22,9 +22,9 @@ class ArticulatedFactors(eqx.Module):
     """Factors of the mass matrix from the recursion, reusable for any number of torques."""
 
     IA: ArticulatedInertia
-    """Articulated-body inertia of each body; for a free body including its armature."""
+    """Articulated-body inertia of each body; of a body on a free joint, including the armature."""
     U: Float[AnyArray, "mv 6"]
-    """IA S: force on the body for unit acceleration of its joint."""
+    """IA S: wrench on the body per unit joint acceleration."""
     K: Float[AnyArray, "mv 6"]
     """D⁻¹ U with D = Sᵀ IA S plus the armature."""
     D: Float[AnyArray, "mv 3"]
@@ -34,11 +34,11 @@ class ArticulatedFactors(eqx.Module):
 def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) -> ArticulatedFactors:
     """Articulated-body inertias IA, from the leaves to the root."""
 
-    def gather(IA, X_PB, dofs):
+    def propagate(IA, X_PB, dofs):
         S, armature = dofs
         n = S.shape[0]
         if n == 6:
-            # the parent of a free body is the world: nothing to propagate
+            # the parent of a free joint is the world: nothing to propagate
             IA = ArticulatedInertia(IA.I + jnp.diag(armature[:3]), IA.H, IA.M + jnp.diag(armature[3:]))
             return IA, IA, (np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 3)))
         U = jax.vmap(lambda s: IA * s)(S)
@@ -56,7 +56,7 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
 
     body_inertia = jax.vmap(articulated_inertia)(inertia)
     dofs = (kin.S, jnp.asarray(model.joint.armature))
-    IA, (U, K, D) = leaves_to_root(model.topology, gather, body_inertia, kin.X_PB, dofs)
+    IA, (U, K, D) = leaves_to_root(model.topology, propagate, body_inertia, kin.X_PB, dofs)
     return ArticulatedFactors(IA, U, K, D)
 
 
@@ -72,7 +72,7 @@ def backward_pass(
 ) -> Float[AnyArray, " mv"]:
     """D⁻¹ u, from the leaves to the root, where u = τ − S pA is the joint torque minus the projected bias force."""
 
-    def gather(pA, body, dofs):
+    def propagate(pA, body, dofs):
         (X_PB, IA), (S, torque, U, D) = body, dofs
         u, n = torque - S @ pA, S.shape[0]
         if n == 6:
@@ -82,7 +82,7 @@ def backward_pass(
 
     forces = np.zeros((model.nb, 6))
     dofs = (kin.S, torque, factors.U, factors.D)
-    return leaves_to_root(model.topology, gather, forces, (kin.X_PB, factors.IA), dofs)[1]
+    return leaves_to_root(model.topology, propagate, forces, (kin.X_PB, factors.IA), dofs)[1]
 
 
 def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " mv"]) -> Qdd:

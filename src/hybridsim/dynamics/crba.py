@@ -36,13 +36,13 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
     """Mass matrix of the tree, with mimic joints as independent joints."""
     topology = model.topology
 
-    def collect(total, X_PB, dofs):
+    def propagate(total, X_PB, dofs):
         (I, F), (S, unit_rows) = total, dofs
         F = F + unit_rows.T @ jax.vmap(lambda s: I * s)(S)
         return (I.transform(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
 
     forces = np.zeros((model.nb, topology.mv, 6))
     dof_rows = (kin.S, np.eye(topology.mv))
-    M = leaves_to_root(topology, collect, (inertia, forces), kin.X_PB, dof_rows)[1]
+    M = leaves_to_root(topology, propagate, (inertia, forces), kin.X_PB, dof_rows)[1]
     upper = np.triu(np.ones(M.shape, dtype=bool))
     return jnp.where(upper, M, M.T) + jnp.diag(jnp.asarray(model.joint.armature))

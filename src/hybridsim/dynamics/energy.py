@@ -22,12 +22,12 @@ def kinetic_energy(model: Model, kin: Kinematics, qd: Float[AnyArray, " nv"]) ->
 
 
 def gravity_energy(model: Model, kin: Kinematics) -> Scalar:
-    """Potential energy of gravity, zero for masses at the world origin [J]."""
+    """Gravitational potential energy, zero at the world origin [J]."""
     return -(_first_moment(model, kin) @ model.gravity)
 
 
 def spring_energy(model: Model, q: Float[AnyArray, " nq"]) -> Scalar:
-    """Energy stored in the joint springs, limit stops not included [J]."""
+    """Potential energy of the joint springs, without those of limit stops [J]."""
     deflection = spring_deflection(model, expand_q(model, q))
     return 0.5 * jnp.sum(model.joint.stiffness * deflection**2)
 

@@ -57,19 +57,19 @@ def inverse_kinematics(
 ) -> IKSolution:
     """Coordinates near `q_initial` that minimize the error of all targets.
 
-    Each iteration solves (Jᵀ J + λ² 1) δ = Jᵀ e. If the error decreases, the step is accepted and λ halved; otherwise
+    Each iteration solves (Jᵀ J + λ² I) δ = Jᵀ e. If the error decreases, the step is accepted and λ halved; otherwise
     the step is rejected and λ multiplied by four, so that the error never increases.
 
     The solution is differentiable, in forward and reverse mode, with respect to targets and model, by implicit
-    differentiation of the optimality condition, not of the iterations. A redundant mechanism follows its targets by the
-    minimum-norm motion; the derivative with respect to `q_initial` is zero.
+    differentiation of the optimality condition, not of the iterations. For a redundant mechanism the
+    derivative is the minimum-norm solution; the derivative with respect to `q_initial` is zero.
 
     Args:
         model: the mechanism.
         targets: frames with target positions and orientations.
         q_initial: initial guess.
         damping: initial λ, in units of the Jacobian [m or rad].
-        tolerance: error [m, rad] for termination.
+        tolerance: norm of the error at which the iteration terminates [m and rad].
         max_iterations: maximum number of iterations.
         respect_limits: keep single-axis joints within their position limits.
     """
@@ -81,9 +81,9 @@ def inverse_kinematics(
         return [Target(target.frame, *pose) for target, pose in zip(targets, poses, strict=True)]
 
     @jax.custom_jvp
-    def solve(model, poses, q_start):
+    def solve(model, poses, q_initial):
         return _damped_least_squares(
-            model, with_poses(poses), q_start, damping, tolerance, max_iterations, respect_limits
+            model, with_poses(poses), q_initial, damping, tolerance, max_iterations, respect_limits
         )
 
     @solve.defjvp
@@ -92,16 +92,16 @@ def inverse_kinematics(
         solution = solve(*primals)
         is_reached = solution.error <= tolerance
 
-        def condition(model, poses, delta):
+        def residual(model, poses, delta):
             return _optimality(model, with_poses(poses), solution.q, delta, is_reached, respect_limits)
 
         def error(model, poses, delta):
             return safe_norm(_errors(model, with_poses(poses), retract(model, solution.q, delta))[0])
 
-        # the optimality condition c holds for all parameters p, so 0 = ∂c/∂p dp + ∂c/∂delta delta
+        # the optimality residual c is zero for all parameters p, so 0 = ∂c/∂p dp + ∂c/∂delta delta
         zero = jnp.zeros(model.nv)
-        _, c_tangent = jax.jvp(lambda model, poses: condition(model, poses, zero), (model, poses), tuple(tangents))
-        jacobian = jax.jacfwd(condition, argnums=2)(model, poses, zero)
+        _, c_tangent = jax.jvp(lambda model, poses: residual(model, poses, zero), (model, poses), tuple(tangents))
+        jacobian = jax.jacfwd(residual, argnums=2)(model, poses, zero)
         delta = -jnp.linalg.pinv(jacobian, rtol=RANK_TOLERANCE) @ c_tangent
         _, q_tangent = jax.jvp(lambda delta: retract(model, solution.q, delta), (zero,), (delta,))
         _, error_tangent = jax.jvp(error, (model, poses, zero), (*tangents, delta))
@@ -114,7 +114,7 @@ def inverse_kinematics(
 def _damped_least_squares(
     model: Model,
     targets: list[Target],
-    q_start: Q,
+    q_initial: Q,
     damping: float,
     tolerance: float,
     max_iterations: int,
@@ -124,7 +124,7 @@ def _damped_least_squares(
         q, error, lam, k = state
         e, J = _errors(model, targets, q)
         if respect_limits:
-            # a joint at its limit cannot contribute
+            # a joint at an active limit cannot move
             J = jnp.where(_active_limits(model, q, J.T @ e) != 0, 0.0, J)
         step = jnp.linalg.solve(J.T @ J + lam**2 * jnp.eye(model.nv), J.T @ e)
         trial = retract(model, q, step)
@@ -138,9 +138,9 @@ def _damped_least_squares(
         _, error, lam, k = state
         return (error > tolerance) & (k < max_iterations) & (lam < 1e3)
 
-    q_start = jnp.asarray(q_start)
-    error = safe_norm(_errors(model, targets, q_start)[0])
-    q, error, _, k = jax.lax.while_loop(is_unfinished, iterate, (q_start, error, jnp.asarray(damping), 0))
+    q_initial = jnp.asarray(q_initial)
+    error = safe_norm(_errors(model, targets, q_initial)[0])
+    q, error, _, k = jax.lax.while_loop(is_unfinished, iterate, (q_initial, error, jnp.asarray(damping), 0))
     status = jnp.where(error <= tolerance, Status.OK.value, Status.MAX_ITERATIONS.value)
     return IKSolution(q, error, k, status)
 
@@ -229,6 +229,6 @@ def _check_targets(model: Model, targets: list[Target]) -> None:
         names = (*model.topology.frame_names, *model.topology.body_names)
         if target.frame not in names:
             raise KeyError(f"no body or frame named {target.frame!r}; the model has {', '.join(names)}")
-        fixed = dict(zip(model.topology.frame_names, model.topology.frame_bodies, strict=True))
-        if fixed.get(target.frame) == WORLD:
+        frame_bodies = dict(zip(model.topology.frame_names, model.topology.frame_bodies, strict=True))
+        if frame_bodies.get(target.frame) == WORLD:
             raise ValueError(f"frame {target.frame!r} is fixed to the world and cannot be moved")

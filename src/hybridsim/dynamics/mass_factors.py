@@ -28,7 +28,7 @@ class MassFactors(eqx.Module):
     """1/D."""
 
     def half_solve(self, torque: Tau) -> tuple[Float[AnyArray, " nv"], Float[AnyArray, " nv"]]:
-        """U = L⁻ᵀ τ and D⁻¹ u; for two torques, τ₁ᵀ M⁻¹ τ₂ = u₁ᵀ D⁻¹ u₂."""
+        """Vectors u = L⁻ᵀ τ and D⁻¹ u; for two torques, τ₁ᵀ M⁻¹ τ₂ = u₁ᵀ D⁻¹ u₂."""
         u = solve_triangular(self.L, torque, lower=True, trans=1, unit_diagonal=True)
         return u, self.D_inv * u
 

@@ -35,10 +35,10 @@ def inertial_regressor(model: Model, q: Q, qd: Qd, qdd: Qdd) -> Float[AnyArray, 
 
 
 def _body_regressor(omega: Vec3, A: Float[AnyArray, "6"]) -> Float[AnyArray, "6 10"]:
-    """Regressor of one body: wrenches at this angular velocity and acceleration for each unit parameter."""
+    """Regressor of one body: partial derivatives of its wrench with respect to its parameters."""
 
-    def force(phi):
+    def wrench(phi):
         inertia = RigidInertia(phi[0], phi[1:4], symmetric_matrix(phi[4:]))
         return inertia * A + inertia.bias_wrench(omega)
 
-    return jax.vmap(force, out_axes=1)(jnp.eye(10))
+    return jax.vmap(wrench, out_axes=1)(jnp.eye(10))

@@ -2,7 +2,7 @@
 
 Accelerations are classical accelerations of the body origins relative to gravity, as measured by an accelerometer, not
 the spatial accelerations of Featherstone (2008, table 5.1), which differ by ω × v. Linear velocities then enter only
-across sliding joints, which saves a third of the arithmetic and avoids cancellation at a high velocity of the base.
+across prismatic joints, which saves a third of the arithmetic and avoids cancellation at high base velocities.
 """
 
 import jax
@@ -49,7 +49,7 @@ def bias_torques(model: Model, q: ArrayLike, qd: ArrayLike) -> Tau:
 
 
 def gravity_torques(model: Model, q: ArrayLike) -> Tau:
-    """Gravity torques g(q), which hold the mechanism at rest [N·m or N]."""
+    """Gravity torques g(q), which balance gravity at rest [N·m or N]."""
     return bias_torques(model, q, np.zeros(model.nv))
 
 
@@ -91,7 +91,7 @@ def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"
 def _accelerations(
     model: Model, kin: Kinematics, *, gravity: bool, velocity: bool, qdd: Float[AnyArray, " mv"] | None
 ) -> Float[AnyArray, "nb 6"]:
-    """Body accelerations due to gravity, velocities and joint accelerations, as selected."""
+    """Body accelerations; the terms of gravity, velocities and joint accelerations are optional."""
 
     def accelerate(parent, body, dofs):
         (A_P, omega_P), (X_PB, V_WB_B, V_PB_B), (S, qdd) = parent, body, dofs
@@ -115,9 +115,9 @@ def _linear(a: Vec3) -> Twist:
 
 
 def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " mv"]:
-    """Joint torques that balance the forces on all bodies of the subtree."""
+    """Total wrench on the subtree of each joint, projected onto the joint's motion subspace."""
 
-    def collect(total, X_PB, S):
+    def propagate(total, X_PB, S):
         return X_PB.force(total), None, S @ total
 
-    return leaves_to_root(model.topology, collect, F, kin.X_PB, kin.S)[1]
+    return leaves_to_root(model.topology, propagate, F, kin.X_PB, kin.S)[1]

@@ -41,7 +41,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Segment:
-    """One level of several groups, or several levels of one group each, where body i is the child of body i above."""
+    """One level of any groups, or a loop over levels of one group each; body i is a child of body i one level up."""
 
     levels: tuple[tuple[_Group, ...], ...]
 
@@ -189,7 +189,7 @@ def roots(topology: Topology) -> list[int]:
 
 
 def _loop_down(step: Callable, parents: Rows, stacked: tuple[Rows, Rows]):
-    """Results of the last level, of all levels, and per degree of freedom (body by body), of a loop over levels."""
+    """Loop from the first level down: results of the last level, results and dof results of all levels."""
 
     def level(parents, rows):
         result, dof_result = _map(step, parents, *rows)
@@ -200,7 +200,7 @@ def _loop_down(step: Callable, parents: Rows, stacked: tuple[Rows, Rows]):
 
 
 def _loop_up(step: Callable, from_below: Rows | None, stacked: tuple[Rows, Rows, Rows]):
-    """Contributions of the first level to its parents, and results of all levels, of a loop from the last level up."""
+    """Loop from the last level up: contributions to the parents of the first level, and results of all levels."""
 
     def level(from_below, rows):
         values, *rows = rows

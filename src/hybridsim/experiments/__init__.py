@@ -1,1 +1,1 @@
-"""Experiments on real recordings and the papers' claims, one file each, all of one shape."""
+"""Experiments that test claims of papers on real recordings, one file each, all with the same structure."""

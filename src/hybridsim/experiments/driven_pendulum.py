@@ -1,8 +1,8 @@
-"""A driven double pendulum whose encoders were zeroed before every run, wherever friction had left it.
+"""A driven double pendulum whose encoders were zeroed before every run, away from equilibrium due to dry friction.
 
 Claim       on held-out logs, the prediction error after 0.5 s is less than half of that of the authors' model (median
             of the logs; one of five is hardly better). The main reason: dry friction lets the pendulum come to rest up
-            to 0.06 rad away from hanging, and both encoders are zeroed there before each run.
+            to 0.06 rad away from the hanging equilibrium, and both encoders are zeroed there before each run.
 Recordings  five logs of 10 s at 500 Hz, joint angles and torques of a torque-driven double pendulum
             (dfki-ric-underactuated-lab/double_pendulum, BSD licence): `driven_double_pendulum/*.csv` with columns time,
             pos_meas1, pos_meas2, tau_con1, tau_con2, tau_meas1, tau_meas2; the authors' parameters are below.
@@ -43,7 +43,9 @@ DT = 0.002
 NOISE = 2e-4
 """Encoder resolution [rad]."""
 LOGS = ("143339", "143524", "143601", "143704", "143747")
-BEFORE, HORIZONS = 0.1, (0.1, 0.25, 0.5, 1.0)
+STATE_FIT_TIME = 0.1
+"""Time before a prediction to which its initial state is fitted [s]."""
+HORIZONS = (0.1, 0.25, 0.5, 1.0)
 AUTHORS = {
     "mass": (0.5234602302310271, 0.6255677234174437),
     "com": (0.2, 0.25569305436052964),
@@ -54,7 +56,7 @@ AUTHORS = {
 """Parameters identified by the authors; inertias are about the joints [kg, m, kg·m², N·m·s/rad, N·m]."""
 LENGTH, GRAVITY, ROTOR = 0.2, 9.81, 6.0**2 * 6.287203962819607e-05
 ARCTAN = 0.5 * np.pi
-"""Limit of the arctangent by which the authors multiply friction."""
+"""Limit of the arctangent of velocity by which the authors multiply friction."""
 BODIES = (
     Free("body.mass[*]"),
     Free("body.com[*].z", scale=0.1),
@@ -67,7 +69,7 @@ BODIES = (
     Free("joint.breakaway[*]"),
     Free("joint.stribeck_velocity[*]", bounds=(0.1, 20.0)),
 )
-ZEROS = (Free("sensor.bias[*]", per="run", bounds=(-0.2, 0.2), scale=0.01),)
+ENCODER_OFFSETS = (Free("sensor.bias[*]", per="run", bounds=(-0.2, 0.2), scale=0.01),)
 DELAY = (Free(("sensor.delay[q1]", "sensor.delay[q2]"), tied=True, bounds=(0.0, 0.015), initial=0.005),)
 """A delayed command is equivalent to delayed angle readings."""
 
@@ -88,14 +90,14 @@ def _read(path: Path) -> Recording:
 def model() -> Model:
     """Model with the parameters identified by the authors."""
     builder = ModelBuilder("driven_pendulum")
-    for k, (parent, at) in enumerate((("world", 0.0), ("link1", -LENGTH))):
+    for k, (parent, z) in enumerate((("world", 0.0), ("link1", -LENGTH))):
         m, com = AUTHORS["mass"][k], AUTHORS["com"][k]
         com_inertia = AUTHORS["inertia"][k] - m * com**2
         builder.add_body(
             f"link{k + 1}",
             parent=parent,
             joint=f"joint{k + 1}",
-            at=(0.0, 0.0, at),
+            at=(0.0, 0.0, z),
             axis=(0.0, 1.0, 0.0),
             mass=m,
             com=(0.0, 0.0, -com),
@@ -113,12 +115,17 @@ def model() -> Model:
 
 
 def problem(
-    frees: tuple[Free, ...], held_out: str, *, torques: str = "c", stribeck: bool = True, train: tuple[str, ...] = ()
+    free_parameters: tuple[Free, ...],
+    held_out: str,
+    *,
+    torques: str = "c",
+    stribeck: bool = True,
+    train: tuple[str, ...] = (),
 ) -> FitProblem:
     """Fit to all logs but one.
 
     Args:
-        frees: free parameters.
+        free_parameters: free parameters.
         held_out: the held-out log.
         torques: input torques: commanded (`c`) or measured (`m`).
         stribeck: whether the initial model has Stribeck friction.
@@ -134,7 +141,7 @@ def problem(
     commands = {f"joint{k}": InputSignal(f"{torques}{k}") for k in (1, 2)}
     return FitProblem(
         setup,
-        ParameterSpace(setup, frees),
+        ParameterSpace(setup, free_parameters),
         Measurements(dict.fromkeys(channels, NOISE), commands, {}),
         tuple(map(load_log, train or tuple(name for name in LOGS if name != held_out))),
         (load_log(held_out),),
@@ -155,32 +162,32 @@ def _cases(smoke: bool) -> list[Case]:
             Case(
                 f"authors/{name}",
                 "authors' model",
-                lambda split=split: problem((UNFITTED,), torques="m", stribeck=False, **split),
+                lambda split=split: problem((PLACEHOLDER,), torques="m", stribeck=False, **split),
                 (),
             ),
             Case(
                 f"authors, zeros found/{name}",
-                "authors' model, zeros estimated",
-                lambda split=split: problem((UNFITTED, *ZEROS), torques="m", stribeck=False, **split),
+                "authors' model, encoder offsets estimated",
+                lambda split=split: problem((PLACEHOLDER, *ENCODER_OFFSETS), torques="m", stribeck=False, **split),
                 (),
             ),
             Case(
                 f"one zero/{name}",
-                "fitted, zeros as recorded",
+                "fitted, encoders as recorded",
                 lambda split=split: problem((*BODIES, *DELAY), **split),
                 stages,
             ),
             Case(
                 f"fitted/{name}",
-                "fitted, zeros per run",
-                lambda split=split: problem((*BODIES, *DELAY, *ZEROS), **split),
+                "fitted, encoder offsets per run",
+                lambda split=split: problem((*BODIES, *DELAY, *ENCODER_OFFSETS), **split),
                 stages,
             ),
         ]
     return cases
 
 
-UNFITTED = Free("joint.damping[joint1]")
+PLACEHOLDER = Free("joint.damping[joint1]")
 """A parameter space must not be empty, even if nothing is fitted."""
 
 
@@ -199,7 +206,7 @@ def final_error(predictions: WindowScores) -> Float[np.ndarray, " W"]:
 def _score(problem: FitProblem, theta: Float[np.ndarray, " n"]) -> dict[str, float]:
     scores = {}
     for horizon in HORIZONS:
-        predictions = score_predictions(problem, theta, problem.held_out, before=BEFORE, after=horizon)
+        predictions = score_predictions(problem, theta, problem.held_out, before=STATE_FIT_TIME, after=horizon)
         scores[f"off after {horizon:g} s [rad]"] = float(np.median(final_error(predictions)))
         scores[f"rms over {horizon:g} s [rad]"] = predictions.scores[0].median
     return scores

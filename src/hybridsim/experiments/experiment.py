@@ -35,8 +35,8 @@ class Case(NamedTuple):
 
     name: str
     description: str
-    """What is fitted; for tables and figures."""
-    make: Callable[[], FitProblem]
+    """Description of the fitted model; for tables and figures."""
+    make_problem: Callable[[], FitProblem]
     stages: tuple[Stage, ...]
     """Empty to score the model without fitting."""
     initial_case: str = ""
@@ -77,7 +77,7 @@ class GoalResult(NamedTuple):
 
     goal: Goal
     value: float | None
-    """None if the run did not measure it."""
+    """None if the metric was not evaluated."""
 
     @property
     def is_met(self) -> bool:
@@ -139,7 +139,7 @@ def goal_results(experiment: Experiment, results: Mapping[str, Any]) -> list[Goa
     return [GoalResult(goal, results["metrics"].get(goal.metric)) for goal in experiment.goals]
 
 
-def load_stored(experiment: Experiment) -> dict[str, Any]:
+def load_stored_results(experiment: Experiment) -> dict[str, Any]:
     """Load the results of the full run that are distributed with the package."""
     path = STORED / f"{experiment.name}.json"
     if not path.exists():
@@ -156,7 +156,7 @@ def reevaluate(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, 
     scores = {}
     for case in experiment.cases(bool(results["smoke"])):
         result = results["cases"][case.name]
-        problem = case.make()
+        problem = case.make_problem()
         if list(problem.space.labels) != result["labels"]:
             raise HybridsimError(f"{experiment.name}: the stored case {case.name!r} has different free parameters")
         scores[case.name] = experiment.score(problem, np.array(result["theta"]))
@@ -172,25 +172,25 @@ class ScoreCheck(NamedTuple):
     now: float
 
     @property
-    def agrees(self) -> bool:
+    def is_reproduced(self) -> bool:
         """Whether both agree up to rounding errors, amplified by chaos."""
         return abs(self.now - self.stored) <= SCORE_TOLERANCE * abs(self.stored)
 
 
-def check_stored(experiment: Experiment) -> list[ScoreCheck]:
+def check_stored_scores(experiment: Experiment) -> list[ScoreCheck]:
     """Re-evaluate all stored scores of an experiment."""
-    results = load_stored(experiment)
+    results = load_stored_results(experiment)
     rows = []
     for case, scores in reevaluate(experiment, results).items():
-        before, now = dict(_flat(results["cases"][case]["scores"])), dict(_flat(scores))
+        before, now = dict(_flatten(results["cases"][case]["scores"])), dict(_flatten(scores))
         rows += [ScoreCheck(case, name, before[name], now[name]) for name in before]
     return rows
 
 
-def _flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+def _flatten(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
     for name, value in scores.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}, ")
+            yield from _flatten(value, f"{prefix}{name}, ")
         else:
             yield f"{prefix}{name}", float(value)
 
@@ -203,10 +203,10 @@ def standard_scores(
     horizons: Sequence[float] = (0.25, 1.0),
     before: float = 0.1,
 ) -> dict[str, Any]:
-    """Errors on held-out runs [mrad]: explained over windows [s], and predicted over horizons [s].
+    """Errors on held-out runs [mrad]: `explained`, with initial states fitted to each window [s], and `predicted`.
 
-    Predictions start from an initial state fitted to the time `before` [s]. All channels are angles, so that one error
-    for all of them is meaningful.
+    Predictions over each horizon [s] start from an initial state fitted to the preceding time `before` [s]. All
+    channels are angles, so a single error for all of them is meaningful.
     """
     scores: dict[str, Any] = {}
     for window in windows:
@@ -251,7 +251,7 @@ def _fit_case(
     on_step: Callable[[Progress], None],
     stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
-    problem, start = case.make(), time.monotonic()
+    problem, start = case.make_problem(), time.monotonic()
     problem = replace(problem, space=problem.space.with_initial_values(initial))
     theta, run_values, termination = np.asarray(problem.space.initial), {}, "not fitted"
     if case.stages:

@@ -41,7 +41,7 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
                 va="center",
                 fontsize=8,
             )
-        _scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second)])
+        _set_scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second)])
         ax.set_title(kind, fontsize=10)
         ax.set_xlabel("mrad", fontsize=9)
         ax.tick_params(labelsize=8)
@@ -53,7 +53,7 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
     figure.savefig(path)
 
 
-def _scale(ax: Axes, values: list[float]) -> None:
+def _set_scale(ax: Axes, values: list[float]) -> None:
     """Set a linear scale from zero, or a logarithmic one for a wide range, with room for the values beside the bars."""
     if max(values) < LOG_SCALE_RATIO * min(values):
         ax.set_xlim(0.0, 1.7 * max(values))

@@ -1,6 +1,6 @@
 """IBM's double pendulum: part of the error of a rigid model is due to the camera, not the mechanism.
 
-Claim       windows of 0.25 s in held-out runs are explained to 1.6 mrad (median), windows of 1 s to 6.3 mrad, although
+Claim       windows of 0.25 s in held-out runs are reproduced to 1.6 mrad (median), windows of 1 s to 6.3 mrad, although
             the pendulum is chaotic. Part of the error is due to the camera: the elbow marker is offset from the elbow
             axis and the plane of motion is tilted. Calibration reduces the variation of the second link's length from
             1.4 to 0.6 image units and the error by 8 %.
@@ -60,11 +60,11 @@ BODIES = (
     Free("joint.damping[*]", scale=1e-6),
 )
 """Mass and centre of mass of the second link are fixed, as only ratios are identifiable."""
-DRY = (
+DRY_FRICTION = (
     Free("joint.friction[*]", scale=1e-6),
     Free("joint.friction_width[*]", bounds=(0.01, 20.0)),
 )
-AIR = tuple(Free(f"graft[{k}].quadratic", bounds=(0.0, None), scale=1e-3) for k in range(2))
+AIR_DRAG = tuple(Free(f"graft[{k}].quadratic", bounds=(0.0, None), scale=1e-3) for k in range(2))
 NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
@@ -128,11 +128,11 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
     )
     net = MLP(4, 2, hidden=(8,), input_scale=[1.0, 1.0, 20.0, 20.0], output_scale=1e-5)
     # the pendulum rotates fully, and its dynamics are periodic in the angles
-    periodic = Graft("joint.tau", ["joint.q", "joint.qd"], Periodic(net))
+    periodic = Graft("joint.tau", ["joint.q", "joint.qd"], PeriodicNetwork(net))
     return (*rods, periodic) if network else rods
 
 
-class Periodic(eqx.Module):
+class PeriodicNetwork(eqx.Module):
     """A network of two angles and velocities whose inputs are the sines of the absolute angles and the velocities."""
 
     net: MLP
@@ -144,23 +144,23 @@ class Periodic(eqx.Module):
 
 
 def problem(
-    frees: tuple[Free, ...],
+    free_parameters: tuple[Free, ...],
     *,
     calibrate_camera: bool = True,
-    air: bool = False,
+    drag: bool = False,
     network: bool = False,
     smoke: bool = False,
 ) -> FitProblem:
     """Fit of these parameters."""
     train, test = (TRAINING[:1], HELD_OUT[:1]) if smoke else (TRAINING, HELD_OUT)
     calibration = camera(TRAINING) if calibrate_camera else None
-    blueprint = Blueprint(*grafts(network=network)) if air else Blueprint()
+    blueprint = Blueprint(*grafts(network=network)) if drag else Blueprint()
     sim = Simulator(model(), blueprint=blueprint, dt=DT, integrator="rk4")
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     runs = [[load_run(k, calibration) for k in numbers] for numbers in (train, test)]
     if smoke:
         runs = [[recording.slice(0.0, 4.0) for recording in group] for group in runs]
-    return FitProblem(setup, ParameterSpace(setup, frees), Measurements(NOISE, {}, {}), *map(tuple, runs))
+    return FitProblem(setup, ParameterSpace(setup, free_parameters), Measurements(NOISE, {}, {}), *map(tuple, runs))
 
 
 def _cases(smoke: bool) -> list[Case]:
@@ -172,22 +172,28 @@ def _cases(smoke: bool) -> list[Case]:
             for w in windows
         )
 
-    air = (*BODIES, *DRY, *AIR)
+    friction_and_drag = (*BODIES, *DRY_FRICTION, *AIR_DRAG)
     short = stages(0.1, 0.25)
     cases = [
         Case("markers", "viscous, raw markers", lambda: problem(BODIES, calibrate_camera=False, smoke=smoke), short),
         Case("camera", "viscous, calibrated camera", lambda: problem(BODIES, smoke=smoke), short),
-        Case("air", "+ dry friction, drag", lambda: problem(air, air=True, smoke=smoke), short),
+        Case("air", "+ dry friction, drag", lambda: problem(friction_and_drag, drag=True, smoke=smoke), short),
     ]
     if smoke:
         return cases
     return [
         *cases,
-        Case("air, 1 s", "the same, fitted over 1 s", lambda: problem(air, air=True), stages(0.5, 1.0), "air"),
+        Case(
+            "air, 1 s",
+            "the same, fitted over 1 s",
+            lambda: problem(friction_and_drag, drag=True),
+            stages(0.5, 1.0),
+            "air",
+        ),
         Case(
             "network, 1 s",
             "+ network, 58 weights",
-            lambda: problem((*air, *NETWORK), air=True, network=True),
+            lambda: problem((*friction_and_drag, *NETWORK), drag=True, network=True),
             stages(1.0),
             "air, 1 s",
         ),

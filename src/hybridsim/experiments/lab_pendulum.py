@@ -1,6 +1,6 @@
-"""A laboratory double pendulum: friction and drag explain it to a third of a milliradian, with a network to a fifth.
+"""A laboratory double pendulum, reproduced to 0.3 mrad with friction and drag, and to 0.2 mrad with a network.
 
-Claim       with Stribeck friction and air drag on both rods, all passive, held-out windows of one second are explained
+Claim       with Stribeck friction and air drag on both rods, all passive, held-out windows of one second are reproduced
             to 0.32 mrad (median); with a network of 58 weights to 0.22 mrad.
 Recordings  26 segments of 2.667 s at 1 kHz of one decaying swing (dynamicslab/MultiArm-Pendulum, MIT licence):
             `lab_double_pendulum/segments.npz` with `states` (26, 2667, 4): absolute angles and velocities (zero is
@@ -39,14 +39,14 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
 DT = 0.002
-EVERY = 2
-"""Subsampling of the 1 kHz samples; their noise of 0.05 mrad is far below the model error."""
+SUBSAMPLING = 2
+"""Ratio by which the 1 kHz samples are subsampled; their noise of 0.05 mrad is far below the model error."""
 NOISE = 1e-3
 """Standard deviation of the residuals [rad], which are dominated by model error."""
 HELD_OUT = range(1, 26, 4)
 WINDOWS = (1.0, 2.65)
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
-ROD_2 = 0.25
+ROD_2_LENGTH = 0.25
 """Approximate length of the second rod [m]."""
 BODIES = (
     Free("body.inertia[*].yy", bounds=(1e-5, 1.0)),
@@ -55,16 +55,16 @@ BODIES = (
     Free("body.com[*].x", scale=0.001),
     Free("sensor.bias[phi1]", scale=0.001),
 )
-VISCOUS = (Free("joint.damping[*]", scale=1e-4),)
-DRY = (
+VISCOUS_FRICTION = (Free("joint.damping[*]", scale=1e-4),)
+DRY_FRICTION = (
     Free("joint.friction[*]", scale=1e-4),
     Free("joint.friction_width[*]", bounds=(1e-3, 20.0), scale=0.1),
 )
-STRIBECK = (
+STRIBECK_FRICTION = (
     Free("joint.breakaway[*]", scale=1e-4),
     Free("joint.stribeck_velocity[*]", bounds=(0.1, 100.0), scale=1.0),
 )
-AIR = (
+AIR_DRAG = (
     Free("graft[0].quadratic", bounds=(0.0, None), scale=1e-3),
     Free("graft[1].quadratic", bounds=(0.0, None), scale=1e-3),
 )
@@ -84,23 +84,23 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def load_segments(numbers) -> tuple[Recording, ...]:
     """Load segments, with angles from straight down."""
     states, _ = _segments()
-    t = 1e-3 * np.arange(states.shape[1])[::EVERY]
+    t = 1e-3 * np.arange(states.shape[1])[::SUBSAMPLING]
     return tuple(
-        Recording.from_arrays(f"segment{k}", t, {f"phi{j + 1}": states[k, ::EVERY, j] - np.pi for j in range(2)})
+        Recording.from_arrays(f"segment{k}", t, {f"phi{j + 1}": states[k, ::SUBSAMPLING, j] - np.pi for j in range(2)})
         for k in numbers
     )
 
 
-def model(*, dry: bool = False) -> Model:
+def model(*, dry_friction: bool = False) -> Model:
     """Published model, optionally with small initial values of dry friction."""
     m1, m2, a1, a2, L1, I1, I2, k1, k2, g = _segments()[1]
-    pendulum = n_link_pendulum(2, lengths=[L1, ROD_2], masses=[m1, m2], inertias=[I1, I2], name="lab_pendulum")
+    pendulum = n_link_pendulum(2, lengths=[L1, ROD_2_LENGTH], masses=[m1, m2], inertias=[I1, I2], name="lab_pendulum")
     pendulum = eqx.tree_at(
         lambda m: (m.body.com, m.joint.damping, m.gravity),
         pendulum,
         (np.array([[0.0, 0.0, -a1], [0.0, 0.0, -a2]]), np.array([k1, k2]), np.array([0.0, 0.0, -g])),
     )
-    if not dry:
+    if not dry_friction:
         return pendulum
     joint = pendulum.joint
     return eqx.tree_at(
@@ -120,7 +120,7 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
     length = float(_segments()[1][4])
     rods = tuple(
         Graft(f"body.external_force[{body}]", f"body.twist[{body}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=0.01))
-        for body, L in (("link0", length), ("link1", ROD_2))
+        for body, L in (("link0", length), ("link1", ROD_2_LENGTH))
     )
     if not network:
         return rods
@@ -129,36 +129,48 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
 
 
 def problem(
-    frees: tuple[Free, ...], *, dry: bool = False, air: bool = False, network: bool = False, train=None, test=HELD_OUT
+    free_parameters: tuple[Free, ...],
+    *,
+    dry_friction: bool = False,
+    drag: bool = False,
+    network: bool = False,
+    train=None,
+    test=HELD_OUT,
 ) -> FitProblem:
     """Fit of these parameters."""
-    blueprint = Blueprint(*grafts(network=network)) if air else Blueprint()
-    sim = Simulator(model(dry=dry), blueprint=blueprint, dt=DT, integrator="rk4")
+    blueprint = Blueprint(*grafts(network=network)) if drag else Blueprint()
+    sim = Simulator(model(dry_friction=dry_friction), blueprint=blueprint, dt=DT, integrator="rk4")
     setup = Setup(sim, Sensors.of(sim, CHANNELS))
     train = [k for k in range(len(_segments()[0])) if k not in HELD_OUT] if train is None else train
     measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
-    return FitProblem(setup, ParameterSpace(setup, frees), measured, load_segments(train), load_segments(test))
+    space = ParameterSpace(setup, free_parameters)
+    return FitProblem(setup, space, measured, load_segments(train), load_segments(test))
 
 
 def _cases(smoke: bool) -> list[Case]:
     subset = {"train": (0, 12), "test": (1,)} if smoke else {}
     max_steps = 3 if smoke else 100
     stages = tuple(Stage(window=window, solver=LevenbergMarquardt(max_steps=max_steps)) for window in (0.5, 1.0))
-    friction = (*BODIES, *VISCOUS, *DRY)
-    air = (*friction, *STRIBECK, *AIR)
+    friction = (*BODIES, *VISCOUS_FRICTION, *DRY_FRICTION)
+    friction_and_drag = (*friction, *STRIBECK_FRICTION, *AIR_DRAG)
     cases = [
-        Case("published", "as published", lambda: problem(VISCOUS, **subset), ()),
-        Case("viscous", "viscous friction", lambda: problem((*BODIES, *VISCOUS), **subset), stages),
-        Case("air", "+ Stribeck friction, drag", lambda: problem(air, dry=True, air=True, **subset), stages),
+        Case("published", "as published", lambda: problem(VISCOUS_FRICTION, **subset), ()),
+        Case("viscous", "viscous friction", lambda: problem((*BODIES, *VISCOUS_FRICTION), **subset), stages),
+        Case(
+            "air",
+            "+ Stribeck friction, drag",
+            lambda: problem(friction_and_drag, dry_friction=True, drag=True, **subset),
+            stages,
+        ),
         Case(
             "network",
             "+ network, 58 weights",
-            lambda: problem((*air, *NETWORK), dry=True, air=True, network=True, **subset),
+            lambda: problem((*friction_and_drag, *NETWORK), dry_friction=True, drag=True, network=True, **subset),
             stages,
         ),
     ]
     if not smoke:
-        cases.insert(2, Case("dry", "+ dry friction", lambda: problem(friction, dry=True), stages))
+        cases.insert(2, Case("dry", "+ dry friction", lambda: problem(friction, dry_friction=True), stages))
     return cases
 
 

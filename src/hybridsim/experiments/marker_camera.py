@@ -77,7 +77,7 @@ def calibrate(runs: Mapping[str, Markers], every: int = 20) -> Camera:
         rows = []
         for markers, pivot in zip(subsampled, pivots, strict=True):
             links = camera.links(markers, pivot)
-            # relative to the length, as otherwise shrinking the image would reduce the residuals
+            # relative to the length; absolute residuals could be reduced by shrinking the image
             rows += [(np.linalg.norm(link, axis=1) / L - 1.0) for link, L in zip(links, lengths, strict=True)]
         return np.concatenate([x[:10] / PRIOR_STD, *(row * weights[k % 2] for k, row in enumerate(rows))])
 

@@ -13,19 +13,19 @@ ENVIRONMENT_VARIABLE = "HYBRIDSIM_DATA"
 DEFAULT_FOLDER = Path("..") / "shared" / "data"
 
 
-class MissingRecordings(HybridsimError):
-    """Recordings do not exist."""
+class MissingRecordingsError(HybridsimError):
+    """The folder of recordings does not exist."""
 
 
 def recordings_folder(name: str) -> Path:
     """Folder of a set of recordings.
 
     Raises:
-        MissingRecordings: the folder does not exist.
+        MissingRecordingsError: the folder does not exist.
     """
     folder = Path(os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_FOLDER) / name
     if not folder.is_dir():
-        raise MissingRecordings(
+        raise MissingRecordingsError(
             f"the recordings {name!r} are not in {folder.parent}; download them from their source "
             f"(docs/experiments.md), and set {ENVIRONMENT_VARIABLE} to the folder that contains {name!r}"
         )

@@ -24,7 +24,7 @@ from hybridsim.identify.support_search import (
     theta_with_ablated_networks,
     theta_with_fresh_networks,
 )
-from hybridsim.networks.prune import CONSTANT, Column, prunable_columns, prune
+from hybridsim.networks.prune import CONSTANT, InputColumn, prunable_columns, prune
 from hybridsim.taps.blueprint import Blueprint
 
 MIN_RUNS_TO_SUBSAMPLE = 4
@@ -36,7 +36,7 @@ class Discovery:
     """Result of a discovery."""
 
     problem: FitProblem
-    columns: tuple[Column, ...]
+    columns: tuple[InputColumn, ...]
     """All candidate inputs."""
     baseline_error: float
     """Error of the model without networks on held-out runs, in standard deviations of the noise."""
@@ -45,7 +45,7 @@ class Discovery:
     """Inputs that most seeds selected, fitted to all runs."""
 
     @property
-    def frequency(self) -> dict[Column, float]:
+    def frequency(self) -> dict[InputColumn, float]:
         """Share of the seeds that selected an input."""
         return _frequency(self.columns, self.seeds)
 
@@ -139,6 +139,6 @@ def _subsample(problem: FitProblem, seed: int) -> list:
     return [runs[k] for k in sorted(index)]
 
 
-def _frequency(columns: Sequence[Column], results: Sequence[SeedResult]) -> dict[Column, float]:
+def _frequency(columns: Sequence[InputColumn], results: Sequence[SeedResult]) -> dict[InputColumn, float]:
     counts = Counter(column for result in results for column in result.best.support)
     return {column: counts[column] / len(results) for column in columns}

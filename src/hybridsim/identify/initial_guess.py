@@ -118,8 +118,8 @@ def _smooth(
     before = np.clip(np.searchsorted(series.t, at, side="right") - 1, 0, count - 2)
     # local fits only at the two samples next to each time
     needed = np.concatenate([before, before + 1])
-    fit = local_fit(series.t, series.values, start[needed], end[needed], min(DEGREE, samples - 1), at=needed)
-    (left, right), (rate, next_rate) = fit.value.reshape(2, -1), fit.first.reshape(2, -1)
+    fit = local_fit(series.t, series.values, start[needed], end[needed], min(DEGREE, samples - 1), indices=needed)
+    (left, right), (rate, next_rate) = fit.value.reshape(2, -1), fit.first_derivative.reshape(2, -1)
     h = series.t[before + 1] - series.t[before]
     s = (at - series.t[before]) / h
     value = (1.0 + 2.0 * s) * (1.0 - s) ** 2 * left + s**2 * (3.0 - 2.0 * s) * right

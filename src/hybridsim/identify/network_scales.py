@@ -103,11 +103,11 @@ def _signals(selection: Selection, values: dict[str, Array], *, pooled: bool) ->
 
     Quantities that are unknown before a step get values of unit scale.
     """
-    width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.per_row
+    width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.scalars_per_row
     array = values.get(selection.quantity.name)
     if array is None or array[0].size != selection.total_rows * width:
         # not part of an evaluation of the dynamics, or a configuration that is changed along degrees of freedom
-        return [np.array([-1.0, 1.0])] * (selection.per_row if pooled else count)
+        return [np.array([-1.0, 1.0])] * (selection.scalars_per_row if pooled else count)
     array = array.reshape(len(array), selection.total_rows, width)[:, list(selection.rows)]
     array = array[:, :, list(selection.components)] if selection.components else array
     if pooled:

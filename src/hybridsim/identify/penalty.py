@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.solvers.box_qp import box_minimum
 from hybridsim.identify.theta_layout import ThetaLayout
-from hybridsim.networks.weight_name import WeightName, weight_name
+from hybridsim.networks.weight_name import WeightName, parse_weight_name
 
 Array = np.ndarray
 MAX_ITERATIONS, TOLERANCE = 2000, 1e-10
@@ -145,7 +145,7 @@ def _sort_nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[In
 
 def _weight_names(layout: ThetaLayout) -> list[WeightName | None]:
     """Position in a network of every parameter, if it is in one; the same for the copies of all runs."""
-    return [weight_name(layout.space.names[entry]) for entry in layout.single_run_index]
+    return [parse_weight_name(layout.space.names[entry]) for entry in layout.single_run_index]
 
 
 def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:

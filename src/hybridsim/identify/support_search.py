@@ -20,12 +20,12 @@ from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.networks.prune import CONSTANT, Column, ablate, input_addresses, reseed
-from hybridsim.networks.weight_name import weight_name
+from hybridsim.networks.prune import CONSTANT, InputColumn, ablate, input_addresses, reseed
+from hybridsim.networks.weight_name import parse_weight_name
 from hybridsim.params.space import ParameterSpace
 
 Array = np.ndarray
-Support = frozenset[Column]
+Support = frozenset[InputColumn]
 """Inputs that networks read; a constant is among them only if its network reads nothing else."""
 INITIAL_PENALTY, MAX_GROWTH, MIN_GROWTH = 1e-5, 4.0, 1.5
 """Initial penalty of an input, relative to the cost of the model without networks; largest growth factor of the
@@ -70,7 +70,7 @@ class SupportSearch:
     problem: FitProblem
     stage: Stage
     warm_up: Sequence[Stage]
-    columns: tuple[Column, ...]
+    columns: tuple[InputColumn, ...]
     initial: Float[Array, " n"]
     """θ with freshly initialised networks."""
     log: Callable[[str], None]
@@ -187,7 +187,7 @@ class SupportSearch:
         unused_grafts = {c.graft for c in self.columns} - {c.graft for c in support}
         unused_entries = [k for c in self.columns if c.column >= 0 and c not in support for k in c.entries]
         space = self.problem.space.with_initial(theta).with_fixed(unused_entries, 0.0)
-        names = map(weight_name, space.labels)
+        names = map(parse_weight_name, space.labels)
         entries = [k for k, name in enumerate(names) if name and name.graft in unused_grafts]
         return space.with_fixed(entries, theta_with_ablated_networks(self.problem, self.columns)[entries])
 
@@ -226,7 +226,7 @@ def theta_with_fresh_networks(problem: FitProblem, seed: int) -> Array:
     return _with_networks(problem, [reseed(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])
 
 
-def theta_with_ablated_networks(problem: FitProblem, columns: Sequence[Column]) -> Array:
+def theta_with_ablated_networks(problem: FitProblem, columns: Sequence[InputColumn]) -> Array:
     """θ with networks that have no effect, of those that can be removed."""
     sim, free = problem.setup.sim, {c.graft for c in columns}
     pairs = zip(sim.blueprint.grafts, sim.bound_blueprint().grafts, strict=True)
@@ -248,7 +248,7 @@ def _rank(support: Support) -> float:
     return sum(0.5 if c.column == CONSTANT else 1.0 for c in support)
 
 
-def _smaller(support: Support, columns: Sequence[Column]) -> Iterator[Support]:
+def _smaller(support: Support, columns: Sequence[InputColumn]) -> Iterator[Support]:
     """Sets with one input less; without the last input of a network, also with a constant in its place."""
     constants = {c.graft: c for c in columns if c.column == CONSTANT}
     for column in sorted(support):
@@ -258,11 +258,11 @@ def _smaller(support: Support, columns: Sequence[Column]) -> Iterator[Support]:
             yield remaining | {constants[column.graft]}
 
 
-def _with(support: Support, column: Column) -> Support:
+def _with(support: Support, column: InputColumn) -> Support:
     """The set with another column; an input replaces the constant of its network."""
     return frozenset(c for c in support if (c.graft, c.column) != (column.graft, CONSTANT)) | {column}
 
 
-def _is_needless(column: Column, support: Support) -> bool:
+def _is_needless(column: InputColumn, support: Support) -> bool:
     """Whether a column is the constant of a network that reads an input."""
     return column.column == CONSTANT and any(c.graft == column.graft for c in support)

@@ -60,7 +60,7 @@ class Reader:
             default: value of an absent attribute; None makes the attribute required, with 0 as a placeholder.
             infinite: whether `inf` is a valid value.
         """
-        values = self._numbers(element, attribute, 1, default is None, infinite)
+        values = self._parse_floats(element, attribute, 1, default is None, infinite)
         return values[0] if values else (default if default is not None else 0.0)
 
     def vector(self, element: Element | None, attribute: str, size: int, default=None) -> np.ndarray:
@@ -72,12 +72,12 @@ class Reader:
             size: required length.
             default: value of an absent attribute; None makes the attribute required, with zeros as a placeholder.
         """
-        values = self._numbers(element, attribute, size, default is None, False)
+        values = self._parse_floats(element, attribute, size, default is None, False)
         if values is None:
             return np.zeros(size) if default is None else np.array(default, dtype=float)
         return np.array(values)
 
-    def _numbers(
+    def _parse_floats(
         self, element: Element | None, attribute: str, size: int, required: bool, infinite: bool
     ) -> list[float] | None:
         if element is None:

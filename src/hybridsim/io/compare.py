@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ComparedArray:
     """A scalar or vector parameter of all elements of one kind."""
 
     owner: str
@@ -75,36 +75,39 @@ def pair_name(pair: tuple[str, str]) -> str:
 
 
 PARAMETERS = (
-    Parameter("body", "body.mass", "kg"),
-    Parameter("body", "body.com", "m"),
-    Parameter("body", "body.inertia", "kg·m²"),
-    Parameter("joint", "joint.placement.p", "m"),
-    Parameter("joint", "joint.placement.R"),
-    Parameter("joint", "joint.axis"),
-    Parameter("joint", "joint.anchor", "m"),
-    Parameter("joint", "joint.mimic_ratio"),
-    Parameter("joint", "joint.mimic_offset"),
-    *(Parameter("dof", f"joint.{name}") for name in ("armature", "stiffness", "damping", "friction", "breakaway")),
-    *(Parameter("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
-    *(Parameter("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
-    Parameter("coordinate", "joint.rest"),
-    *(Parameter("actuator", f"actuator.{name}") for name in ("gear", "gain", "bias", "control_lower", "control_upper")),
-    *(Parameter("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
-    Parameter("shape", "geometry.size", "m"),
-    Parameter("shape", "geometry.friction"),
-    Parameter("shape", "geometry.restitution"),
-    Parameter("shape", "geometry.recovery_time", "s"),
-    Parameter("shape", "geometry.softness"),
-    Parameter("shape", "geometry.stiffness", "N/m"),
-    Parameter("shape", "geometry.damping", "N·s/m"),
-    Parameter("shape", "geometry.placement.p", "m"),
-    Parameter("shape", "geometry.placement.R"),
-    Parameter("pair", "geometry.pair_friction"),
-    Parameter("frame", "frame_placement.p", "m"),
-    Parameter("frame", "frame_placement.R"),
-    Parameter("model", "gravity", "m/s²"),
-    Parameter("home", "home"),
-    Parameter("model", "timestep", "s"),
+    ComparedArray("body", "body.mass", "kg"),
+    ComparedArray("body", "body.com", "m"),
+    ComparedArray("body", "body.inertia", "kg·m²"),
+    ComparedArray("joint", "joint.placement.p", "m"),
+    ComparedArray("joint", "joint.placement.R"),
+    ComparedArray("joint", "joint.axis"),
+    ComparedArray("joint", "joint.anchor", "m"),
+    ComparedArray("joint", "joint.mimic_ratio"),
+    ComparedArray("joint", "joint.mimic_offset"),
+    *(ComparedArray("dof", f"joint.{name}") for name in ("armature", "stiffness", "damping", "friction", "breakaway")),
+    *(ComparedArray("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
+    *(ComparedArray("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
+    ComparedArray("coordinate", "joint.rest"),
+    *(
+        ComparedArray("actuator", f"actuator.{name}")
+        for name in ("gear", "gain", "bias", "control_lower", "control_upper")
+    ),
+    *(ComparedArray("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
+    ComparedArray("shape", "geometry.size", "m"),
+    ComparedArray("shape", "geometry.friction"),
+    ComparedArray("shape", "geometry.restitution"),
+    ComparedArray("shape", "geometry.recovery_time", "s"),
+    ComparedArray("shape", "geometry.softness"),
+    ComparedArray("shape", "geometry.stiffness", "N/m"),
+    ComparedArray("shape", "geometry.damping", "N·s/m"),
+    ComparedArray("shape", "geometry.placement.p", "m"),
+    ComparedArray("shape", "geometry.placement.R"),
+    ComparedArray("pair", "geometry.pair_friction"),
+    ComparedArray("frame", "frame_placement.p", "m"),
+    ComparedArray("frame", "frame_placement.R"),
+    ComparedArray("model", "gravity", "m/s²"),
+    ComparedArray("home", "home"),
+    ComparedArray("model", "timestep", "s"),
 )
 """All parameters of a model."""
 
@@ -210,7 +213,7 @@ def require_round_trip(
         raise ModelError(problems)
 
 
-def _differing_rows(parameter: Parameter, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _differing_rows(parameter: ComparedArray, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, old and new value of each row that is not exactly equal."""
     for name, before, after in zip(parameter.names(old), parameter.values(old), parameter.values(new), strict=True):
         if not np.array_equal(before, after):

@@ -121,7 +121,7 @@ def reduce_hull(vertices: np.ndarray, count: int) -> np.ndarray:
 
 
 def _tetrahedron(vertices: np.ndarray) -> list[int]:
-    """Four distant vertices: two ends, the farthest from the line through them, the farthest from the plane of these."""
+    """Four distant vertices: two ends, the farthest from the line through them, and the farthest from their plane."""
     middle = vertices.mean(axis=0)
     first = int(np.linalg.norm(vertices - middle, axis=1).argmax())
     offset = vertices - vertices[first]

@@ -33,7 +33,7 @@ class RodDrag(eqx.Module):
     linear: Float[AnyArray, ""]
     """Force per length and speed [N·s/m²]."""
     quadratic: Float[AnyArray, ""]
-    """Force per length and squared speed [N·s²/m³]: half of density times width times drag coefficient."""
+    """Force per length and squared speed [N·s²/m³]: half the product of fluid density, width and drag coefficient."""
 
     def __init__(self, start: ArrayLike, end: ArrayLike, *, quadratic: float = 0.0, linear: float = 0.0):
         self.start_point, self.end_point = (np.array(x, dtype=float) for x in (start, end))

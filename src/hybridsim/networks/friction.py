@@ -22,7 +22,7 @@ from hybridsim.taps.passivity import GraftWiring
 
 
 class JointFriction(eqx.Module):
-    """Joint friction torque that opposes the velocity v, symmetric in both directions.
+    """Joint friction torque that opposes the velocity v, of equal magnitude in both directions.
 
     Reads a context, then v. The torque is −v/√(v² + w²) · F(context, v²) with F > 0: odd in v and passive.
     """
@@ -79,7 +79,7 @@ class JointFriction(eqx.Module):
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 1"]:
         """Friction torque."""
         context, v = x[:-1], x[-1:]
-        # the squared speed is mapped to [0, 1), so that the input stays within the range of training at any speed
+        # the squared speed is mapped to [0, 1), so that the input stays bounded beyond the speeds in the training data
         square = jnp.square(v / self.speed_scale)
         magnitude = self.net(jnp.concatenate([context, square / (1.0 + square)]))
         return -self.friction_scale * squareplus(magnitude) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
@@ -102,8 +102,8 @@ class JointFriction(eqx.Module):
 class ConeFriction(eqx.Module):
     """Contact friction that opposes slip, within Coulomb's cone: at most μ times the normal force.
 
-    Reads the normal force, both slip velocities, then a context. The force is −μ N σ(context, speed) s/√(|s|² + w²)
-    with 0 < σ < 1; it replaces the friction force of the engine.
+    Reads the normal force, both components of the slip velocity, then a context. The force is
+    −μ N σ(context, speed) s/√(|s|² + w²) with 0 < σ < 1; it replaces the friction force of the engine.
     """
 
     net: MLP
@@ -143,7 +143,7 @@ class ConeFriction(eqx.Module):
         self.cone_scale = as_scale("friction", friction)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 2"]:
-        """Friction force along both tangents [N]."""
+        """Components of the friction force along both tangents [N]."""
         normal, slip, context = jax.nn.relu(x[0]), x[1:3], x[3:]
         square = slip @ slip
         scaled = square / jnp.square(self.speed_scale)

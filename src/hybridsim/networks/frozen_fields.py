@@ -17,7 +17,7 @@ from jax.tree_util import DictKey, GetAttrKey, KeyPath, SequenceKey
 from hybridsim.core.errors import TapError
 
 FROZEN = {"hybridsim_frozen": True}
-"""Metadata of a field that is fixed in a fit unless it is named."""
+"""Field metadata that makes an array fixed in a fit unless the fit names it."""
 
 
 def weight_mask(net: Any) -> Any:

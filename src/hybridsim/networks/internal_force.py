@@ -77,11 +77,11 @@ class InternalForce(eqx.Module):
         poses, twists = x[:12].reshape(2, 6), x[12:].reshape(2, 6)
         points = jnp.stack([jnp.asarray(self.first_point), jnp.asarray(self.second_point)])
         R = jax.vmap(matrix_from_rotation_vector)(poses[:, 3:])
-        arms = jnp.einsum("kij,kj->ki", R, points)
-        rates = jnp.einsum("kij,kj->ki", R, twists[:, 3:] + jax.vmap(cross)(twists[:, :3], points))
-        line = poses[0, :3] + arms[0] - poses[1, :3] - arms[1]
+        offsets = jnp.einsum("kij,kj->ki", R, points)
+        velocities = jnp.einsum("kij,kj->ki", R, twists[:, 3:] + jax.vmap(cross)(twists[:, :3], points))
+        line = poses[0, :3] + offsets[0] - poses[1, :3] - offsets[1]
         direction, length = unit(line, np.zeros(3))
-        force_W = self.axial_force(length, direction @ (rates[0] - rates[1])) * direction
+        force_W = self.axial_force(length, direction @ (velocities[0] - velocities[1])) * direction
         forces = jnp.einsum("kji,j->ki", R, force_W) * np.array([[1.0], [-1.0]])
         return jnp.concatenate([jax.vmap(cross)(points, forces), forces], axis=1).reshape(-1)
 
@@ -98,7 +98,7 @@ class InternalForce(eqx.Module):
         return eqx.tree_at(lambda f: f.net, self, self.net.ablate([0.0, SQUAREPLUS_ZERO]))
 
     def axial_force(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
-        """Force along the line, positive in repulsion, from the distance of the points and its rate [N]."""
+        """Force along the line, positive in repulsion, from the distance between the points and its rate [N]."""
         damping = squareplus(self.net(length[None] / self.distance_scale)[1])
         return -jax.grad(self.potential)(length) - self.damping_scale * damping * rate
 

@@ -66,10 +66,10 @@ class Lagrangian(eqx.Module):
         """Accelerations."""
         n = self.size
         q, v, a, M = x[:n], x[n : 2 * n], x[2 * n : 3 * n], x[3 * n :].reshape(n, n)
-        residual, rate = jax.jvp(self.mass, (q,), (v,))
-        squared = jax.grad(lambda q: v @ self.mass(q) @ v)(q)
-        force = M @ a - rate @ v + 0.5 * squared + self.conservative(q)
-        return jax.scipy.linalg.solve(M + residual, force, assume_a="pos")
+        M_r, M_r_dot = jax.jvp(self.mass_matrix, (q,), (v,))
+        gradient = jax.grad(lambda q: v @ self.mass_matrix(q) @ v)(q)
+        force = M @ a - M_r_dot @ v + 0.5 * gradient + self.conservative(q)
+        return jax.scipy.linalg.solve(M + M_r, force, assume_a="pos")
 
     def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the inputs are coordinates, velocities and accelerations of the outputs, which are replaced."""
@@ -81,8 +81,11 @@ class Lagrangian(eqx.Module):
 
     def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":
         """The network with coordinates normalized by mean and standard deviation; other inputs are ignored."""
-        q, spread = mean[: self.size], deviation[: self.size]
-        parts = (self.inertia.normalize_inputs(q, spread), self.conservative.normalize_inputs(q, spread))
+        q_mean, q_deviation = mean[: self.size], deviation[: self.size]
+        parts = (
+            self.inertia.normalize_inputs(q_mean, q_deviation),
+            self.conservative.normalize_inputs(q_mean, q_deviation),
+        )
         return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, parts)
 
     def ablate(self) -> "Lagrangian":
@@ -90,12 +93,12 @@ class Lagrangian(eqx.Module):
         ablated = (self.inertia.ablate(zero_matrix_entries(self.size)), self.conservative.ablate())
         return eqx.tree_at(lambda g: (g.inertia, g.conservative), self, ablated)
 
-    def mass(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
-        """Residual inertia M_r, symmetric and positive semidefinite."""
+    def mass_matrix(self, q: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
+        """Residual mass matrix M_r, symmetric and positive semidefinite."""
         L = lower_triangular(self.inertia(q), self.size)
         return self.inertia_scale * (L @ L.T)
 
     def energy(self, q: Float[AnyArray, " n"], v: Float[AnyArray, " n"]) -> Float[Array, ""]:
         """Kinetic plus potential energy of the residuals [J]."""
         q, v = jnp.asarray(q), jnp.asarray(v)
-        return 0.5 * v @ self.mass(q) @ v + self.conservative.potential(q)
+        return 0.5 * v @ self.mass_matrix(q) @ v + self.conservative.potential(q)

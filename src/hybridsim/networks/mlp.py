@@ -42,7 +42,7 @@ class MLP(eqx.Module):
     input_scale: Float[AnyArray, " _"] = eqx.field(metadata=FROZEN)
     """Divisor of the inputs, in their units."""
     output_scale: Float[AnyArray, " _"] = eqx.field(metadata=FROZEN)
-    """Factor of the outputs, in their units."""
+    """Multiplies the outputs, in their units."""
     input_bias: Float[AnyArray, " _"] | None
     """Added to the normalized inputs; none by default, because the first layer has biases."""
     activation: Activation = eqx.field(static=True)
@@ -141,9 +141,9 @@ class MLP(eqx.Module):
 
     def drop_inputs(self) -> "MLP":
         """The network without inputs: a constant, as a linear layer with zero weight on one unused input."""
-        no_inputs = eqx.tree_at(lambda net: net.weights[0], self, np.zeros_like(self.weights[0]))
+        disconnected = eqx.tree_at(lambda net: net.weights[0], self, np.zeros_like(self.weights[0]))
         plain = MLP(1, len(self.output_scale), hidden=(), activation=self.activation)
-        value = np.asarray(no_inputs(np.asarray(self.input_shift))) / np.asarray(self.output_scale)
+        value = np.asarray(disconnected(np.asarray(self.input_shift))) / np.asarray(self.output_scale)
         return eqx.tree_at(lambda net: (net.biases, net.output_scale), plain, ((value,), self.output_scale))
 
     def select_inputs(self, columns: Sequence[int]) -> "MLP":
@@ -188,7 +188,7 @@ def _initial_weights(sizes: Sequence[int], activation: Activation, seed: int) ->
 
 
 class Constant(eqx.Module):
-    """Constant outputs, in place of a network without inputs."""
+    """Constant outputs: a network without inputs."""
 
     values: Float[AnyArray, " _"]
 
@@ -200,9 +200,9 @@ class Constant(eqx.Module):
         return self.values
 
     def normalize_inputs(self, mean: ArrayLike, deviation: ArrayLike) -> "Constant":
-        """Unchanged, because there are no inputs."""
+        """The network itself: there are no inputs to normalize."""
         return self
 
     def ablate(self, bias: ArrayLike = 0.0) -> "Constant":
-        """The same with all values equal to `bias`, or to its elements."""
+        """Constant output `bias`, one value for all outputs or one each."""
         return eqx.tree_at(lambda net: net.values, self, np.zeros_like(self.values) + np.asarray(bias))

@@ -171,7 +171,7 @@ class PortHamiltonian(eqx.Module):
         damping_scale: float = 1.0,
         potential_scale: float = 1.0,
     ):
-        """Initialize the networks; arguments as for `Dissipative`, and the size `ports` of u."""
+        """Initialize the networks; arguments as for `Dissipative`; `ports` is the size of u."""
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.dissipative = Dissipative(size, size, seed=seed, damping_scale=damping_scale, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)

@@ -11,17 +11,17 @@ import numpy as np
 from hybridsim.core.errors import TapError
 from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
-from hybridsim.networks.weight_name import weight_name
+from hybridsim.networks.weight_name import parse_weight_name
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
 
 WHOLE, CONSTANT = -1, -2
-"""In place of an input index: all inputs of a network, or no input, for a perceptron reduced to a constant."""
+"""Special values of an input index: the network as a whole, and the constant output of a perceptron without inputs."""
 
 
 @dataclass(frozen=True, order=True)
-class Column:
-    """Prunable unit: one input of a perceptron, or another network as a whole."""
+class InputColumn:
+    """Unit of pruning: an input or the constant output of a perceptron, or another network as a whole."""
 
     graft: int
     """Index of the graft."""
@@ -32,23 +32,23 @@ class Column:
     outputs: tuple[str, ...]
     """Addresses of the network's outputs."""
     entries: tuple[int, ...]
-    """Indices in θ of the weights whose removal removes the effect."""
+    """Indices in θ of the weights that, set to zero, remove its effect."""
 
     def __str__(self) -> str:
         return f"{self.address} → {', '.join(self.outputs)}"
 
 
-def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[Column, ...]:
+def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[InputColumn, ...]:
     """Inputs of all perceptrons with free first layers, and all other networks with free parameters as a whole.
 
-    A perceptron whose last biases are free has a `CONSTANT` column too: without inputs it may remain as a constant.
+    A perceptron whose output biases are free has a `CONSTANT` column too: without inputs it may remain as a constant.
 
     Args:
         blueprint: blueprint bound to a model.
         labels: names of the entries of θ.
     """
     inputs: dict[tuple[int, int | None], list[int]] = {}
-    for k, weight in enumerate(map(weight_name, labels)):
+    for k, weight in enumerate(map(parse_weight_name, labels)):
         if (
             weight
             and weight.is_first_layer_weight
@@ -60,7 +60,7 @@ def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[
     for index, graft in enumerate(blueprint.grafts):
         outputs = tuple(out.address for out in graft.outputs)
         input_columns = [
-            Column(index, column, address, outputs, tuple(inputs[index, column]))
+            InputColumn(index, column, address, outputs, tuple(inputs[index, column]))
             for column, address in enumerate(input_addresses(graft))
             if (index, column) in inputs
         ]
@@ -68,19 +68,19 @@ def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[
         entries = _last_layers(index, labels)
         if input_columns:
             biases = tuple(k for k in entries if ".biases[" in labels[k])
-            columns += [Column(index, CONSTANT, "a constant", outputs, biases)] if biases else []
+            columns += [InputColumn(index, CONSTANT, "a constant", outputs, biases)] if biases else []
         elif entries:
             reads = ", ".join(read.address for read in graft.inputs)
-            columns.append(Column(index, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
+            columns.append(InputColumn(index, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
     return tuple(columns)
 
 
 def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
-    """Indices in θ of the last layers of a network's perceptrons, or of all its weights if some are not in layers."""
+    """Indices in θ of the output layers of a network's perceptrons; of all its weights if some are outside layers."""
     all_weights: list[int] = []
     has_other_weights = False
     layers: dict[str, dict[int, list[int]]] = {}
-    for k, weight in enumerate(map(weight_name, labels)):
+    for k, weight in enumerate(map(parse_weight_name, labels)):
         if weight is None or weight.graft != graft:
             continue
         all_weights.append(k)
@@ -108,7 +108,7 @@ def _scalars(read: Selection, per_row: bool) -> list[str]:
 
 
 def reseed(net: Any, seed: int) -> Any:
-    """The network with initial weights of another seed in every MLP that it is or contains."""
+    """Reinitialize every MLP within a network (or the network itself) with weights of another seed."""
     seeds = count(seed)
     return jax.tree.map(
         lambda x: x.reseed(next(seeds)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)

@@ -28,8 +28,8 @@ class WeightName:
         return self.layer == 0 and self.column is not None
 
 
-def weight_name(name: str) -> WeightName | None:
-    """Parsed name of a parameter; None if it is not a weight of a network."""
+def parse_weight_name(name: str) -> WeightName | None:
+    """Parse the name of a parameter; None if it is not a weight of a network."""
     if not (match := _NAME.match(name)):
         return None
     graft, path = int(match[1]), match[2]
@@ -45,4 +45,4 @@ def weight_name(name: str) -> WeightName | None:
 
 def is_network_weight(name: str) -> bool:
     """Whether the parameter of this name is a weight of a network."""
-    return weight_name(name) is not None
+    return parse_weight_name(name) is not None

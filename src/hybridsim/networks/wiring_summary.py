@@ -22,7 +22,7 @@ class Wire:
     """Norm of its weights in the first layer; None for networks without layers."""
 
     @property
-    def is_cut(self) -> bool:
+    def is_pruned(self) -> bool:
         """Whether all its weights are zero."""
         return self.strength == 0.0
 

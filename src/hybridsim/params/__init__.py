@@ -1,1 +1,1 @@
-"""Free and fixed parameters of a simulation, and the vector θ that a fit works on."""
+"""Free and fixed parameters of a simulation, and the parameter vector θ of a fit."""

@@ -24,7 +24,7 @@ from hybridsim.params.setup import Setup
 from hybridsim.taps.address import NO_CONTACTS
 
 PLUGIN_ARRAYS = {"contact": contact_arrays, "actuation": actuation_arrays, "graft": graft_arrays}
-"""Functions that find the parameter arrays of user-pluggable components, by the first word of an address."""
+"""Functions that list the parameter arrays of user-pluggable components, by the first word of an address."""
 
 SURFACE_PARAMETERS = {field: f"geometry.{field}" for field in ("friction", "restitution", "softness")}
 SURFACE_PARAMETERS["stabilisation.time"] = "geometry.recovery_time"
@@ -48,7 +48,11 @@ def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]
     candidates = [name for name in BY_NAME if text == name or text.startswith((f"{name}.", f"{name}["))]
     if not candidates:
         name = text.partition("[")[0]
-        valid = [*BY_NAME, INERTIAL.name, *(leaf.name for find in PLUGIN_ARRAYS.values() for leaf in find(setup))]
+        valid = [
+            *BY_NAME,
+            INERTIAL.name,
+            *(array.name for list_arrays in PLUGIN_ARRAYS.values() for array in list_arrays(setup)),
+        ]
         raise ParameterError(f"there is no parameter {name!r}; {name_hint(name, valid)}")
     parameter = BY_NAME[max(candidates, key=len)]
     rows, patterns = _split(text, parameter.name)
@@ -144,9 +148,9 @@ def _plugin_parameters(address: str, head: str, setup: Setup) -> tuple[ScalarPar
     for single in _split_indices(address, head):
         count_before = len(result)
         for array in arrays:
-            if not _names_all(single, array.frozen_fields):
+            if not _has_all_fields(single, array.frozen_fields):
                 continue
-            if _contains(single, array.name):
+            if _is_match(single, array.name):
                 result += _entry_parameters(array, range(len(array.entry_names)))
             elif (patterns := _entry_patterns(single, array.name)) is not None:
                 result += _entry_parameters(array, _matching_entries(patterns, array, address, setup))
@@ -163,13 +167,13 @@ def _split_indices(address: str, head: str) -> list[str]:
     return [f"{head}[{index.strip()}]{suffix}" for index in indices.split(",")]
 
 
-def _names_all(address: str, fields: Sequence[str]) -> bool:
+def _has_all_fields(address: str, fields: Sequence[str]) -> bool:
     """Whether an address names all of these fields."""
     return set(fields) <= {part.partition("[")[0] for part in address.split(".")}
 
 
-def _contains(pattern: str, name: str) -> bool:
-    """Whether a pattern selects a leaf or one of its parents; brackets may hold wildcards: `graft[*]`."""
+def _is_match(pattern: str, name: str) -> bool:
+    """Whether a pattern matches the name of a leaf or one of its parents; brackets may hold wildcards: `graft[*]`."""
     escaped = pattern.replace("[", "[[]")
     return any(fnmatchcase(name, escaped + suffix) for suffix in ("", ".*", "[[]*"))
 
@@ -190,8 +194,8 @@ def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Se
     index_patterns = [part.strip() for part in patterns.split(",")]
     shape = "×".join(map(str, array.shape))
     if len(index_patterns) != len(array.shape):
-        what = f"an array of shape {shape}" if array.shape else "a scalar"
-        raise ParameterError(f"{address!r}: {array.name} is {what} and takes {len(array.shape)} indices")
+        kind = f"an array of shape {shape}" if array.shape else "a scalar"
+        raise ParameterError(f"{address!r}: {array.name} is {kind} and takes {len(array.shape)} indices")
     indices = np.ndindex(array.shape)
     selected = [k for k, index in enumerate(indices) if all(map(fnmatchcase, map(str, index), index_patterns))]
     if not selected:

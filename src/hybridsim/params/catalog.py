@@ -9,12 +9,12 @@ from enum import StrEnum
 
 
 class RowAxis(StrEnum):
-    """What the rows of a parameter array correspond to."""
+    """Model elements that the rows of a parameter array belong to."""
 
     NONE = "-"
     BODY = "body"
     JOINT = "joint"
-    AXIS = "joint with an axis"
+    SINGLE_AXIS_JOINT = "joint with an axis"
     MIMIC = "mimic joint"
     DOF = "degree of freedom"
     COORDINATE = "coordinate"
@@ -39,7 +39,7 @@ class ParameterForm(StrEnum):
     PROPORTIONAL_MASS = "mass"
     """A mass to which the inertia of its body is proportional."""
     RELATIVE = "relative"
-    """A dimensionless change relative to the value in the setup."""
+    """Dimensionless deviation from the value in the setup."""
 
 
 class Sign(StrEnum):
@@ -131,7 +131,7 @@ CATALOG: tuple[Parameter, ...] = (
         "body.inertia",
         RowAxis.BODY,
         "kg·m²",
-        "Inertia about the centre of mass in body axes; not kept physically consistent, unlike inertial[BODY].",
+        "Inertia about the centre of mass in body axes; physical consistency is not enforced (see inertial[BODY]).",
         "sim.model.body.inertia",
         SYMMETRIC,
         typical=0.01,
@@ -180,10 +180,12 @@ CATALOG: tuple[Parameter, ...] = (
         "Joint frame in the parent body, including link lengths.",
         "sim.model.joint.placement",
     ),
-    _joint("axis", "-", "Unit axis in the body frame.", RowAxis.AXIS, components=XYZ, form=ParameterForm.AXIS),
+    _joint(
+        "axis", "-", "Unit axis in the body frame.", RowAxis.SINGLE_AXIS_JOINT, components=XYZ, form=ParameterForm.AXIS
+    ),
     _joint("anchor", "m", "Joint anchor in the body frame.", RowAxis.JOINT, components=XYZ, typical=0.1),
     _joint("mimic_ratio", "-", "Ratio of the coordinate to that of the driving joint.", RowAxis.MIMIC),
-    _joint("mimic_offset", _POSITION, "Coordinate at zero coordinate of the driving joint.", RowAxis.MIMIC),
+    _joint("mimic_offset", _POSITION, "Offset: coordinate when the driving joint is at zero.", RowAxis.MIMIC),
     _pose("frame.placement", RowAxis.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
     _actuator("gain", _FORCE, "Force per unit of control."),
@@ -232,7 +234,7 @@ CATALOG: tuple[Parameter, ...] = (
         sign=Sign.NONNEGATIVE,
         reason=_ADDS_ENERGY,
     ),
-    Parameter("gravity", RowAxis.NONE, "m/s²", "Acceleration of a falling body.", "sim.model.gravity", XYZ),
+    Parameter("gravity", RowAxis.NONE, "m/s²", "Gravitational acceleration.", "sim.model.gravity", XYZ),
     Parameter(
         "gravity.magnitude",
         RowAxis.NONE,

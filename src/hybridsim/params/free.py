@@ -1,4 +1,4 @@
-"""Free: which parameters a fit may change, within which bounds, and through which map the solver sees them."""
+"""Free: specification of free parameters, with initial values, bounds, maps to θ, priors and penalties."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PER = ("all", "run")
 
 @dataclass(frozen=True)
 class Free:
-    """Free parameters. Parameters that are not listed are fixed and never seen by a solver.
+    """Free parameters. Parameters that are not listed are fixed and not part of θ.
 
         Free("body.mass[link*]", bounds=(0.1, 5.0))
         Free("joint.damping[*]", tied=True)                                       one value for all joints
@@ -35,15 +35,15 @@ class Free:
     prior: Sequence[float] | None = None
     """Mean and standard deviation of a Gaussian prior."""
     scale: float | None = None
-    """Value that corresponds to θ = 1; by default derived from bounds, initial value, or typical changes."""
+    """Value at θ = 1, for `log` at θ = 0; by default derived from bounds, initial value, or typical changes."""
     l1: float = 0.0
-    """Weight of the sum of absolute values of θ; drives entries that the data do not need to exactly zero."""
+    """Weight of the sum of absolute values of θ; a lasso penalty, which makes irrelevant entries exactly zero."""
     l2: float = 0.0
     """Weight of half the sum of squares of θ."""
     group: str = ""
-    """Parameters of one group cost `l1` times their norm instead, and become zero together or not at all."""
+    """Name of a group-lasso group: the penalty is `l1` times the norm of its entries of θ, zeroed jointly."""
     tied: bool | Sequence[float] = False
-    """One value for all matches, or a factor for each name that this value is multiplied by."""
+    """If True, all matches share one value; with one factor per name, a match is the shared value times its factor."""
     per: str = "all"
     """Whether the value is shared by `all` runs or estimated for each `run`, such as an encoder offset or a payload."""
 
@@ -80,36 +80,36 @@ def option_problems(free: Free) -> Iterator[str]:
         return isinstance(x, int | float | np.number) and not isinstance(x, bool) and bool(np.isfinite(x))
 
     if not free.names or not all(isinstance(name, str) and name.strip() for name in free.names):
-        yield f"the name of a free parameter must be an address or several, not {free.name!r}"
+        yield f"the name of a free parameter must be one or more addresses, not {free.name!r}"
         return
-    what = f"{free.label!r}:"
+    prefix = f"{free.label!r}:"
     if free.map is not None and free.map not in MAPS:
-        yield f"{what} unknown map {free.map!r}; choose one of {', '.join(MAPS)}"
+        yield f"{prefix} unknown map {free.map!r}; choose one of {', '.join(MAPS)}"
     if free.bounds is not None:
         try:
             lower, upper = free.lower, free.upper
             if len(free.bounds) != 2:
                 raise ValueError
             if not lower < upper:
-                yield f"{what} the bounds {lower:g} and {upper:g} are in the wrong order; write (lower, upper)"
+                yield f"{prefix} the bounds {lower:g} and {upper:g} are in the wrong order; write (lower, upper)"
         except (TypeError, ValueError, IndexError):
-            yield f"{what} bounds must be two numbers, or None where unbounded, not {free.bounds!r}"
+            yield f"{prefix} bounds must be two numbers, or None where unbounded, not {free.bounds!r}"
     if not (free.initial is None or free.initial == "current" or is_number(free.initial)):
-        yield f"{what} initial must be a finite number or 'current', not {free.initial!r}"
+        yield f"{prefix} initial must be a finite number or 'current', not {free.initial!r}"
     if free.scale is not None and not (is_number(free.scale) and free.scale > 0.0):
-        yield f"{what} scale must be a positive number, not {free.scale!r}"
+        yield f"{prefix} scale must be a positive number, not {free.scale!r}"
     if free.prior is not None:
         prior = free.prior if isinstance(free.prior, tuple | list) else ()
         if not (len(prior) == 2 and all(map(is_number, prior)) and prior[1] > 0.0):
-            yield f"{what} prior must be a mean and a positive standard deviation, not {free.prior!r}"
+            yield f"{prefix} prior must be a mean and a positive standard deviation, not {free.prior!r}"
     for option, value in (("l1", free.l1), ("l2", free.l2)):
         if not (is_number(value) and value >= 0.0):
-            yield f"{what} {option} must be a nonnegative number, not {value!r}"
+            yield f"{prefix} {option} must be a nonnegative number, not {value!r}"
     if free.per not in PER:
-        yield f"{what} per must be 'all' or 'run', not {free.per!r}"
+        yield f"{prefix} per must be 'all' or 'run', not {free.per!r}"
     if not isinstance(free.group, str):
-        yield f"{what} group must be a name, not {free.group!r}"
+        yield f"{prefix} group must be a name, not {free.group!r}"
     if not isinstance(free.tied, bool):
         factors = free.tied if isinstance(free.tied, tuple | list) else ()
         if not (len(factors) == len(free.names) and all(is_number(f) and f != 0.0 for f in factors)):
-            yield f"{what} tied must be True or one nonzero factor for each name, not {free.tied!r}"
+            yield f"{prefix} tied must be True or one nonzero factor for each name, not {free.tied!r}"

@@ -9,12 +9,12 @@ from hybridsim.params.scalar_parameter import ScalarParameter
 from hybridsim.params.setup import Setup
 
 CONSTRAINT_ROWS = {"friction": "frictional", "breakaway": "frictional", "lower": "limited", "upper": "limited"}
-"""Joint parameters that impulse contact turns into constraint rows, if present in the model."""
+"""Joint parameters that impulse contact implements as constraint rows, with the attribute that lists these rows."""
 SURFACE_FIELDS = ("stiffness", "damping")
-"""Parameters that compliant contact takes from the surfaces, if they define them and the user does not."""
+"""Parameters that compliant contact takes from the surfaces unless they are passed to the contact model."""
 
 
-def inactive_parameters(parameters: Sequence[ScalarParameter], setup: Setup) -> list[str]:
+def inactive_parameter_problems(parameters: Sequence[ScalarParameter], setup: Setup) -> list[str]:
     """Problems with parameters that would have no effect."""
     contact, problems = setup.sim.contact, []
     for parameter in parameters:
@@ -22,16 +22,16 @@ def inactive_parameters(parameters: Sequence[ScalarParameter], setup: Setup) -> 
         if not isinstance(parameter.location, LeafEntry):
             continue
         if group == "joint" and field in CONSTRAINT_ROWS:
-            problems += _without_constraint_row(parameter, field, contact)
+            problems += _missing_row_problems(parameter, field, contact)
         elif group in ("geometry", "contact") and field in SURFACE_FIELDS and isinstance(contact, CompliantContact):
             pairs = getattr(contact.sources, f"surface_{field}")
-            check = _surface_without_contact if group == "geometry" else _pair_from_surfaces
+            check = _unused_surface_problems if group == "geometry" else _surface_derived_pair_problems
             problems += check(parameter, field, pairs, contact)
     return problems
 
 
-def _without_constraint_row(parameter: ScalarParameter, field: str, contact: AbstractContact) -> Iterator[str]:
-    """Joint friction or limits without a constraint row in impulse contact."""
+def _missing_row_problems(parameter: ScalarParameter, field: str, contact: AbstractContact) -> Iterator[str]:
+    """Problem with joint friction or a limit that has no constraint row in impulse contact."""
     rows = getattr(contact, "joints", None)
     if (
         not contact.handles_joint_constraints
@@ -46,10 +46,10 @@ def _without_constraint_row(parameter: ScalarParameter, field: str, contact: Abs
     )
 
 
-def _surface_without_contact(
+def _unused_surface_problems(
     parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
 ) -> Iterator[str]:
-    """Surface parameters that no contact pair uses."""
+    """Problem with a surface parameter that no contact pair uses."""
     shapes = {shape for k in pairs for shape in (contact.candidates.pairs[k].first, contact.candidates.pairs[k].second)}
     if parameter.location.index not in shapes:
         yield (
@@ -58,10 +58,10 @@ def _surface_without_contact(
         )
 
 
-def _pair_from_surfaces(
+def _surface_derived_pair_problems(
     parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
 ) -> Iterator[str]:
-    """Pair parameters that are taken from the surfaces."""
+    """Problem with a pair parameter that is taken from the surfaces."""
     if parameter.location.index in pairs:
         yield (
             f"{parameter.name!r} would have no effect: this pair takes its {field} from the surfaces; free "

@@ -1,7 +1,7 @@
 """Entries of pytree leaves: a path of attributes and indices to an array, and a flat index into it.
 
-Values are written by concatenating static slices, so that native code sees no indexing. As long as nothing is traced,
-everything is NumPy and nothing is compiled.
+Values are written by concatenating static slices, so that the native code generator meets no scatter operations.
+Without traced values everything is NumPy and nothing is compiled.
 """
 
 from collections.abc import Sequence

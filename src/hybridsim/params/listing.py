@@ -50,8 +50,8 @@ def _inertial_rows(setup: Setup) -> Iterator[ListedParameter]:
 
 
 def _plugin_rows(setup: Setup) -> Iterator[ListedParameter]:
-    for find in PLUGIN_ARRAYS.values():
-        for array in find(setup):
+    for list_arrays in PLUGIN_ARRAYS.values():
+        for array in list_arrays(setup):
             parameter = array.parameter
             if parameter.is_weight:
                 shape = "×".join(map(str, array.shape)) or "scalar"

@@ -7,7 +7,7 @@ the inertia m (tr Σ · 1 − Σ). With a factor Σ₀ = F Fᵀ of the nominal b
 
 ten free parameters, all zero for the nominal body. Written with the upper triangular factor, the 4×4 pseudo-inertia
 factorises in this way, except that the centre of mass is parametrised along the body axes instead of the columns of F,
-so that its components have names. With `diagonal`, the columns of F are the principal axes and A is diagonal: seven
+so that its components can be named. With `diagonal`, the columns of F are the principal axes and A is diagonal: seven
 parameters.
 """
 
@@ -42,7 +42,7 @@ class NominalBody:
     factor: tuple[tuple[float, ...], ...]
     """F, with F Fᵀ the second moments divided by the mass [m]."""
     length_scale: float
-    """Length by which the centre of mass is scaled [m]: about the radius of gyration."""
+    """Length scale of the displacement of the centre of mass [m]: about the radius of gyration."""
     diagonal: bool = False
 
     @property
@@ -51,7 +51,7 @@ class NominalBody:
         return 7 if self.diagonal else 10
 
     def mass_properties(self, x: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Mass, centre of mass and inertia for x = (log mass, centre of mass, log diagonal of A, rest of A)."""
+        """Mass, centre of mass and inertia for x = (log mass, centre of mass, log diagonal of A, off-diagonal of A)."""
         xp: Any = jnp if is_jax(x) else np
         ratio = xp.exp(x[0])
         # A Aᵀ − 1, so that the nominal inertia is reproduced exactly at x = 0
@@ -108,11 +108,12 @@ def nominal_body(name: str, mass: float, com: np.ndarray, inertia: np.ndarray, *
     values, axes = np.linalg.eigh(second_moments(inertia) / mass)
     if not values[0] > MIN_MOMENT_RATIO * values[-1]:
         small, middle, large = np.sort(values.sum() - values) * mass
-        missing = large - small - middle
+        violation = large - small - middle
         raise ParameterError(
             f"the inertia of body {name!r} is not physically consistent: its principal moments {small:g}, {middle:g}, "
-            f"{large:g} kg·m² violate I1 + I2 > I3 by {missing:.3g} kg·m²; correct the model (raise I1 by more than "
-            f"{missing + 2.0 * MIN_MOMENT_RATIO * values[-1] * mass:.3g} kg·m²), or free inertial[{name}].mass instead"
+            f"{large:g} kg·m² violate I1 + I2 > I3 by {violation:.3g} kg·m²; correct the model (raise I1 by more than "
+            f"{violation + 2.0 * MIN_MOMENT_RATIO * values[-1] * mass:.3g} kg·m²), or free inertial[{name}].mass "
+            "instead"
         )
     factor = axes * np.sqrt(values) if diagonal else upper_factor(second_moments(inertia) / mass)
     return NominalBody(

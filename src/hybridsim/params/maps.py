@@ -20,7 +20,7 @@ from hybridsim.core.types import AnyArray
 from hybridsim.params.leaves import is_jax
 
 Floats = tuple[float, ...]
-"""One per value, or a single one for all."""
+"""One entry per value, or a single entry for all values."""
 
 
 class ParameterMap(abc.ABC):
@@ -32,7 +32,7 @@ class ParameterMap(abc.ABC):
 
     @abc.abstractmethod
     def theta(self, value: np.ndarray) -> np.ndarray:
-        """Inverse of `value`; not finite where none exists."""
+        """Inverse of `value`; NaN or infinite outside the range of the map."""
 
     @abc.abstractmethod
     def derivative(self, value: np.ndarray) -> np.ndarray:
@@ -102,11 +102,11 @@ MAPS = ("identity", "log", "interval")
 
 
 def power_of_two(x: float) -> float:
-    """Power of two with the smallest ratio to a positive number."""
+    """Power of two closest to a positive x on a logarithmic scale."""
     return float(2.0 ** np.round(np.log2(x)))
 
 
 def compact(values: np.ndarray) -> Floats:
-    """Values as a tuple; a single one if all are equal."""
+    """Values as a tuple, of length one if all are equal."""
     listed = tuple(np.asarray(values, dtype=float).tolist())
     return listed[:1] if len(set(listed)) == 1 else listed

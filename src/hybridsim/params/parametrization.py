@@ -43,7 +43,7 @@ class ParameterGroup(abc.ABC):
 
     @abc.abstractmethod
     def read(self, setup: Any, is_free: np.ndarray) -> np.ndarray:
-        """Coordinates that reproduce the entries of a setup, if any do."""
+        """Coordinates that reproduce the entries of a setup, if such coordinates exist."""
 
     def display_values(self, x: np.ndarray) -> dict[str, float]:
         """Physical values to report instead of the coordinates; empty if the coordinates are physical themselves."""
@@ -108,7 +108,7 @@ class UnitAxis(ParameterGroup):
     def read(self, setup, is_free):
         axis = np.asarray(leaf_at(setup, self.path))[self.row]
         fixed = np.where(is_free, 0.0, axis)
-        # of all vectors along the axis, the one whose fixed components are nominal
+        # the vector along the axis whose fixed components have their nominal values
         length = fixed @ np.array(self.nominal) / (fixed @ fixed) if fixed.any() else 1.0
         return axis * length
 
@@ -153,7 +153,7 @@ class ProportionalInertia(ParameterGroup):
 
     def display_values(self, x):
         inertia = self.values(x)[1].tolist()
-        return {self.name: float(x[0])} | _named(inertia, "inertia", self.body_name, SYMMETRIC)
+        return {self.name: float(x[0])} | _named_values(inertia, "inertia", self.body_name, SYMMETRIC)
 
 
 @dataclass(frozen=True)
@@ -177,11 +177,11 @@ class LogCholeskyInertia(ParameterGroup):
 
     def display_values(self, x):
         (mass,), com, inertia = (part.tolist() for part in self.values(x))
-        named = {f"body.mass[{self.body_name}]": mass} | _named(com, "com", self.body_name, XYZ)
-        return named | _named(inertia, "inertia", self.body_name, SYMMETRIC)
+        named = {f"body.mass[{self.body_name}]": mass} | _named_values(com, "com", self.body_name, XYZ)
+        return named | _named_values(inertia, "inertia", self.body_name, SYMMETRIC)
 
 
-def _named(values: list[float], field: str, body: str, components: tuple[str, ...]) -> dict[str, float]:
+def _named_values(values: list[float], field: str, body: str, components: tuple[str, ...]) -> dict[str, float]:
     return {f"body.{field}[{body}].{c}": value for c, value in zip(components, values, strict=True)}
 
 

@@ -1,7 +1,7 @@
 """Parameters of pluggable components: contact model, actuation stages, grafted networks.
 
-Their classes may be user-defined, so their parameters are discovered: every floating-point array is one, named by its
-attribute path.
+Their classes may be user-defined, so their parameters are discovered: every floating-point array is a parameter
+array, named by its attribute path.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from hybridsim.params.rows import RowName, row_names
 from hybridsim.params.setup import Setup
 
 DERIVED_FIELDS = ("inverse_mass", "joints")
-"""Fields of contact models that are derived from the model and are no parameters."""
+"""Fields of contact models that are derived from the model and are not parameters."""
 _NO_ADHESION = "a negative value would make the contact adhesive"
 _ADDS_ENERGY = "a negative value would add energy"
 _NOT_RESTORING = "a negative value would make the equilibrium unstable"
@@ -159,7 +159,7 @@ def _float_arrays(component: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _float_arrays_with_keys(component: Any) -> Iterator[tuple[KeyPath, Path, Any]]:
-    """Floating-point arrays with their paths, as JAX key paths and as ours."""
+    """Floating-point arrays with their JAX key paths and `Path`s."""
     for keys, leaf in jax.tree_util.tree_flatten_with_path(component)[0]:
         path = path_from_keys(keys)
         if path and hasattr(leaf, "dtype") and np.issubdtype(leaf.dtype, np.floating):

@@ -8,7 +8,7 @@ from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import scalar_parameters
 from hybridsim.params.catalog import ParameterForm, Sign
 from hybridsim.params.free import Free, option_problems
-from hybridsim.params.inactive_parameters import inactive_parameters
+from hybridsim.params.inactive_parameters import inactive_parameter_problems
 from hybridsim.params.leaves import leaf_at
 from hybridsim.params.maps import Identity, Interval, Log, ParameterMap, compact, power_of_two
 from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter, current_values
@@ -66,7 +66,7 @@ def resolve(free: Free, setup: Setup) -> ResolvedFree | list[str]:
     if problems:
         return problems
     parameters = tuple(p for selection in selections for p in selection)
-    problems = [*_incompatible_options(free, parameters), *inactive_parameters(parameters, setup)]
+    problems = [*_incompatible_options(free, parameters), *inactive_parameter_problems(parameters, setup)]
     factor_per_name = free.tied if isinstance(free.tied, tuple | list) else (1.0,) * len(selections)
     factors = np.array([f for f, s in zip(factor_per_name, selections, strict=True) for _ in s], dtype=float)
     initial = _initial_values(free, parameters, factors, setup, problems)
@@ -86,14 +86,16 @@ def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -
         return [f"{free.label!r} selects parameters with different default maps; specify map="]
     if not any(c.parameter.form is ParameterForm.RELATIVE for c in parameters):
         return []
-    what = f"{free.label!r}: a full inertia"
+    prefix = f"{free.label!r}: a full inertia"
     problems = []
     if free.is_tied:
-        problems.append(f"{what} cannot be tied; tie inertial[...].mass or scalar parameters such as body.mass")
+        problems.append(f"{prefix} cannot be tied; tie inertial[...].mass or scalar parameters such as body.mass")
     if free.initial not in (None, "current"):
-        problems.append(f"{what} always has the model's inertia as initial value; change the model instead of initial=")
+        problems.append(
+            f"{prefix} always has the model's inertia as initial value; change the model instead of initial="
+        )
     if free.map not in (None, "identity"):
-        problems.append(f"{what} has its own parametrisation; omit map={free.map!r}")
+        problems.append(f"{prefix} has its own parametrisation; omit map={free.map!r}")
     return problems
 
 
@@ -110,21 +112,21 @@ def _initial_values(
             problems.append(f"{parameter.name!r} is {value}, which cannot be an initial value; specify initial=")
     if not free.is_tied or problems:
         return current
-    single = current / factors
-    if np.ptp(single) > TIED_TOLERANCE * np.abs(single).max():
+    shared = current / factors
+    if np.ptp(shared) > TIED_TOLERANCE * np.abs(shared).max():
         listed = ", ".join(f"{c.name} = {value:g}" for c, value in list(zip(parameters, current, strict=True))[:6])
         problems.append(f"{free.label!r}: tied parameters have different values ({listed}); specify initial=")
-    return single[:1]
+    return shared[:1]
 
 
 def _bounds(
     free: Free, parameters: tuple[ScalarParameter, ...], factors: np.ndarray, initial: np.ndarray, problems: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the values, one pair per entry of θ: those of the user, within the physical limits."""
-    kinds = [p.parameter for p in parameters]
-    limits = np.array([(-np.inf if k.sign is Sign.NONE else 0.0, k.upper_limit) for k in kinds])
-    is_positive = np.array([k.sign is Sign.POSITIVE for k in kinds])
-    names, reasons = [p.name for p in parameters], [k.reason for k in kinds]
+    catalog_entries = [p.parameter for p in parameters]
+    limits = np.array([(-np.inf if k.sign is Sign.NONE else 0.0, k.upper_limit) for k in catalog_entries])
+    is_positive = np.array([k.sign is Sign.POSITIVE for k in catalog_entries])
+    names, reasons = [p.name for p in parameters], [k.reason for k in catalog_entries]
     if free.is_tied:
         reasons = [next(filter(None, reasons), "")]
         scaled = np.sort(limits / factors[:, None], axis=1)
@@ -139,7 +141,7 @@ def _bounds(
                 f"{name!r} must be between {minimum:g} and {maximum:g} ({reason}); specify bounds within these limits"
             )
     lower, upper = np.maximum(free.lower, limits[:, 0]), np.minimum(free.upper, limits[:, 1])
-    # users bound positive parameters by zero, which stands for a value close to it
+    # a bound of zero on a positive parameter stands for a value close to zero
     lower = np.where(is_positive & (lower == 0.0), MIN_POSITIVE_RATIO * np.maximum(initial, 0.0), lower)
     upper = np.where(is_positive & (upper == 0.0), MIN_POSITIVE_RATIO * np.minimum(initial, 0.0), upper)
     for name, value, low, high in zip(names, initial, lower, upper, strict=True):
@@ -171,7 +173,7 @@ def _map(
                 )
             elif not low < value < high:
                 problems.append(
-                    f"{label!r} has the initial value {value:g} on one of its bounds {low:g} and {high:g}, which map "
+                    f"{label!r} has the initial value {value:g} at one of its bounds {low:g} and {high:g}, which map "
                     "'interval' never reaches; specify initial= between them, or use map 'identity'"
                 )
         mapping = Interval(compact(lower), compact(upper))
@@ -208,14 +210,14 @@ def _scales(
         return (1.0,)
     scales = []
     for parameter, value, low, high in zip(parameters, initial, lower, upper, strict=False):
-        ends = [abs(end) for end in (low, high) if np.isfinite(end) and end != 0.0]
-        size = max(abs(value), _magnitude(parameter, setup)) or max(ends, default=parameter.parameter.typical)
+        bounds = [abs(bound) for bound in (low, high) if np.isfinite(bound) and bound != 0.0]
+        size = max(abs(value), _magnitude(parameter, setup)) or max(bounds, default=parameter.parameter.typical)
         scales.append(power_of_two(min(size, 0.5 * (high - low))))
     return compact(np.array(scales))
 
 
 def _magnitude(parameter: ScalarParameter, setup: Setup) -> float:
-    """Largest absolute component of the vector that a component belongs to; that of a component alone may be zero."""
+    """Largest absolute component of the vector that a component belongs to; a single component may be zero."""
     location = parameter.location
     if isinstance(location, GroupMember):
         return float(np.abs(location.group.nominal).max())

@@ -44,13 +44,13 @@ def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
                 for k, (name, type, _) in enumerate(joints)
                 if type in SINGLE_AXIS_JOINTS
             )
-        case RowAxis.AXIS:
+        case RowAxis.SINGLE_AXIS_JOINT:
             return tuple(RowName(name, k) for k, (name, type, _) in enumerate(joints) if type in SINGLE_AXIS_JOINTS)
         case RowAxis.MIMIC:
             return tuple(
                 RowName(name, k, type is JointType.PRISMATIC)
-                for k, (name, type, master) in enumerate(joints)
-                if master >= 0
+                for k, (name, type, driving_joint) in enumerate(joints)
+                if driving_joint >= 0
             )
         case RowAxis.ACTUATOR:
             is_prismatic = [topology.joint_types[j] is JointType.PRISMATIC for j in model.actuator.joints]

@@ -36,7 +36,7 @@ class ScalarParameter:
 
     @property
     def owner(self) -> str | ParameterGroup:
-        """What determines these entries: the parameter itself, or its group."""
+        """The parameter or the group that determines these entries."""
         return self.name if isinstance(self.location, LeafEntry) else self.location.group
 
 

@@ -60,25 +60,25 @@ class ParameterSpace:
         prior_std: standard deviation of θ, infinity where there is no prior.
         l1: weights of the absolute values, as specified.
         l2: weights of the squares, as specified.
-        groups: group names, as specified.
+        groups: names of the group-lasso groups, as specified.
         is_weight: mask of the entries that are network weights.
         is_per_run: mask of the entries that are estimated separately for each run.
     """
 
-    def __init__(self, setup: Setup, frees: Sequence[Free]):
+    def __init__(self, setup: Setup, free_parameters: Sequence[Free]):
         """Build the space of these parameters of a setup.
 
         Raises:
-            ParameterError: with all problems of the list.
+            ParameterError: lists the problems of all free parameters.
         """
         if not isinstance(setup, Setup):
             raise TypeError(f"ParameterSpace needs a Setup, not {type(setup).__name__}")
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(setup)):
             raise ParameterError("a ParameterSpace needs concrete values; build it outside jit, grad and vmap")
         parts, problems = [], []
-        for free in frees:
+        for free in free_parameters:
             if not isinstance(free, Free):
-                raise TypeError(f"frees must be a list of Free(...), not of {type(free).__name__}")
+                raise TypeError(f"free_parameters must be a list of Free(...), not of {type(free).__name__}")
             part = resolve(free, setup)
             if isinstance(part, ResolvedFree):
                 parts.append(part)
@@ -87,8 +87,8 @@ class ParameterSpace:
         problems += ownership_conflicts([c for part in parts for c in part.parameters])
         if problems:
             raise ParameterError("\n".join(problems))
-        self._frees: tuple[ResolvedFree, ...] = tuple(parts)
-        self.unflatten = _unflatten(self._frees, setup)
+        self._parts: tuple[ResolvedFree, ...] = tuple(parts)
+        self.unflatten = _unflatten(self._parts, setup)
         self.labels = tuple(label for part in parts for label in part.labels)
         self.units = tuple(c.unit for part in parts for c in part.parameters[: len(part.initial)])
         self.initial = _concatenate([part.map.theta(part.initial) for part in parts])
@@ -116,7 +116,7 @@ class ParameterSpace:
         return self.unflatten.size
 
     def with_initial_values(self, values: Mapping[str, float]) -> "ParameterSpace":
-        """This space with another initial θ, such as the estimate of an earlier fit, maybe of fewer parameters.
+        """This space with another initial θ, such as the estimate of an earlier fit, possibly of fewer parameters.
 
         Args:
             values: entries of θ by label; entries not listed keep their initial values.
@@ -159,7 +159,7 @@ class ParameterSpace:
     def value_std(self, theta: Float[AnyArray, " n"], deviation: Float[AnyArray, " n"]) -> np.ndarray:
         """Standard deviations of the values: half their change over ± one standard deviation of θ."""
         std, first = [], 0
-        for part in self._frees:
+        for part in self._parts:
             entries = slice(first, first + len(part.initial))
             ends = (part.map.value(theta[entries] + sign * deviation[entries]) for sign in (1.0, -1.0))
             std.append(0.5 * np.abs(np.subtract(*ends)))
@@ -173,7 +173,7 @@ class ParameterSpace:
             ParameterError: no θ reproduces it, for example because tied values differ or a value has no logarithm.
         """
         parts = []
-        for part, values in zip(self._frees, _read(self.unflatten, self._frees, setup), strict=True):
+        for part, values in zip(self._parts, _read(self.unflatten, self._parts, setup), strict=True):
             single = (values / np.array(part.factors))[:1] if part.factors else values
             parts.append(part.map.theta(single))
         theta = _concatenate(parts)
@@ -203,21 +203,21 @@ class ParameterSpace:
         """For each parameter its part, its index in the part, the entry of the part's arrays, and its factor."""
         return {
             p.name: (part, k, 0 if part.factors else k, part.factors[k] if part.factors else 1.0)
-            for part in self._frees
+            for part in self._parts
             for k, p in enumerate(part.parameters)
         }
 
     def _display_values(self, values: list[np.ndarray], per: str | None = None) -> dict[str, float]:
         """Physical values to report, by name, from the parameter values of all parts, or of those with this `per`."""
         displayed: dict[str, float] = {}
-        of_groups = {m.group: m.group.display_values(m.values(values)) for m in self.unflatten.groups}
-        for part, part_values in zip(self._frees, values, strict=True):
+        values_of_groups = {m.group: m.group.display_values(m.values(values)) for m in self.unflatten.groups}
+        for part, part_values in zip(self._parts, values, strict=True):
             if per not in (None, part.free.per):
                 continue
             for parameter, value in zip(part.parameters, part_values.tolist(), strict=True):
                 location = parameter.location
-                of_group = of_groups[location.group] if isinstance(location, GroupMember) else {}
-                displayed |= of_group or {parameter.name: value}
+                values_of_group = values_of_groups[location.group] if isinstance(location, GroupMember) else {}
+                displayed |= values_of_group or {parameter.name: value}
         return displayed
 
     def _check_round_trip(self, setup: Setup, theta: np.ndarray) -> None:
@@ -235,10 +235,10 @@ class ParameterSpace:
                 )
 
     def _shared_entries(self) -> Iterator[tuple[str, LeafEntry]]:
-        """Array entries without an entry of θ of their own, with the name of what determines them."""
+        """Array entries that share an entry of θ or depend on several, with the name of their group or `Free`."""
         for member in self.unflatten.groups:
             yield from ((member.group.name, entry) for entry in member.group.entries)
-        for part in self._frees:
+        for part in self._parts:
             if part.factors:
                 yield from ((part.free.label, entry) for p in part.parameters for entry in p.entries)
 

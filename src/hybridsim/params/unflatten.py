@@ -24,9 +24,9 @@ class LeafSlice:
 
     path: Path
     indices: tuple[int, ...]
-    """Flat indices into the leaf; empty if they are all its entries in order."""
+    """Flat indices into the leaf; empty for the whole leaf in order."""
     first: int
-    """Position of the first one in the slice."""
+    """Position of the first parameter in the slice."""
     size: int
 
 
@@ -54,7 +54,7 @@ class GroupInputs:
 
     group: ParameterGroup
     sources: tuple[tuple[int, int] | None, ...]
-    """Slice and position in it; None for a fixed coordinate."""
+    """For each coordinate, the index of a slice and the position in it; None for a fixed coordinate."""
 
     @property
     def is_free(self) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Energy audit: energy that every graft injects into a trajectory and removes from it.
+"""Energy audit: energy injected and removed by every graft along a trajectory.
 
 The power of a graft on a force is the force that it adds, or substitutes, times the power-conjugate velocity.
 Integrated over a trajectory, positive power is energy injected, negative power energy removed. Grafts on other
-quantities change the accelerations and thus the kinetic energy, at the rate q̇ᵀ M Δq̈, where Δq̈ is the difference to an
+quantities change the accelerations and thus the kinetic energy, at the rate q̇ᵀ M Δq̈, where Δq̈ is the difference from an
 evaluation without the graft. Grafts on impulses act on velocity jumps: energies after a step with and without the graft
 are compared.
 
@@ -35,8 +35,8 @@ CONJUGATE_VELOCITY = {
     "contact.normal_force": ("contact.gap_velocity", 1.0),
 }
 """Power-conjugate velocity of each force, and the sign of their product."""
-AFTER_ACCELERATIONS = "step."
-"""Prefix of quantities computed after the dynamics: energies after a step are compared instead of powers."""
+STEP_PREFIX = "step."
+"""Prefix of quantities computed after the accelerations; for grafts on them, energies after a step are compared."""
 
 
 class Audit(NamedTuple):
@@ -49,7 +49,7 @@ class Audit(NamedTuple):
     removed: Float[Array, "*batch G"]
     """Integral of the negative part of the power, as a positive value [J]."""
     energy_change: Float[Array, "*batch"]
-    """Final minus initial mechanical energy, due to all grafts, motors and losses [J]."""
+    """Final minus initial mechanical energy, from grafts, actuators and dissipation together [J]."""
 
 
 def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
@@ -65,10 +65,10 @@ def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
     dt = jnp.asarray(sim.dt)
 
     # grafts that act after the accelerations act once per step, and not at the final state
-    jumps = np.array([_acts_after(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
+    once_per_step = np.array([_acts_after_accelerations(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
 
     def integral(values):
-        ends = jnp.where(jumps, values[-1], 0.5 * (values[0] + values[-1]))
+        ends = jnp.where(once_per_step, values[-1], 0.5 * (values[0] + values[-1]))
         return dt * (values.sum(axis=0) - ends)
 
     return Audit(power, integral(jnp.maximum(power, 0.0)), integral(jnp.maximum(-power, 0.0)), energy_change)
@@ -81,22 +81,22 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
     record = taps.record()
     powers = []
     for graft, changes in zip(sim.blueprint.grafts, taps.changes(), strict=True):
-        if _acts_after(sim, graft):
-            plain = _remove_graft(sim, graft)
-            powers.append((_energy_after(sim, state, inputs) - _energy_after(plain, state, inputs)) / sim.dt)
+        if _acts_after_accelerations(sim, graft):
+            without_graft = _remove_graft(sim, graft)
+            powers.append((_energy_after(sim, state, inputs) - _energy_after(without_graft, state, inputs)) / sim.dt)
         elif all(name in CONJUGATE_VELOCITY for name in changes):
             powers.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
         else:
-            plain = _remove_graft(sim, graft)
-            change = evaluation.qdd - forward(plain, state, inputs, plain.open_taps(state)).qdd
+            without_graft = _remove_graft(sim, graft)
+            change = evaluation.qdd - forward(without_graft, state, inputs, without_graft.open_taps(state)).qdd
             powers.append(record["joint.qd"] @ record["joint.mass_matrix"] @ change)
     return jnp.stack(powers) if powers else jnp.zeros(0)
 
 
-def _acts_after(sim: Simulator, graft: Graft) -> bool:
+def _acts_after_accelerations(sim: Simulator, graft: Graft) -> bool:
     """Whether a graft affects only the next state, not the accelerations."""
-    late = (AFTER_ACCELERATIONS, "contact.") if isinstance(sim.contact, ImpulseContact) else AFTER_ACCELERATIONS
-    return any(address.startswith(late) for address in graft.outputs)
+    prefixes = (STEP_PREFIX, "contact.") if isinstance(sim.contact, ImpulseContact) else STEP_PREFIX
+    return any(address.startswith(prefixes) for address in graft.outputs)
 
 
 def _power(record: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
@@ -124,8 +124,8 @@ def _energy(sim: Simulator, state: State) -> Float[Array, ""]:
 def _trajectory_powers(sim: Simulator, state: State, inputs: Inputs) -> tuple[Float[Array, "T G"], Float[Array, ""]]:
     """Power of every graft along a trajectory, and the change of the mechanical energy."""
 
-    def step(state, now):
-        return next_state(sim, state, now), graft_powers(sim, state, now)
+    def step(state, inputs):
+        return next_state(sim, state, inputs), graft_powers(sim, state, inputs)
 
     last, powers = jax.lax.scan(step, state, inputs)
     final = jax.tree.map(lambda x: x[-1], inputs)

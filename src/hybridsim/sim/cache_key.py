@@ -23,7 +23,7 @@ LIBRARIES = ("builtins", "collections", "functools", "types", "hybridsim", "jax"
 """Packages whose code is determined by their version (hybridsim's own code is identified by its hash)."""
 
 LEAF, NONE = jax.tree.structure(0), jax.tree.structure(None)
-"""Tree structures without children: a leaf, and an optional value that is absent (derived from the model)."""
+"""Tree structures of a leaf and of None."""
 
 
 class _NoKey(Exception):
@@ -31,29 +31,29 @@ class _NoKey(Exception):
 
 
 def cache_key(structure: Any, static_leaves: Iterable[Any]) -> str | None:
-    """Cache key of a tree with these static leaves; None if it contains an object that is not of a known library.
+    """Cache key of a tree with these static leaves; None if it contains an object from outside `LIBRARIES`.
 
     Args:
         structure: tree structure from JAX.
-        static_leaves: leaves that are not arrays: functions and numbers that control the computation.
+        static_leaves: leaves that are not arrays: functions, and Python scalars that control the computation.
     """
     try:
-        lines = [_tree(structure), *(_value(leaf) for leaf in static_leaves)]
+        lines = [_tree_key(structure), *(_value_key(leaf) for leaf in static_leaves)]
     except _NoKey:
         return None
     return "\n".join([f"equinox {version('equinox')}, numpy {np.__version__}", *lines])
 
 
-def _tree(structure: Any) -> str:
+def _tree_key(structure: Any) -> str:
     if structure == LEAF:
         return "*"
     if structure == NONE:
         return "None"
     kind, metadata = structure.node_data()
-    return f"{_value(kind)}[{_value(metadata)}]({', '.join(_tree(child) for child in structure.children())})"
+    return f"{_value_key(kind)}[{_value_key(metadata)}]({', '.join(_tree_key(node) for node in structure.children())})"
 
 
-def _value(x: Any) -> str:
+def _value_key(x: Any) -> str:
     if x is None or (isinstance(x, bool | int | float | complex | str | bytes) and type(x).__module__ == "builtins"):
         return repr(x)
     if isinstance(x, type) or (callable(x) and hasattr(x, "__qualname__")):
@@ -66,15 +66,15 @@ def _value(x: Any) -> str:
     if isinstance(x, np.dtype):
         return f"{kind}({x})"
     if isinstance(x, tuple | list):
-        return f"{kind}({', '.join(map(_value, x))})"
+        return f"{kind}({', '.join(map(_value_key, x))})"
     if isinstance(x, set | frozenset):
-        return f"{kind}({', '.join(sorted(map(_value, x)))})"
+        return f"{kind}({', '.join(sorted(map(_value_key, x)))})"
     if isinstance(x, dict):
-        return f"{kind}({', '.join(f'{_value(k)}: {_value(v)}' for k, v in x.items())})"
+        return f"{kind}({', '.join(f'{_value_key(k)}: {_value_key(v)}' for k, v in x.items())})"
     if isinstance(x, partial):
-        return f"{kind}({_value(x.func)}, {_value(x.args)}, {_value(x.keywords)})"
+        return f"{kind}({_value_key(x.func)}, {_value_key(x.args)}, {_value_key(x.keywords)})"
     if is_dataclass(x):
-        return f"{kind}({', '.join(f'{f.name}={_value(getattr(x, f.name))}' for f in fields(x))})"
+        return f"{kind}({', '.join(f'{f.name}={_value_key(getattr(x, f.name))}' for f in fields(x))})"
     return _module_constant(x)
 
 

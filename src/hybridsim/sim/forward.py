@@ -31,11 +31,11 @@ class Evaluation(NamedTuple):
     qd: Qd
     u: Control
     contact_aux: Any
-    """Internal state of contact for the next step; None if it has none."""
+    """Internal state of the contact model for the next step; None for models without one."""
 
 
 def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluation:
-    """Joint accelerations for a state and inputs, with the tapped state and commands."""
+    """Joint accelerations at a state, with the state and commands as changed by the taps."""
     model = sim.model
     taps("step.time", state.t)
     taps.publish_user_inputs(inputs.user)

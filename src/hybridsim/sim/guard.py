@@ -19,11 +19,11 @@ class RolloutCarry(NamedTuple):
     """Loop carry of a rollout."""
 
     state: State
-    """Last valid state, with the current time."""
+    """Last valid state, but with the current time."""
     ok: Bool[AnyArray, ""]
     """Whether no step has diverged so far."""
     completed_steps: Int[AnyArray, ""]
-    """Number of steps before the first that diverged."""
+    """Number of steps completed before divergence."""
     failed_dof: Int[AnyArray, ""]
     """First degree of freedom that diverged; 0 if none did."""
 
@@ -43,9 +43,9 @@ def initial_carry(state: State) -> RolloutCarry:
     return RolloutCarry(State(q, qd, t, aux), np.asarray(True), np.asarray(0), np.asarray(0))
 
 
-def guarded_step(sim: Simulator, run: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, RolloutOutput]:
+def guarded_step(sim: Simulator, carry: RolloutCarry, inputs: Inputs) -> tuple[RolloutCarry, RolloutOutput]:
     """Advance by one step; a diverged trajectory holds its last valid state."""
-    state, ok = run.state, run.ok
+    state, ok = carry.state, carry.ok
     sim.check_aux(state)
     # after divergence the step is evaluated at the home state, so that the gradient stays finite
     safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.initial_state())
@@ -54,8 +54,8 @@ def guarded_step(sim: Simulator, run: RolloutCarry, inputs: Inputs) -> tuple[Rol
     still_ok = ok & ~diverged.any()
     valid = jax.tree.map(lambda x, old: jnp.where(still_ok, x, old), new, state)
     valid = eqx.tree_at(lambda s: s.t, valid, state.t + sim.dt)
-    failed_dof = jnp.where(ok & ~still_ok, jnp.argmax(diverged), run.failed_dof)
-    return RolloutCarry(valid, still_ok, run.completed_steps + jnp.where(still_ok, 1, 0), failed_dof), RolloutOutput(
+    failed_dof = jnp.where(ok & ~still_ok, jnp.argmax(diverged), carry.failed_dof)
+    return RolloutCarry(valid, still_ok, carry.completed_steps + jnp.where(still_ok, 1, 0), failed_dof), RolloutOutput(
         valid.q, valid.qd, valid.t
     )
 

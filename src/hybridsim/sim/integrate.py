@@ -2,8 +2,8 @@
 
 | name     | velocity                                              | order | evaluations of `forward`   |
 |----------|-------------------------------------------------------|-------|----------------------------|
-| euler    | explicit, then the position with the new velocity     | 1     | 1                          |
-| rk4      | classical Runge–Kutta, quaternions renormalised       | 4     | 4                          |
+| euler    | explicit; position from the new velocity              | 1     | 1                          |
+| rk4      | classical Runge–Kutta, quaternions renormalized       | 4     | 4                          |
 | implicit | (1 − dt ∂qdd/∂qd) Δqd = dt qdd, then as euler         | 1     | 1, and its Jacobian in qd  |
 
 Semi-implicit Euler is the integrator of the NeuralSim and TDS papers. The implicit variant linearizes all
@@ -94,7 +94,7 @@ def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
 
 
 def _next_aux(sim: Simulator, state: State, evaluation: Evaluation, taps: Taps) -> dict:
-    """Internal states one step later, from the first evaluation of the step, grafts included."""
+    """Internal states one step later, from the first evaluation of the step as changed by the grafts."""
     q, qd, u = evaluation.q, evaluation.qd, evaluation.u
     new: dict[str, Any] = {"actuation": sim.actuation.advance(sim.model, q, qd, u, state.aux["actuation"], sim.dt)}
     if "history" in state.aux:

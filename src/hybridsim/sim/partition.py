@@ -18,12 +18,12 @@ MIN_STEPS_FOR_THREADS = 20_000
 
 
 def partition_simulator(sim: Any) -> tuple[Any, Any]:
-    """Run-time values of a simulator, and its static remainder."""
+    """Run-time values of a simulator, and its static structure."""
     return eqx.partition(sim, jax.tree_util.tree_map_with_path(_is_runtime_value, sim))
 
 
 def runtime_cells(known: Any) -> frozenset[int]:
-    """Cells that must stay run-time values although their current value could be compiled in."""
+    """Indices of packed values that stay run-time values although their current value could be compiled in."""
     cells, first = [], 0
     for path, leaf in jax.tree_util.tree_flatten_with_path(known)[0]:
         names = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]

@@ -47,17 +47,17 @@ def rollout(
     """
     require_float64()
     inputs, steps = _inputs_and_steps(inputs, sim.model.nu, steps)
-    start = initial_carry(state)
-    run, rows = _roll_out(sim, start, inputs, steps)
-    xp = np if isinstance(rows.q, np.ndarray) else jnp  # if nothing is traced, native code has run eagerly
+    initial = initial_carry(state)
+    final, outputs = _roll_out(sim, initial, inputs, steps)
+    xp = np if isinstance(outputs.q, np.ndarray) else jnp  # if nothing is traced, native code has run eagerly
     return Trajectory(
-        q=xp.concatenate([start.state.q[None], rows.q]),
-        qd=xp.concatenate([start.state.qd[None], rows.qd]),
-        t=xp.concatenate([start.state.t[None], rows.t]),
-        final=run.state,
-        status=xp.where(run.ok, Status.OK.value, Status.DIVERGED.value),
-        failed_step=xp.where(run.ok, -1, run.completed_steps),
-        failed_dof=xp.where(run.ok, -1, run.failed_dof),
+        q=xp.concatenate([initial.state.q[None], outputs.q]),
+        qd=xp.concatenate([initial.state.qd[None], outputs.qd]),
+        t=xp.concatenate([initial.state.t[None], outputs.t]),
+        final=final.state,
+        status=xp.where(final.ok, Status.OK.value, Status.DIVERGED.value),
+        failed_step=xp.where(final.ok, -1, final.completed_steps),
+        failed_dof=xp.where(final.ok, -1, final.failed_dof),
     )
 
 
@@ -78,12 +78,12 @@ def simulate(
     """
     with jax.enable_x64(True):
         state = sim.initial_state() if state is None else state
-        run = _compiled_rollout if _uses_xla(sim) else rollout
-        return jax.tree.map(np.asarray, run(sim, state, inputs, steps=steps))
+        function = _compiled_rollout if _uses_xla(sim) else rollout
+        return jax.tree.map(np.asarray, function(sim, state, inputs, steps=steps))
 
 
 def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int = 0) -> str:
-    """Error message of a diverged rollout; empty if it did not diverge.
+    """Error message of a diverged rollout; empty for a rollout that did not diverge.
 
     Args:
         sim: the simulator.
@@ -104,16 +104,16 @@ _compiled_rollout = eqx.filter_jit(rollout)
 _compiled_xla_rollout = eqx.filter_jit(rollout_xla.roll_out)
 
 
-def _roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
+def _roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     if _uses_xla(sim):
-        return rollout_xla.roll_out(sim, run, inputs, steps)
+        return rollout_xla.roll_out(sim, carry, inputs, steps)
     try:
-        return rollout_native.roll_out(sim, run, inputs, steps)
+        return rollout_native.roll_out(sim, carry, inputs, steps)
     except UnsupportedPrimitive as error:
         if sim.backend == "native":
             raise
         rollout_native.warn_once(str(error))
-        return _compiled_xla_rollout(sim, run, inputs, steps)
+        return _compiled_xla_rollout(sim, carry, inputs, steps)
 
 
 def _uses_xla(sim: Simulator) -> bool:

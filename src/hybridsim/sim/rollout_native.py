@@ -1,8 +1,8 @@
 """Rollouts by native code: the simulator is split into compile-time constants and run-time values.
 
-Values that JAX traces (to differentiate, map or `jit` over them) are parameters of the kernel. All others are known:
-their zeros and ones are compiled in as constants, the remaining values are passed at run time, so that changing a value
-does not recompile. If a compiled-in zero or one changes, the kernel is recompiled once with that entry as a run-time
+Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are known: their
+zeros and ones are compiled in as constants, the remaining values are passed at run time, so that changing a value does
+not recompile. If a compiled-in zero or one changes, the kernel is recompiled once with that entry as a run-time
 value.
 """
 
@@ -28,22 +28,22 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
 _calls: dict[Any, NativeCall | str] = {}
-"""Rollouts compiled by this process, by everything except values; or the reason why there is no native code."""
+"""Compiled rollouts of this process, or the reason why there is no native code, by everything except the values."""
 
 
-def roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
+def roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     """Final carry and outputs of a rollout; raises `UnsupportedPrimitive` if an operation has no native code."""
     arrays, static = partition_simulator(sim)
     traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
-    call = _native_call(traced, known, static, run, _step_shapes(inputs))
+    call = _native_call(traced, known, static, carry, _step_shapes(inputs))
     layouts = call.rollout.layouts
     fixed = layouts.fixed.pack(known)
-    if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, run, inputs))):
-        return _run_eagerly(call, fixed, run, inputs, steps)
-    free, start = layouts.free.pack_traced(traced), layouts.carry.pack_traced(run)
+    if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, carry, inputs))):
+        return _run_eagerly(call, fixed, carry, inputs, steps)
+    free, initial = layouts.free.pack_traced(traced), layouts.carry.pack_traced(carry)
     rows = jax.vmap(layouts.inputs.pack_traced)(inputs) if layouts.inputs.size else jnp.zeros((steps, 0))
-    end, outputs = call(jnp.asarray(fixed)[None], free[None], start[None], rows[None])
-    return layouts.carry.unpack_traced(end[0]), layouts.outputs.unpack_traced(outputs[0])
+    final, outputs = call(jnp.asarray(fixed)[None], free[None], initial[None], rows[None])
+    return layouts.carry.unpack_traced(final[0]), layouts.outputs.unpack_traced(outputs[0])
 
 
 @cache
@@ -53,19 +53,19 @@ def warn_once(reason: str) -> None:
 
 
 def _run_eagerly(
-    call: NativeCall, fixed: np.ndarray, run: RolloutCarry, inputs: Inputs, steps: int
+    call: NativeCall, fixed: np.ndarray, carry: RolloutCarry, inputs: Inputs, steps: int
 ) -> tuple[RolloutCarry, RolloutOutput]:
     """Run without XLA, if nothing is traced."""
     layouts = call.rollout.layouts
     rows = layouts.inputs.pack(inputs, (steps,))[None]
-    start = layouts.carry.pack(run)[None]
-    result = call.rollout.forward(fixed, np.zeros(0), start, rows)
+    initial = layouts.carry.pack(carry)[None]
+    result = call.rollout.forward(fixed, np.zeros(0), initial, rows)
     return layouts.carry.unpack(result.end[0]), layouts.outputs.unpack(result.outputs[0])
 
 
-def _native_call(traced: Any, known: Any, static: Any, run: RolloutCarry, inputs: Inputs) -> NativeCall:
-    """Compiled rollout of a simulator of this structure, cached as long as its zeros and ones are unchanged."""
-    leaves, structure = jax.tree.flatten((traced, known, run, inputs))
+def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inputs: Inputs) -> NativeCall:
+    """Compiled rollout of a simulator with this structure; recompiled if a compiled-in zero or one has changed."""
+    leaves, structure = jax.tree.flatten((traced, known, carry, inputs))
     static_leaves = tuple(jax.tree.leaves(static))
     key = (structure, static_leaves, tuple((np.shape(x), _dtype_name(x)) for x in leaves))
     call = _calls.get(key)
@@ -78,17 +78,17 @@ def _native_call(traced: Any, known: Any, static: Any, run: RolloutCarry, inputs
             return call
         varying |= call.rollout.varying | call.rollout.mismatched_cells(row)
 
-    def step(fixed, free, run, inputs):
-        return guarded_step(eqx.combine(fixed, free, static), run, inputs)
+    def step(fixed, free, carry, inputs):
+        return guarded_step(eqx.combine(fixed, free, static), carry, inputs)
 
     try:
         rollout = Rollout(
             step,
             known,
             traced,
-            run,
+            carry,
             inputs,
-            outputs=RolloutOutput(run.state.q, run.state.qd, run.state.t),
+            outputs=RolloutOutput(carry.state.q, carry.state.qd, carry.state.t),
             varying=varying,
             key=cache_key(structure, static_leaves),
         )
@@ -103,20 +103,20 @@ def _native_call(traced: Any, known: Any, static: Any, run: RolloutCarry, inputs
     return call
 
 
-def _xla_rollout(layouts: StepLayouts, static: Any, fixed, free, start, inputs) -> tuple[jax.Array, jax.Array]:
-    """The same rollout from and to flat rows, by XLA: for derivatives that have no native code."""
+def _xla_rollout(layouts: StepLayouts, static: Any, fixed, free, initial, inputs) -> tuple[jax.Array, jax.Array]:
+    """XLA rollout with the packed arguments and results of `NativeCall`, for derivatives without native code."""
 
-    def one(fixed, free, start, inputs):
+    def single_rollout(fixed, free, initial, inputs):
         sim = eqx.combine(layouts.fixed.unpack_traced(fixed), layouts.free.unpack_traced(free), static)
         steps = inputs.shape[0]
-        run, rows = rollout_xla.roll_out(
-            sim, layouts.carry.unpack_traced(start), layouts.inputs.unpack_traced(inputs), steps
+        carry, outputs = rollout_xla.roll_out(
+            sim, layouts.carry.unpack_traced(initial), layouts.inputs.unpack_traced(inputs), steps
         )
-        return layouts.carry.pack_traced(run), jax.vmap(layouts.outputs.pack_traced)(rows)
+        return layouts.carry.pack_traced(carry), jax.vmap(layouts.outputs.pack_traced)(outputs)
 
-    shared = [len(a) == 1 and a is not start for a in (fixed, free, start, inputs)]
-    rows = [a[0] if is_shared else a for a, is_shared in zip((fixed, free, start, inputs), shared, strict=True)]
-    return jax.vmap(one, in_axes=[None if is_shared else 0 for is_shared in shared])(*rows)
+    shared = [len(a) == 1 and a is not initial for a in (fixed, free, initial, inputs)]
+    rows = [a[0] if is_shared else a for a, is_shared in zip((fixed, free, initial, inputs), shared, strict=True)]
+    return jax.vmap(single_rollout, in_axes=[None if is_shared else 0 for is_shared in shared])(*rows)
 
 
 def _dtype_name(x: Any) -> str:

@@ -1,4 +1,4 @@
-"""Rollouts by XLA: a scan with checkpointing, so that gradients need memory for the states only.
+"""Rollouts by XLA: a scan with checkpointing, so that gradients store only the states.
 
 Reverse-mode gradients recompute each step from its stored state; beyond `MAX_STORED_STEPS` steps the states themselves
 are recomputed from every √T-th state.
@@ -18,28 +18,28 @@ MAX_STORED_STEPS = 1000
 """Number of steps up to which a reverse sweep stores the state of every step."""
 
 
-def roll_out(sim: Simulator, run: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
+def roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     """Final carry and outputs of a rollout."""
-    return _scan(jax.checkpoint(partial(guarded_step, sim)), run, inputs, steps)
+    return _scan(jax.checkpoint(partial(guarded_step, sim)), carry, inputs, steps)
 
 
-def _scan(body, run, xs, steps: int):
+def _scan(body, carry, xs, steps: int):
     """`lax.scan`, in checkpointed blocks of about √T steps when there are many."""
     if steps <= MAX_STORED_STEPS:
-        return jax.lax.scan(body, run, xs)
+        return jax.lax.scan(body, carry, xs)
     block = _block_length(steps)
     blocks = steps // block
 
-    def run_block(run, xs):
-        return jax.lax.scan(body, run, xs)
+    def run_block(carry, xs):
+        return jax.lax.scan(body, carry, xs)
 
     head = jax.tree.map(lambda x: x[: blocks * block].reshape(blocks, block, *x.shape[1:]), xs)
-    run, ys = jax.lax.scan(jax.checkpoint(run_block), run, head)
+    carry, ys = jax.lax.scan(jax.checkpoint(run_block), carry, head)
     ys = jax.tree.map(lambda y: y.reshape(blocks * block, *y.shape[2:]), ys)
     if blocks * block == steps:
-        return run, ys
-    run, tail = jax.lax.scan(body, run, jax.tree.map(lambda x: x[blocks * block :], xs))
-    return run, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
+        return carry, ys
+    carry, tail = jax.lax.scan(body, carry, jax.tree.map(lambda x: x[blocks * block :], xs))
+    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
 
 
 def _block_length(steps: int) -> int:

@@ -5,8 +5,8 @@
 A channel reads one scalar: a quantity of the tap catalogue by its address, a coordinate of a named frame or site in the
 world, `frame.position[NAME].x`, or a sum of these: the absolute angle of a second link is
 `joint.q[shoulder] + joint.q[elbow]`. The reading is `gain · value + bias`: with a gain in pixels per metre, a
-coordinate becomes the image coordinate of a marker. Delays are not applied here, because one evaluation of the dynamics
-has only one time; they are applied where a trajectory is compared with measurements.
+coordinate becomes the image coordinate of a marker. Delays are not applied here, because the dynamics are evaluated
+at a single time; they are applied where a trajectory is compared with measurements.
 """
 
 import re
@@ -51,7 +51,7 @@ class Sensors(eqx.Module):
 
     names: tuple[str, ...] = eqx.field(static=True)
     addresses: tuple[str, ...] = eqx.field(static=True)
-    """Address of each channel; the channel's name if a function measures it."""
+    """Address of each channel; for channels computed by `function`, their names."""
     terms: tuple[tuple[SensorTerm, ...], ...] = eqx.field(static=True)
     """Terms of the sum of each channel."""
     gain: Float[AnyArray, " m"]
@@ -61,7 +61,7 @@ class Sensors(eqx.Module):
     delay: Float[AnyArray, " m"]
     """Delay of a reading relative to the motion [s]."""
     function: Callable[[Simulator, State, Inputs], AnyArray] | None = None
-    """Readings of the channels after those with terms, as a function of simulator, state and inputs."""
+    """Function of simulator, state and inputs that computes the readings of the last channels, those without terms."""
 
     @classmethod
     def of(
@@ -83,8 +83,8 @@ class Sensors(eqx.Module):
             gain: reading per unit, one for all channels or one each.
             bias: reading at zero, one for all channels or one each.
             delay: delay of the reading [s], one for all channels or one each.
-            function: readings of further channels.
-            function_names: names of these channels.
+            function: function of simulator, state and inputs that computes the readings of further channels.
+            function_names: names of the channels of `function`.
         """
         terms = tuple(_channel_terms(address, sim) for address in channels.values())
         names = (*channels, *function_names)
@@ -144,7 +144,7 @@ def _term(address: str, sim: Simulator) -> SensorTerm:
     if selection.size != 1:
         names = ", ".join(selection.row_names[:4]) + (", …" if len(selection.row_names) > 4 else "")
         raise TapError(
-            f"a channel reads one scalar, but {address!r} selects {selection.size} (of {names}); name one of them"
+            f"a channel reads one scalar, but {address!r} selects {selection.size} (of {names}); select one of them"
         )
     if selection.quantity.name.startswith("step.") and selection.quantity.name != "step.time":
         raise TapError(f"{address!r} is a result of the step; measure joint.q or joint.qd instead")
@@ -157,7 +157,7 @@ def _frame_term(address: str, sim: Simulator) -> SensorTerm:
     """Term of `frame.position[NAME].x`."""
     name, closed, component = address[len(FRAME_PREFIX) :].partition("]")
     if not closed or component not in (".x", ".y", ".z"):
-        raise TapError(f"cannot read the address {address!r}; write frame.position[NAME].x, .y or .z")
+        raise TapError(f"cannot parse the address {address!r}; write frame.position[NAME].x, .y or .z")
     frames = sim.model.topology.frame_names
     if name not in frames:
         raise TapError(f"{address!r}: no frame or site is named {name!r}; {name_hint(name, frames)}")

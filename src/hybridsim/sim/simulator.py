@@ -87,7 +87,7 @@ class Simulator(eqx.Module):
         if not isinstance(self.dt, Tracer) and not (np.isfinite(self.dt).all() and (self.dt > 0.0).all()):
             raise ValueError(f"the time step must be positive and finite, not {dt} s")
         self.actuation.check(self.dt)
-        self.contact = _bound_contact(contact, model, self.dt, integrator)
+        self.contact = _bind_contact(contact, model, self.dt, integrator)
         self.integrator = integrator
         self.backend = backend
         self.axis_names = tuple(axis_names(model, self.contact.candidates).items())
@@ -98,7 +98,7 @@ class Simulator(eqx.Module):
         return self.blueprint.bind(dict(self.axis_names))
 
     def open_taps(self, state: State, *, record: bool = False) -> Taps:
-        """Taps for one evaluation of the dynamics of a state."""
+        """Taps for one evaluation of the dynamics at a state."""
         self.check_aux(state)
         return Taps(self.bound_blueprint(), state.aux.get("history"), record=record)
 
@@ -107,24 +107,24 @@ class Simulator(eqx.Module):
         model = self.model
         if q is None and self.contact.candidates.nc:
             warn_about_overlaps(model, self.contact.candidates, within_trees=False)
-        q_start = as_floats(model.home if q is None else q)
-        qd_start = as_floats(np.zeros(model.nv) if qd is None else qd)
-        if q_start.shape != (model.nq,) or qd_start.shape != (model.nv,):
+        q_initial = as_floats(model.home if q is None else q)
+        qd_initial = as_floats(np.zeros(model.nv) if qd is None else qd)
+        if q_initial.shape != (model.nq,) or qd_initial.shape != (model.nv,):
             raise ValueError(
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
-                f"not {q_start.shape} and {qd_start.shape}: {', '.join(model.topology.coordinate_names)}"
+                f"not {q_initial.shape} and {qd_initial.shape}: {', '.join(model.topology.coordinate_names)}"
             )
-        if not isinstance(q_start, Tracer):
-            q_start = _normalize_quaternions(model, q_start)
-        aux: dict[str, Any] = {"actuation": self.actuation.initial_state(model, q_start, qd_start)}
+        if not isinstance(q_initial, Tracer):
+            q_initial = _normalize_quaternions(model, q_initial)
+        aux: dict[str, Any] = {"actuation": self.actuation.initial_state(model, q_initial, qd_initial)}
         if (contact_aux := self.contact.initial_state()) is not None:
             aux["contact"] = contact_aux
         if self._reads_history:
             aux["history"] = initial_history(self.bound_blueprint())
-        return State(q_start, qd_start, as_floats(t), aux)
+        return State(q_initial, qd_initial, as_floats(t), aux)
 
     def check_aux(self, state: State) -> None:
-        """Raise if the keys of `state.aux` are not those of this simulator, as for a state of another simulator."""
+        """Raise if the keys of `state.aux` do not match this simulator, as for a state of another simulator."""
         expected = {"actuation"}
         expected |= set() if self.contact.initial_state() is None else {"contact"}
         expected |= {"history"} if self._reads_history else set()
@@ -140,7 +140,7 @@ class Simulator(eqx.Module):
         return any("@" in address for graft in self.blueprint.grafts for address in graft.inputs)
 
 
-def _bound_contact(choice: Any, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
+def _bind_contact(choice: Any, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
     if isinstance(choice, str):
         if choice not in CONTACTS:
             raise ValueError(f"unknown contact model {choice!r}; choose one of {', '.join(CONTACTS)}")
@@ -187,13 +187,13 @@ def _normalize_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def axis_names(model: Model, contacts: Candidates) -> AxisNames:
-    """Names of the model along every axis of a tap."""
+def axis_names(model: Model, candidates: Candidates) -> AxisNames:
+    """Names of the elements along every axis of a tap."""
     topology = model.topology
     return {
         Axis.COORDINATE: topology.coordinate_names,
         Axis.DOF: topology.dof_names,
         Axis.BODY: topology.body_names,
         Axis.ACTUATOR: model.actuator.names,
-        Axis.CONTACT: contacts.names,
+        Axis.CONTACT: candidates.names,
     }

@@ -21,7 +21,7 @@ class State(eqx.Module):
     t: Float[AnyArray, "*batch"]
     """Time [s]."""
     aux: dict[str, Any]
-    """Internal states of actuators, contact and delays; updated once per step, without tangent space."""
+    """Internal states of actuators, contact and delays; updated once per step, not part of the tangent space."""
 
 
 class Inputs(eqx.Module):
@@ -32,7 +32,7 @@ class Inputs(eqx.Module):
     wrench: Float[AnyArray, "*steps nb 6"] | None = None
     """Wrench on each body at its origin, in world axes [N·m, N]."""
     user: dict[str, Any] = eqx.field(default_factory=dict)
-    """Further inputs that grafts may read as `input.<name>`."""
+    """User inputs by name, which grafts may read as `input.<name>`."""
 
 
 def as_inputs(inputs: Inputs | ArrayLike | None, nu: int) -> Inputs:

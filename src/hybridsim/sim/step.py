@@ -17,19 +17,19 @@ def step(sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = None)
         inputs: commands, or commands with external wrenches and user inputs; zero commands by default.
     """
     require_float64()
-    return next_state(sim, state, _checked_inputs(sim, inputs))
+    return next_state(sim, state, _validate_inputs(sim, inputs))
 
 
 def observe(sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = None) -> dict:
     """All tapped quantities of one evaluation of the dynamics, by their names in the catalogue."""
     require_float64()
     taps = sim.open_taps(state, record=True)
-    forward(sim, state, _checked_inputs(sim, inputs), taps)
+    forward(sim, state, _validate_inputs(sim, inputs), taps)
     return taps.record()
 
 
-def _checked_inputs(sim: Simulator, inputs: Inputs | ArrayLike | None) -> Inputs:
-    """Inputs with validated shapes, so that the command of one actuator is not broadcast to all."""
+def _validate_inputs(sim: Simulator, inputs: Inputs | ArrayLike | None) -> Inputs:
+    """Convert commands to `Inputs` and check shapes, so that the command of one actuator is not broadcast to all."""
     model, inputs = sim.model, as_inputs(inputs, sim.model.nu)
     require_size(model, "the command", inputs.u, size=model.nu, names=model.actuator.names)
     if inputs.wrench is not None and inputs.wrench.shape != (model.nb, 6):

@@ -45,14 +45,14 @@ class Selection:
     """Lag [time steps]; 0 for the current value."""
 
     @property
-    def per_row(self) -> int:
+    def scalars_per_row(self) -> int:
         """Number of scalars in each selected row."""
         return len(self.components) or 1
 
     @property
     def size(self) -> int:
         """Total number of scalars."""
-        return len(self.rows) * self.per_row
+        return len(self.rows) * self.scalars_per_row
 
 
 def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: bool) -> Selection:
@@ -66,21 +66,21 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     """
     match = _PATTERN.match(address.strip())
     if match is None:
-        raise TapError(f"cannot read the address {address!r}; write group.quantity[names].component")
+        raise TapError(f"cannot parse the address {address!r}; write group.quantity[names].component")
     quantity = _quantity(match["name"], address, inputs).with_names(names)
     lag = int(match["lag"] or 0)
     if lag > MAX_LAG:
         raise TapError(f"{address!r}: the lag must be at most {MAX_LAG} steps")
     if write and lag:
         raise TapError(f"{address!r}: an output cannot have a lag")
-    if write and quantity.form is Form.INPUT:
+    if write and quantity.form is Form.READ_ONLY:
         raise TapError(f"{address!r} is read-only")
     axis = quantity.write_axis if write else quantity.axis
     row_names = names[axis] if axis is not Axis.NONE else ("",)
     if axis is Axis.CONTACT and not row_names:
         raise TapError(f"{address!r}: {NO_CONTACTS}")
     if not row_names:
-        raise TapError(f"{address!r}: the model has no {axis.value}, so that {quantity.name} is empty")
+        raise TapError(f"{address!r}: the model has no {axis.value}, so {quantity.name} is empty")
     rows = _rows(match["rows"], row_names, address)
     components = _components(match["components"], quantity.components, address)
     return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, lag)
@@ -92,7 +92,7 @@ def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
         if input_name not in inputs:
             raise TapError(f"{address!r}: no user input named {input_name!r}; {name_hint(input_name, inputs)}")
         components = tuple(str(i) for i in range(inputs[input_name])) if inputs[input_name] > 1 else ()
-        return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.INPUT)
+        return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.READ_ONLY)
     if name not in BY_NAME:
         raise TapError(f"{address!r}: there is no quantity {name!r}; {name_hint(name, BY_NAME)}")
     return BY_NAME[name]

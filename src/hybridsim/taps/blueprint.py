@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.messages import name_list as listed_names
+from hybridsim.core.messages import name_list
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalog import ORDER, Axis, Form
 from hybridsim.taps.passivity import graft_wiring
@@ -110,18 +110,18 @@ def _bind_graft(graft: Graft, names: AxisNames, user_inputs: Mapping[str, int]) 
     _check_sizes(bound)
     net: Any = graft.net
     if hasattr(net, "check_wiring"):
-        per_row = [bound.is_per_row(read) for read in inputs]
+        per_row = [bound.is_per_row(selection) for selection in inputs]
         net.check_wiring(graft_wiring(net, outputs, inputs, graft.mode, per_row))
     return bound
 
 
 def _check_order(outputs: tuple[Selection, ...], inputs: tuple[Selection, ...]) -> None:
     for out in outputs:
-        for read in inputs:
-            if not read.lag and ORDER.get(read.quantity.name, -1) > ORDER[out.quantity.name]:
+        for selection in inputs:
+            if not selection.lag and ORDER.get(selection.quantity.name, -1) > ORDER[out.quantity.name]:
                 raise TapError(
-                    f"input {read.address!r} is computed after output {out.address!r}: within a step, "
-                    f"{read.quantity.name} follows {out.quantity.name}"
+                    f"input {selection.address!r} is computed after output {out.address!r}: within a step, "
+                    f"{selection.quantity.name} follows {out.quantity.name}"
                 )
 
 
@@ -140,12 +140,12 @@ def _check_rows(graft: BoundGraft) -> None:
         listed = ", ".join(repr(out.address) for out in graft.outputs)
         raise TapError(f"outputs {listed} of one per-element network must have the same rows")
     axis = _joint_axis(graft.outputs[0].quantity.write_axis)
-    for read in graft.inputs:
-        overlaps = _joint_axis(read.quantity.axis) is axis and set(read.row_names) & set(row_names)
-        if len(read.rows) > 1 and read.row_names != row_names and overlaps:
+    for selection in graft.inputs:
+        overlaps = _joint_axis(selection.quantity.axis) is axis and set(selection.row_names) & set(row_names)
+        if len(selection.rows) > 1 and selection.row_names != row_names and overlaps:
             raise TapError(
-                f"input {read.address!r} of a per-element network has other rows than its outputs, which are "
-                f"{listed_names(row_names)}; select these, in this order, so that every call reads its own row, or "
+                f"input {selection.address!r} of a per-element network has other rows than its outputs, which are "
+                f"{name_list(row_names)}; select these, in this order, so that every call reads its own row, or "
                 "list single rows as separate inputs that all calls read"
             )
 
@@ -156,13 +156,13 @@ def _joint_axis(axis: Axis) -> Axis:
 
 
 def _check_sizes(graft: BoundGraft) -> None:
-    n_in = sum(i.per_row if graft.is_per_row(i) else i.size for i in graft.inputs)
-    per_call = [out.per_row if graft.per == "element" else out.size for out in graft.outputs]
-    where = f"the network on {', '.join(out.address for out in graft.outputs)}"
+    n_in = sum(i.scalars_per_row if graft.is_per_row(i) else i.size for i in graft.inputs)
+    per_call = [out.scalars_per_row if graft.per == "element" else out.size for out in graft.outputs]
+    label = f"the network on {', '.join(out.address for out in graft.outputs)}"
     try:
         shape = jax.eval_shape(graft.net, jax.ShapeDtypeStruct((n_in,), float)).shape
     except Exception as error:
-        raise TapError(f"{where} cannot take its {n_in} inputs: {error}") from error
+        raise TapError(f"{label} cannot take its {n_in} inputs: {error}") from error
     # a network with one output may return a scalar
     if (shape or (1,)) != (sum(per_call),):
-        raise TapError(f"{where} must return {sum(per_call)} outputs for {n_in} inputs, but returns shape {shape}")
+        raise TapError(f"{label} must return {sum(per_call)} outputs for {n_in} inputs, but returns shape {shape}")

@@ -26,13 +26,13 @@ class Form(StrEnum):
     VECTOR = "vector"
     """Array; added componentwise."""
     CONFIGURATION = "configuration"
-    """Coordinates `q`; addition is a retraction along the degrees of freedom, so that quaternions stay unit."""
+    """Coordinates `q`; addition is a retraction along the degrees of freedom, so that quaternions remain normalised."""
     POSE = "pose"
     """Read as position and rotation vector; addition translates the body and rotates it about its own axes."""
     INERTIA = "inertia"
     """Read as mass, first moment and inertia about the body's origin; added componentwise."""
-    INPUT = "input"
-    """Read-only."""
+    READ_ONLY = "read-only"
+    """Cannot be an output of a graft."""
 
 
 _XYZ = ("x", "y", "z")
@@ -75,9 +75,9 @@ CATALOG: tuple[Quantity, ...] = (
         "step.time",
         Axis.NONE,
         "s",
-        "Time of the evaluation (RK4 makes four per step).",
+        "Time of the evaluation of the dynamics (four per step with RK4).",
         "sim/forward.py",
-        form=Form.INPUT,
+        form=Form.READ_ONLY,
     ),
     Quantity("joint.q", Axis.COORDINATE, "rad, m", "Joint coordinates.", "sim/forward.py", form=Form.CONFIGURATION),
     Quantity("joint.qd", Axis.DOF, "rad/s, m/s", "Joint velocities.", "sim/forward.py"),
@@ -165,7 +165,7 @@ CATALOG: tuple[Quantity, ...] = (
         "kg·m², kg·m, kg",
         "Joint-space inertia matrix: torque of each joint per acceleration of each joint.",
         "sim/forward.py",
-        form=Form.INPUT,
+        form=Form.READ_ONLY,
         columns=Axis.DOF,
     ),
     Quantity(

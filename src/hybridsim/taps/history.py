@@ -1,7 +1,7 @@
 """History of lagged inputs: values of quantities in previous steps.
 
 A graft that reads `joint.qd[elbow]@2` sees the velocity two steps ago. The history is part of the simulation's state,
-so that a rollout stays a pure function of its initial state. If the lag reaches back before the first step, a lagged
+so that a rollout stays a pure function of its initial state. If the lag reaches back beyond the first step, a lagged
 value equals the current value, or zero if the quantity is computed after the graft.
 """
 
@@ -27,11 +27,11 @@ def initial_history(blueprint: BoundBlueprint) -> History:
     """History before the first step; empty if no graft reads lagged values."""
     sizes: dict[str, tuple[int, int, int]] = {}
     for graft in blueprint.grafts:
-        for read in graft.inputs:
-            if read.lag:
-                name = read.quantity.name
-                depth = max(read.lag, sizes.get(name, (0,))[0])
-                sizes[name] = (depth, read.total_rows, max(len(read.quantity.components), 1))
+        for selection in graft.inputs:
+            if selection.lag:
+                name = selection.quantity.name
+                depth = max(selection.lag, sizes.get(name, (0,))[0])
+                sizes[name] = (depth, selection.total_rows, max(len(selection.quantity.components), 1))
     return {name: np.zeros(size) for name, size in sizes.items()} | ({STEPS: np.zeros(())} if sizes else {})
 
 
@@ -52,8 +52,8 @@ def advance_history(history: Mapping[str, Any], values: Mapping[str, Any]) -> Hi
     return new
 
 
-def lagged_value(history: Mapping[str, Any], read: Selection, current: Any) -> Float[Array, "rows width"]:
-    """Lagged value of a quantity; before enough steps, the current value, or zero if it is None."""
-    lagged = jnp.asarray(history[read.quantity.name][read.lag - 1])
+def lagged_value(history: Mapping[str, Any], selection: Selection, current: Any) -> Float[Array, "rows width"]:
+    """Lagged value of a quantity; until enough steps have been taken, the current value, or zero if it is None."""
+    lagged = jnp.asarray(history[selection.quantity.name][selection.lag - 1])
     fallback = jnp.zeros(lagged.shape) if current is None else jnp.reshape(current, lagged.shape)
-    return jnp.where(history[STEPS] >= read.lag, lagged, fallback)
+    return jnp.where(history[STEPS] >= selection.lag, lagged, fallback)

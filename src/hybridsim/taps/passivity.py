@@ -54,16 +54,18 @@ class GraftWiring:
     def require_velocities(self, inputs: Sequence[TapScalar]) -> None:
         """Raise unless these inputs are the power-conjugate velocities of the outputs, in the same order."""
         expected = [(POWER_CONJUGATE.get(out.quantity), *out.row_component, 0) for out in self.outputs]
-        if [tuple(read) for read in inputs] != expected:
+        if [tuple(scalar) for scalar in inputs] != expected:
             names = ", ".join(dict.fromkeys(POWER_CONJUGATE.values()))
             raise TapError(
                 f"{self.kind} must read the power-conjugate velocities of its outputs ({names}), of the same joints "
-                "or bodies in the same order and at the expected positions of its inputs; with others it is not passive"
+                "or bodies in the same order and at the expected positions of its inputs; otherwise it is not passive"
             )
 
     def require_quantities(self, inputs: Sequence[TapScalar], quantity: str) -> None:
-        """Raise unless these inputs are a quantity of the joints of the outputs, in the same order."""
-        if [(read.quantity, read.row, read.lag) for read in inputs] != [(quantity, o.row, 0) for o in self.outputs]:
+        """Raise unless these inputs are this quantity for the joints of the outputs, in the same order."""
+        if [(scalar.quantity, scalar.row, scalar.lag) for scalar in inputs] != [
+            (quantity, o.row, 0) for o in self.outputs
+        ]:
             raise TapError(
                 f"{self.kind} must read {quantity} of the joints of its outputs, in the same order and at the expected "
                 "positions of its inputs; only revolute and prismatic joints are supported"
@@ -83,9 +85,9 @@ def graft_wiring(
         per_row: for each input, whether a call reads only the row of its element; if any does, so do the outputs.
     """
     is_per_element = any(per_row)
-    written = [scalar for out in outputs for scalar in _scalars(out, is_per_element)]
-    read = [scalar for one, by_row in zip(inputs, per_row, strict=True) for scalar in _scalars(one, by_row)]
-    return GraftWiring(type(net).__name__, tuple(written), tuple(read), mode)
+    output_scalars = [scalar for out in outputs for scalar in _scalars(out, is_per_element)]
+    input_scalars = [scalar for each, is_row in zip(inputs, per_row, strict=True) for scalar in _scalars(each, is_row)]
+    return GraftWiring(type(net).__name__, tuple(output_scalars), tuple(input_scalars), mode)
 
 
 def _scalars(selection: Selection, per_row: bool) -> list[TapScalar]:

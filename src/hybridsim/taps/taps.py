@@ -82,7 +82,9 @@ class Taps:
 
     def has_reader(self, name: str) -> bool:
         """Whether a quantity is recorded or read by a graft, for quantities that the engine itself does not need."""
-        return self._record or any(read.quantity.name == name for graft in self._grafts for read in graft.inputs)
+        return self._record or any(
+            selection.quantity.name == name for graft in self._grafts for selection in graft.inputs
+        )
 
     def publish_user_inputs(self, inputs: Mapping[str, AnyArray]) -> None:
         """Publish the user inputs, addressed as `input.<name>`."""
@@ -91,17 +93,17 @@ class Taps:
 
     def record(self) -> dict[str, Float[Array, "..."]]:
         """All quantities published so far, as arrays that a graft would read."""
-        return {name: _readable(name, value) for name, value in self._values.items()}
+        return {name: _as_array(name, value) for name, value in self._values.items()}
 
     def changes(self) -> list[dict[str, Float[Array, "..."]]]:
-        """Values added or substituted by every graft so far, by quantity; only if recorded."""
+        """Values added or substituted by every graft so far, by quantity; empty unless recording is on."""
         return self._changes
 
     def next_history(self) -> History:
         """History for the next step; empty if no graft reads lagged values."""
         if missing := [name for name in self._history if name != STEPS and name not in self._values]:
             raise TapError(f"the step has no value of {missing[0]!r}, whose lagged values are read")
-        values = {name: _readable(name, self._values[name]) for name in self._history if name != STEPS}
+        values = {name: _as_array(name, self._values[name]) for name in self._history if name != STEPS}
         return advance_history(self._history, values)
 
     def _check_scope(self, name: str) -> None:
@@ -120,22 +122,22 @@ class Taps:
     def _read(self, selection: Selection, graft: BoundGraft) -> Array:
         name = selection.quantity.name
         if selection.lag and name in self._history:
-            current = _readable(name, self._values[name]) if name in self._values else None
-            return _selected(lagged_value(self._history, selection, current), selection)
+            current = _as_array(name, self._values[name]) if name in self._values else None
+            return _select(lagged_value(self._history, selection, current), selection)
         if name not in self._values:
             outputs = ", ".join(repr(out.address) for out in graft.outputs)
             if name.startswith(f"{USER_INPUT}."):
-                raise TapError(f"the step has no user input for {selection.address!r}, which {outputs} needs")
+                raise TapError(f"the step has no user input for {selection.address!r}, which {outputs} requires")
             raise TapError(f"input {selection.address!r} is computed after output {outputs}")
-        array = _readable(name, self._values[name])
+        array = _as_array(name, self._values[name])
         width = max(len(selection.quantity.components), 1)
         if array.size != selection.total_rows * width:
             raise TapError(f"{name!r} has {array.size} elements, but the blueprint expects {width}")
         # (rows, components), whatever the shape of the quantity
-        return _selected(array.reshape(-1, width), selection)
+        return _select(array.reshape(-1, width), selection)
 
 
-def _selected(array: Array, selection: Selection) -> Array:
+def _select(array: Array, selection: Selection) -> Array:
     """Selected rows and components of an array (rows, components)."""
     array = array[np.asarray(selection.rows)]
     return array[:, np.asarray(selection.components)] if selection.components else array
@@ -149,16 +151,16 @@ def _evaluate(graft: BoundGraft, inputs: list[Array]) -> list[Array]:
             for x, selection in zip(inputs, graft.inputs, strict=True)
         ]
         out = jax.vmap(lambda x: jnp.ravel(graft.net(x)))(jnp.concatenate(columns, axis=1))
-        bounds = np.cumsum([selection.per_row for selection in graft.outputs])[:-1]
+        bounds = np.cumsum([selection.scalars_per_row for selection in graft.outputs])[:-1]
         return jnp.split(out, bounds, axis=1)
     out = jnp.ravel(graft.net(jnp.concatenate([x.reshape(-1) for x in inputs])))
     parts = jnp.split(out, np.cumsum([selection.size for selection in graft.outputs])[:-1])
-    return [part.reshape(len(s.rows), s.per_row) for part, s in zip(parts, graft.outputs, strict=True)]
+    return [part.reshape(len(s.rows), s.scalars_per_row) for part, s in zip(parts, graft.outputs, strict=True)]
 
 
-def _readable(name: str, value: Any) -> Array:
+def _as_array(name: str, value: Any) -> Array:
     """Array representation of a quantity for grafts."""
-    form = BY_NAME[name].form if name in BY_NAME else Form.INPUT
+    form = BY_NAME[name].form if name in BY_NAME else Form.READ_ONLY
     if form is Form.POSE:
         return jax.vmap(lambda X: X.coordinates())(value)
     if form is Form.INERTIA:
@@ -175,7 +177,7 @@ def _apply_change(value: Any, out: Selection, mode: str, change: Array, retract:
         return retract(value, change.reshape(-1))
     if form is Form.POSE and mode == "add":
         return jax.vmap(lambda X, delta: X.retract(delta))(value, change)
-    old = _readable(out.quantity.name, value)
+    old = _as_array(out.quantity.name, value)
     selected = np.zeros(change.shape, dtype=bool)
     selected[np.ix_(out.rows, out.components or (0,))] = True
     change, selected = change.reshape(old.shape), selected.reshape(old.shape)
@@ -197,9 +199,9 @@ def _contribution(
     name: str, value: Any, before: Any, out: Selection, mode: str, rows: Bool[AnyArray, " rows"] | None
 ) -> Array:
     """Value that a graft has added to a quantity or substituted for it."""
-    new = _readable(name, value)
+    new = _as_array(name, value)
     if mode != "replace":
-        return new - _readable(name, before)
+        return new - _as_array(name, before)
     selected = np.zeros((out.total_rows, max(len(out.quantity.components), 1)), dtype=bool)
     selected[np.ix_(out.rows, out.components or (0,))] = True
     selected = selected.reshape(new.shape)

@@ -49,11 +49,11 @@ def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_o
     parts = []
     for wire, y_row in zip(wiring.inputs, _row_positions(len(wiring.inputs), y, rows), strict=True):
         colour, dash, line_width = LINE, "", 1.5
-        if wire.is_cut:
+        if wire.is_pruned:
             colour, dash, line_width = UNUSED, ' stroke-dasharray="3 3"', 1.0
         elif wire.strength is not None and largest > 0.0:
             line_width = 0.6 + 4.4 * wire.strength / largest
-        fill, text_fill = (UNUSED, "#8794a0") if wire.is_cut else (INK, INK)
+        fill, text_fill = (UNUSED, "#8794a0") if wire.is_pruned else (INK, INK)
         parts.append(
             f'<text x="{x_in - 8:.1f}" y="{y_row + 4:.1f}" text-anchor="end" fill="{text_fill}">'
             f'{escape(wire.address)}</text><circle cx="{x_in:.1f}" cy="{y_row:.1f}" r="3" fill="{fill}"/>'

@@ -259,8 +259,8 @@ def test_code_does_not_grow_with_the_network(cases):
 def test_other_targets(target, cases):
     case = Case("mlp", target=target)
     if target is machine.ARM:
-        for alone in (False, True):
-            kernel = case.rollout.emit_kernel("gradient", alone)
+        for single in (False, True):
+            kernel = case.rollout.emit_kernel("gradient", single)
             assert machine.object_code(emit.module(kernel.functions, kernel.texts), target)
         return
     if machine.host().triple.partition("-")[0] != "x86_64":

@@ -33,7 +33,7 @@ def test_a_model_is_written_without_the_floor_of_the_project(tmp_path):
     written = write_model(task, task.problem.space.initial * 2.0, Record(tmp_path))
     assert written is not None and written["file"] == "identified.urdf"
     assert [(row["parameter"], row["after"]) for row in written["changes"]] == [("mass [kg]", 3.0)]
-    assert written["doubts"] == [
+    assert written["warnings"] == [
         "identified.urdf does not contain sensor.bias[angle], which model files cannot represent; see result.json."
     ]
     assert load_model(tmp_path / "identified.urdf").body.mass == pytest.approx([3.0])
@@ -45,7 +45,7 @@ def test_a_model_that_cannot_be_written_causes_a_warning_only(tmp_path):
     (tmp_path / "arm.urdf").write_text("<robot name='other'><link name='base'/></robot>")
     written = write_model(task, theta, Record(tmp_path))
     assert written is not None and written["file"] is None
-    assert "could not be written to a model file" in written["doubts"][0]
+    assert "could not be written to a model file" in written["warnings"][0]
 
 
 def test_weights_of_networks_are_written_by_name(tmp_path):
@@ -56,7 +56,7 @@ def test_weights_of_networks_are_written_by_name(tmp_path):
     record, theta = Record(tmp_path), np.random.default_rng(0).normal(size=task.problem.space.size)
     write_weights(task, theta, record)
     written = write_model(task, theta, record)
-    assert written is not None and written["doubts"] == [
+    assert written is not None and written["warnings"] == [
         "identified.urdf does not contain the networks on joint.tau[shoulder]; their weights are in "
         "weights.safetensors."
     ]

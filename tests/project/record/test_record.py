@@ -13,7 +13,7 @@ from hybridsim.project.record.history import History, Step
 from hybridsim.project.record.lock import RecordLock
 from hybridsim.project.record.record import Record
 
-MANIFEST = {"format": 1, "name": "arm"}
+MANIFEST = {"format": 2, "name": "arm"}
 HOLDING = """
 import sys, time
 from pathlib import Path
@@ -120,9 +120,10 @@ def test_folders_without_a_valid_record_are_refused(tmp_path):
     record.manifest_file.write_text("{ torn")
     with pytest.raises(HybridsimError, match="cannot read"):
         record.manifest()
-    record.manifest_file.write_text(json.dumps({"format": 99}))
-    with pytest.raises(HybridsimError, match="does not have format 1"):
-        record.manifest()
+    for version in (1, 99):
+        record.manifest_file.write_text(json.dumps({"format": version}))
+        with pytest.raises(HybridsimError, match="does not have format 2.*use the version that wrote it"):
+            record.manifest()
 
 
 def test_a_truncated_last_line_of_the_history_is_ignored(tmp_path):

@@ -42,6 +42,8 @@ MALFORMED = {
         "[model] has no key 'integrater'", "did you mean 'integrator'?"),
     "key of another section": (after(FREE, "unwrap = true"), 18,
         "[[free]] 1 ('joint.damping[*]') has no key 'unwrap'", "valid names are 'name', 'bounds', 'initial'"),
+    "renamed key": (after(FREE, "start = 1.0"), 18,
+        "[[free]] 1 ('joint.damping[*]') has no key 'start'", "it is now called 'initial'"),
     "missing key": (instead('measures = "joint.q[joint0]"\n', ""), 9,
         "[[channel]] 1 ('angle') has no 'measures'", "add it"),
     # types and ranges

@@ -9,7 +9,7 @@ import pytest
 from hybridsim.cli.init import init
 from hybridsim.cli.main import run
 from hybridsim.core.errors import DataError, HybridsimError
-from hybridsim.experiments.recordings import MissingRecordings, recordings_folder
+from hybridsim.experiments.recordings import MissingRecordingsError, recordings_folder
 from hybridsim.identify.fit import fit
 from hybridsim.io.load import load_model
 from hybridsim.project.build.build import BuiltProject, build
@@ -164,7 +164,7 @@ def test_wrong_published_inertias_of_a_real_mechanism_are_corrected(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     try:
         folder = recordings_folder("driven_double_pendulum")
-    except MissingRecordings as missing:
+    except MissingRecordingsError as missing:
         pytest.skip(str(missing))
     assert run(["init", str(folder / "acrobot.urdf"), *map(str, sorted(folder.glob("*.csv")))]) == 0
     run(["fit", "project.toml"])

@@ -13,7 +13,14 @@ import pytest
 import hybridsim
 from hybridsim import MLP, Blueprint, Graft, ModelBuilder, Simulator
 from hybridsim.core.errors import HybridsimError
-from hybridsim.dynamics.actuation import AbstractStage, Actuation, FirstOrderLag, ForceRange, ModelLaw, TransportDelay
+from hybridsim.dynamics.actuation import (
+    AbstractStage,
+    Actuation,
+    AffineActuator,
+    FirstOrderLag,
+    ForceRange,
+    TransportDelay,
+)
 from hybridsim.native.llvm import machine
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.robots import acrobot, cartpole, cube, double_pendulum, pendulum, quadruped
@@ -31,7 +38,7 @@ def cartpole_with_network() -> Simulator:
     last = np.random.default_rng(2).normal(size=net.weights[-1].shape)
     net = eqx.tree_at(lambda n: n.weights[-1], net, last)
     graft = Graft("joint.tau[hinge]", ["joint.q", "joint.qd[hinge]", "input.wind"], net)
-    stages = (TransportDelay(0.015, samples=3), FirstOrderLag(0.05), ModelLaw(), ForceRange())
+    stages = (TransportDelay(0.015, samples=3), FirstOrderLag(0.05), AffineActuator(), ForceRange())
     blueprint = Blueprint(graft, inputs={"wind": 1})
     return Simulator(cartpole(), blueprint=blueprint, actuation=Actuation(*stages), dt=0.01)
 
@@ -241,7 +248,9 @@ def test_a_free_body_without_actuators(tmp_path):
 def test_the_header_documents_every_array_element(cases):
     case = cases("cartpole_with_network")
     header = case.files.header.read_text()
-    assert header.startswith("/* cartpole: one time step") and f"hybridsim {hybridsim.__version__};" in header
+    assert (
+        header.startswith("/* cartpole: one simulation time step") and f"hybridsim {hybridsim.__version__};" in header
+    )
     for line in (
         r"x\[0\] +q\[slider\]  \[m\]",
         r"x\[1\] +q\[hinge\]  \[rad\]",

@@ -25,7 +25,7 @@ _ROWS = (("mass", "kg"), ("com", "m"), ("inertia", "kg·m²"))
 
 
 @dataclass
-class InertialWriter:
+class MjcfInertialEditor:
     """Writes the differences between the mass properties of two models.
 
     A body may consist of an MJCF body and others fixed to it; see `distribute_change`.

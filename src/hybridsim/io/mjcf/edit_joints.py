@@ -44,7 +44,7 @@ class JointWriter:
             self._write_actuator(a)
 
     def _replace_damping_ratios(self) -> None:
-        """Replace damping ratios by explicit values, since MuJoCo applies them to the inertia, which changes."""
+        """Replace damping ratios by explicit values, since MuJoCo's damping would change with the inertia."""
         editor, models = self.editor, (self.before.joint, self.after.joint)
         for i, name in enumerate(self.before.topology.joint_names):
             if self._has_spring_damper(name) and not editor.uneditable_reason("joint", name):

@@ -19,7 +19,7 @@ from hybridsim.io.compare import (
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.mjcf.edit_bodies import PlacementWriter
 from hybridsim.io.mjcf.edit_document import Baseline, MjcfEditor
-from hybridsim.io.mjcf.edit_inertials import InertialWriter
+from hybridsim.io.mjcf.edit_inertials import MjcfInertialEditor
 from hybridsim.io.mjcf.edit_joints import JointWriter
 from hybridsim.io.mjcf.edit_world import write_home, write_options, write_pairs, write_surfaces
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
@@ -73,7 +73,7 @@ def export_mjcf(
     imported = import_mjcf(original, allowed=allowed)
     baseline = _baseline(imported, model)
     before, editor = baseline.model, MjcfEditor(imported)
-    InertialWriter(editor, baseline, model).write()
+    MjcfInertialEditor(editor, baseline, model).write()
     PlacementWriter(editor, baseline, model).write()
     JointWriter(editor, before, model).write()
     write_options(editor, before, model)

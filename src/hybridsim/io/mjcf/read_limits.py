@@ -142,7 +142,7 @@ class SizeCounter:
             links = max(_product(node.get("count")), len(node.get("vertex").split()) / 3)
             return copies * links, depth + links
         if node.tag == "flexcomp":
-            cells = math.prod(2.0 * count + 1.0 for count in _numbers(node.get("cellcount")))
+            cells = math.prod(2.0 * count + 1.0 for count in _parse_floats(node.get("cellcount")))
             points = max(_product(node.get("count", "10 10 10")), cells)
             explicit = len(node.get("point").split()) / 3
             return copies * max(points, explicit, self._mesh_points.get(node.get("mesh"), 0.0)), depth
@@ -163,7 +163,7 @@ class SizeCounter:
             self.add(node, "points of height fields", _product(f"{node.get('nrow')} {node.get('ncol')}"))
         if node.tag == "mesh" and node.get("builtin"):
             # some built-in shapes have a single resolution for both directions
-            first, second, *_ = [*_numbers(node.get("params")), 1.0, 1.0]
+            first, second, *_ = [*_parse_floats(node.get("params")), 1.0, 1.0]
             points = first * max(first, second)
             self._mesh_points[node.get("name")] = points
             self.add(node, "points of built-in meshes", points)
@@ -189,10 +189,10 @@ def _references(node: Node) -> Iterator[str]:
 
 
 def _product(text: str) -> float:
-    return math.prod(_numbers(text))
+    return math.prod(_parse_floats(text))
 
 
-def _numbers(text: str) -> list[float]:
+def _parse_floats(text: str) -> list[float]:
     """Numbers in a text, clipped to at least 1; invalid words are skipped, since they are reported elsewhere."""
     numbers = []
     for word in text.split():

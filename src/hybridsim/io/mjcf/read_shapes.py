@@ -29,7 +29,7 @@ FRICTIONLESS, SLIDING = 1, 3
 
 
 @dataclass(frozen=True)
-class PlacedShape:
+class GeomShape:
     """Shape, size and placement, as defined by `GeomSpec`."""
 
     shape: Shape
@@ -39,7 +39,7 @@ class PlacedShape:
     data: np.ndarray | None = None
 
 
-def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> PlacedShape | None:
+def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> GeomShape | None:
     """Extent of a compiled geom; None if its type is not supported.
 
     Args:
@@ -56,21 +56,21 @@ def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> PlacedS
             return None
         # MuJoCo transforms vertices to the principal frame of the mesh; return to the frame of the file
         X_mesh = Pose(rotation_matrix(m.mesh_quat[data_id]), m.mesh_pos[data_id].copy())
-        return PlacedShape(shape, m.mesh_scale[data_id].copy(), placement @ X_mesh.inverse(), str(path))
+        return GeomShape(shape, m.mesh_scale[data_id].copy(), placement @ X_mesh.inverse(), str(path))
     if shape is Shape.HEIGHTFIELD:
         heights = _heights(m, data_id)
         size = np.array([*m.hfield_size[data_id, :2], 0.0])
-        return PlacedShape(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
-    return None if shape is None else PlacedShape(shape, m.geom_size[g].copy(), placement)
+        return GeomShape(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
+    return None if shape is None else GeomShape(shape, m.geom_size[g].copy(), placement)
 
 
 def sliding_friction(condim: int, friction: Sequence[float]) -> float:
     """Coulomb friction coefficient of a geom or pair: the first value of `friction`, or 0 for a `condim` of 1.
 
-    In a contact, MuJoCo takes the maximum of `condim` and of `friction` separately; hybridsim takes the maximum of μ. The
-    results differ if a geom with `condim` 1 has a larger `friction` than one with `condim` 3: MuJoCo then uses the friction
-    of the frictionless geom, and hybridsim that of the other. If priorities differ, both use the parameters of the geom
-    with the higher priority.
+    In a contact, MuJoCo takes the maximum of `condim` and of `friction` separately; hybridsim takes the maximum of μ.
+    The results differ if a geom with `condim` 1 has a larger `friction` than one with `condim` 3: MuJoCo then uses the
+    friction of the frictionless geom, and hybridsim that of the other. If priorities differ, both use the parameters of
+    the geom with the higher priority.
     """
     return 0.0 if condim == FRICTIONLESS else float(friction[0])
 

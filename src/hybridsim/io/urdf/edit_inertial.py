@@ -23,7 +23,7 @@ FRAME_ROUNDING = 4e-15
 """Relative rounding error of a frame transformation and its inverse."""
 
 
-class InertialWriter:
+class UrdfInertialEditor:
     """Edits the `<inertial>` of links to match the mass properties of bodies.
 
     A body may consist of a link and others fixed to it; see `distribute_change`.
@@ -100,7 +100,7 @@ class InertialWriter:
 
 
 def _is_less_consistent(before: Inertial, after: Inertial) -> bool:
-    """Whether new mass properties violate a physical constraint that the old ones satisfy, or violate one more severely."""
+    """Whether new mass properties violate a physical constraint that the old ones satisfy, or one more severely."""
     codes = {problem.code for problem in inertial_problems("", after, Source())}
     if after.mass <= 0.0 < before.mass or not codes <= {p.code for p in inertial_problems("", before, Source())}:
         return True

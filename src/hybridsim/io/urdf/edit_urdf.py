@@ -11,7 +11,7 @@ from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.compare import change_value, shape_data_changes, unwritten_changes
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
-from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, InertialWriter
+from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
 from hybridsim.io.urdf.edit_surface import SurfaceWriter
 from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.io.urdf.read_elements import rpy
@@ -47,7 +47,7 @@ class UrdfEditor:
         merged, self.merged_into = merge_fixed_joints(spec) if merge else (spec, {})
         self.bodies = merged.bodies
         self.text = UrdfText(source, robot)
-        self.inertials = InertialWriter(self.text, spec, self.merged_into)
+        self.inertials = UrdfInertialEditor(self.text, spec, self.merged_into)
         self.surfaces = SurfaceWriter(self.text, spec)
         self.old = assemble(merged)
         """The model as read from the file."""

@@ -83,8 +83,8 @@ def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed:
     reads = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
     changes = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
     sizes = BoundGraft(lambda x: x, changes, reads, entry.mode, entry.per)
-    size_in = sum(one.per_row if sizes.is_per_row(one) else one.size for one in reads)
-    size_out = sum(one.per_row if entry.per == "element" else one.size for one in changes)
+    size_in = sum(one.scalars_per_row if sizes.is_per_row(one) else one.size for one in reads)
+    size_out = sum(one.scalars_per_row if entry.per == "element" else one.size for one in changes)
     net = network(entry.network, size_in, size_out, seed)
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 

@@ -15,7 +15,7 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.discover import Discovery
 from hybridsim.identify.support_search import Candidate, SeedResult
-from hybridsim.networks.prune import Column
+from hybridsim.networks.prune import InputColumn
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.blueprint_file import save_blueprint
 from hybridsim.project.build.task import Task
@@ -31,7 +31,7 @@ FILES = (DISCOVERY_FILE, "blueprint.toml", "blueprint.safetensors", "wiring.svg"
 class DiscoveryRecord:
     """Folder of a discovery."""
 
-    def __init__(self, folder: Path, task: Task, columns: tuple[Column, ...], command: list[str]):
+    def __init__(self, folder: Path, task: Task, columns: tuple[InputColumn, ...], command: list[str]):
         self.folder, self.task, self.columns = folder, task, columns
         self._file = folder / FILES[0]
         self._manifest = manifest(task, command)

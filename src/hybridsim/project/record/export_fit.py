@@ -40,7 +40,7 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
             changes = export(task.model_file, _as_in_file(task, model), out, **task.reading)
         except ModelError as error:
             message = f"The identified model could not be written to a model file: {error}"
-            return {"file": None, "changes": [], "doubts": [message]}
+            return {"file": None, "changes": [], "warnings": [message]}
     messages = [str(warning.message) for warning in caught if issubclass(warning.category, ModelWarning)]
     if not_in_model := [name for name in task.problem.space.values(theta) if name.startswith(SIMULATOR_PARAMETERS)]:
         names = ", ".join(not_in_model[:MAX_NAMES]) + (" and others" if len(not_in_model) > MAX_NAMES else "")
@@ -54,7 +54,7 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
         messages.append(
             f"{out.name} does not contain the networks on {outputs}; their weights are in {record.weights_file.name}."
         )
-    return {"file": out.name, "changes": [asdict(change) for change in changes], "doubts": messages}
+    return {"file": out.name, "changes": [asdict(change) for change in changes], "warnings": messages}
 
 
 def write_weights(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> None:

@@ -18,7 +18,7 @@ import hybridsim
 from hybridsim.data.recording import Recording
 from hybridsim.project.build.task import Task
 
-FORMAT = 1
+FORMAT = 2
 """Version of the run record's format."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from hybridsim.identify.fit import FitResult
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
-from hybridsim.networks.weight_name import is_network_weight, weight_name
+from hybridsim.networks.weight_name import is_network_weight, parse_weight_name
 from hybridsim.project.build.task import Task
 from hybridsim.project.record.checkpoint import StageEnd
 from hybridsim.project.record.manifest import FORMAT
@@ -135,7 +135,7 @@ def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]
     """Grafts, with the number and the largest change of their free weights."""
     space, grafts = task.problem.space, task.problem.setup.sim.blueprint.grafts
     change = np.abs(np.asarray(theta) - theta_before(task.problem))
-    weights = list(map(weight_name, space.labels))
+    weights = list(map(parse_weight_name, space.labels))
     rows = []
     for k, graft in enumerate(grafts):
         indices = [index for index, name in enumerate(weights) if name and name.graft == k]
@@ -181,4 +181,4 @@ def remarks_on(report: dict[str, Any]) -> list[str]:
             remarks.append(f"The fit increased the error of {score}: {increase}.")
     if not any(row["runs"] == HELD_OUT for row in report["scores"]):
         remarks.append("No run was held out, so that generalization of the model cannot be assessed.")
-    return remarks + list((report["model"] or {}).get("doubts", []))
+    return remarks + list((report["model"] or {}).get("warnings", []))

@@ -16,6 +16,19 @@ from hybridsim.project.schema.toml_lines import KeyPath
 LIST_SECTIONS = tuple(name for name, field in Content.model_fields.items() if get_args(field.annotation))
 """Sections with several entries, written with two brackets."""
 
+RENAMED_KEYS = {
+    "start": "initial",
+    "tie": "tied",
+    "starts": "initial_states",
+    "start_noise": "initial_state_std",
+    "ties": "continuity",
+    "most_steps": "max_steps",
+    "slope_tolerance": "gradient_tolerance",
+    "first_damping": "initial_damping",
+    "most_slope": "max_gradient_norm",
+}
+"""Keys of version 0.1 projects that have another name now; the error message gives it."""
+
 _KINDS = {
     "float_type": "a number",
     "int_type": "an integer",
@@ -179,9 +192,9 @@ def _problem(key_path: KeyPath, error: ErrorDetails, locator: SourceLocator) -> 
 def _unknown_key(key_path: KeyPath, entry: _SchemaEntry, locator: SourceLocator) -> Problem:
     key, valid = str(key_path[-1]), list(entry.section.model_fields)
     if len(key_path) > 1:
-        return locator.problem(
-            key_path, f"{locator.section(key_path[:-1])} has no key {key!r}", name_hint(key, valid), "project.key"
-        )
+        renamed = RENAMED_KEYS.get(key)
+        fix = f"it is now called {renamed!r}" if renamed in valid else name_hint(key, valid)
+        return locator.problem(key_path, f"{locator.section(key_path[:-1])} has no key {key!r}", fix, "project.key")
     fix = did_you_mean(key, valid) or f"sections are {', '.join(map(_in_brackets, valid))}"
     return locator.problem(key_path, f"there is no section {key!r}", fix, "project.key")
 

@@ -69,7 +69,7 @@ class FittedWeights(Section):
     fit: bool = True
     """Whether all weights are free; if not, only those named by `[[free]]` are."""
     l2: Nonnegative = 0.0
-    """Weight of the sum of squared weights."""
+    """Weight of half the sum of squared weights."""
     limit: Positive | None = None
     """Upper bound of the absolute values of weights."""
 

@@ -54,7 +54,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True)
-class Column:
+class LogColumn:
     """Parsed name of a column."""
 
     name: str
@@ -62,11 +62,11 @@ class Column:
     unit: str = ""
     """Unit in the name; empty if there is none."""
 
-    def without(self, part: tuple[str, ...]) -> "Column | None":
+    def remove_words(self, part: tuple[str, ...]) -> "LogColumn | None":
         """Column without consecutive words; None if it does not contain them."""
         for k in range(len(self.words) - len(part) + 1):
             if self.words[k : k + len(part)] == part:
-                return Column(self.name, self.words[:k] + self.words[k + len(part) :], self.unit)
+                return LogColumn(self.name, self.words[:k] + self.words[k + len(part) :], self.unit)
         return None
 
     @property
@@ -97,7 +97,7 @@ class Column:
         return min((RANKS[word] for word in self.words if word in RANKS), default=1)
 
 
-def parse_column_name(name: str) -> Column:
+def parse_column_name(name: str) -> LogColumn:
     """Parse the name of a column."""
     stem, unit = name, ""
     bracket = re.fullmatch(r"(.*?)\s*[\[(]\s*([^\[\]()]+?)\s*[\])]", name)
@@ -105,14 +105,14 @@ def parse_column_name(name: str) -> Column:
     if bracket and bracket[2] in UNITS and not bracket[2].isdigit():
         stem, unit = bracket[1], bracket[2]
     words = words_of(stem)
-    kind = Column(name, words).kind
+    kind = LogColumn(name, words).kind
     if not unit and kind is not None:
         for candidate in sorted(_UNITS[kind], key=len, reverse=True):
             suffix = re.search(rf"[_\s.:/-]{candidate.replace('/', '[_/p]?')}$", stem, re.IGNORECASE)
             if suffix:
                 unit, words = candidate, words_of(stem[: suffix.start()])
                 break
-    return Column(name, words, unit)
+    return LogColumn(name, words, unit)
 
 
 def words_of(name: str) -> tuple[str, ...]:

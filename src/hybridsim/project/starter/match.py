@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import Column, Kind, parse_column_name, words_of
+from hybridsim.project.starter.columns import LogColumn, Kind, parse_column_name, words_of
 
 SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
 """Prefixes of columns written by `hybridsim simulate`; the name of the coordinate follows."""
@@ -15,7 +15,7 @@ SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
 class Match:
     """A recognized column."""
 
-    column: Column
+    column: LogColumn
     kind: Kind
     target: str
     """Name of a coordinate, degree of freedom or joint."""
@@ -83,7 +83,7 @@ def is_prismatic(model: Model, joint: str) -> bool:
     )
 
 
-def _match_simulate(column: Column, model: Model) -> Match | None:
+def _match_simulate(column: LogColumn, model: Model) -> Match | None:
     """Match of a column written by `hybridsim simulate`."""
     for prefix, kind in SIMULATE_PREFIXES.items():
         names = model.topology.coordinate_names if kind is Kind.POSITION else model.topology.dof_names
@@ -92,12 +92,12 @@ def _match_simulate(column: Column, model: Model) -> Match | None:
     return None
 
 
-def _match_name(column: Column, joints: Sequence[str]) -> Match | None:
+def _match_name(column: LogColumn, joints: Sequence[str]) -> Match | None:
     """Match of a column with the joint of the longest name that it contains."""
-    remainders: Mapping[str, Column] = {
+    remainders: Mapping[str, LogColumn] = {
         joint: remainder
         for joint in joints
-        if (remainder := column.without(words_of(joint))) is not None and words_of(joint)
+        if (remainder := column.remove_words(words_of(joint))) is not None and words_of(joint)
     }
     if not remainders:
         return None
@@ -111,7 +111,7 @@ def _match_name(column: Column, joints: Sequence[str]) -> Match | None:
     return Match(column, kind, longest[0]) if kind not in (None, Kind.TIME) else None
 
 
-def _match_numbers(columns: Sequence[Column], joints: Sequence[str]) -> list[Match]:
+def _match_numbers(columns: Sequence[LogColumn], joints: Sequence[str]) -> list[Match]:
     matches = []
     for kind in Kind:
         if kind is Kind.TIME:

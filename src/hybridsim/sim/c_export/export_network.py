@@ -3,8 +3,8 @@
     prefix_network(params, x, y)
     prefix_network_vjp(params, x, ct_y, ct_params, ct_x)
 
-`params` are its weights, then its frozen fields such as scales; `x` are its inputs, `y` its outputs. A network per
-element is exported for one element.
+`params` are its weights, then its frozen fields such as scales; `x` are its inputs, `y` its outputs. A
+per-element network is exported for one element.
 """
 
 from importlib.metadata import version
@@ -99,14 +99,14 @@ def _header(
 ) -> str:
     macro, (value, vjp) = prefix.upper(), functions
     element = ", one element per call" if graft.per == "element" else ""
-    effect = {"add": "is added to", "replace": "replaces", "scale": "plus one is multiplied with"}[graft.mode]
+    effect = {"add": "is added to", "replace": "replaces", "scale": "plus one multiplies"}[graft.mode]
     changes = comment_safe(", ".join(out.address for out in graft.outputs))
     outputs = [ArrayEntry(0, sizes["NY"], f"{effect} {changes}")]
     macros = "\n".join(f"#define {macro}_{name} {size}" for name, size in sizes.items())
     return f"""\
 /* A network ({type(graft.net).__name__}){element}, and its derivative.
  *
- * Written by hybridsim {version("hybridsim")}. C99 without allocation, recursion or changing global state.
+ * Written by hybridsim {version("hybridsim")}. C99 without allocation, recursion or mutable global state.
  *
  *     gcc -std=c99 {"-O2 -mfma" if fma else "-O2"} -c {source}
  *

@@ -6,7 +6,7 @@ Two functions are exported, the step and its vector-Jacobian product:
     prefix_step_vjp(params, x, u, ct_x_next, ct_params, ct_x, ct_u)
 
 `x` is the whole state (`State`), `u` the commands and the user inputs of networks (`Inputs`), `params` the parameters
-of the simulator. The differentiated parameters (`DIFFERENTIATED`) come first and completely, so that a damping of zero
+of the simulator. The differentiated parameters (`DIFFERENTIATED`) come first, zeros included, so that a damping of zero
 can be changed later. Of the others, values 0, 1, −1 and infinity are compiled in as constants, so that features absent
 from a mechanism cost nothing.
 """
@@ -137,10 +137,10 @@ class SimulatorParts(NamedTuple):
     fixed: Any
     """Other parameters."""
     static: Any
-    """Everything except floating-point arrays."""
+    """All leaves that are not floating-point arrays, and the tree structure."""
 
     def step(self, fixed: Any, free: Any, state: State, inputs: Inputs) -> tuple[State, None]:
-        """Step with the signature of the native back-end."""
+        """Step with the signature that the native backend expects."""
         return next_state(eqx.combine(free, fixed, self.static), state, inputs), None
 
 

@@ -92,7 +92,7 @@ extern const double {prefix}_home[{macro}_NX];
 {c.step.prototype}
 
 /* Vector-Jacobian product: for the gradient ct_x_next of a scalar, such as a cost, with respect to x_next, writes its
- * gradients with respect to the first {macro}_ND of params, to x and to u. */
+ * gradients with respect to the first {macro}_ND of params, x and u. */
 {c.vjp.prototype}
 
 #ifdef __cplusplus
@@ -132,21 +132,21 @@ def source_text(contents: ExportContents, header_name: str) -> str:
 
 
 def _unique_names(offsets: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Offsets by unique macro names."""
+    """Offsets, keyed by unique macro names."""
     unique: dict[str, int] = {}
     for name, offset in offsets:
-        macro = plain = identifier(name).upper()
+        macro = base = identifier(name).upper()
         while macro in unique:
-            macro = f"{plain}_AT_{offset}"
+            macro = f"{base}_AT_{offset}"
         unique[macro] = offset
     return unique
 
 
-def comment_table(of: str, entries: Iterable[ArrayEntry]) -> str:
+def comment_table(array: str, entries: Iterable[ArrayEntry]) -> str:
     """Comment lines, one per entry of an array."""
     rows = []
     for first, size, name, unit in entries:
-        elements = f"{of}[{first}]" if size == 1 else f"{of}[{first}..{first + size - 1}]"
+        elements = f"{array}[{first}]" if size == 1 else f"{array}[{first}..{first + size - 1}]"
         rows.append(f" *   {elements:<16}  {name}" + (f"  [{unit}]" if unit else ""))
     return "\n".join(rows) or " *   (empty)"
 

@@ -1,7 +1,7 @@
 """Layout of the arrays in exported C code: every element of a simulator by name and unit.
 
-Names come from user files. They are sanitized for comments and identifiers: no name can end or continue a comment or
-become code.
+Names come from user files. They are sanitized for comments and identifiers: no name can terminate or continue a
+comment, or inject code.
 """
 
 import re
@@ -17,7 +17,7 @@ from hybridsim.model.model import Model
 from hybridsim.sim.state import Inputs, State
 
 MAX_NAME_LENGTH = 100
-"""Number of characters of a user-defined name that are written."""
+"""Length to which user-defined names are truncated, in characters."""
 
 
 class ArrayInfo(NamedTuple):
