@@ -17,7 +17,7 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.contact_grid import contact_grid
 from hybridsim.model.floor import with_floor
 from hybridsim.sim.rollout import rollout, simulate
-from hybridsim.sim.simulator import Simulator, _bound_contact
+from hybridsim.sim.simulator import Simulator, _bind_contact
 from support.contact_scenes import body_on_plane
 
 BASE_AND_LINK = """<robot name="arm">
@@ -152,7 +152,7 @@ def test_contact_settings_are_public():
 def test_a_class_is_not_a_contact_model():
     for contact_class in (ImpulseContact, CompliantContact):
         with pytest.raises(TypeError, match=rf"write {contact_class.__name__}\(\)"):
-            _bound_contact(contact_class, body_on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
+            _bind_contact(contact_class, body_on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
 
 
 def test_traced_parameters_of_a_simulator():

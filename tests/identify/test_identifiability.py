@@ -48,7 +48,7 @@ def test_identifiable_parameters_cause_no_warnings(swinging):
     assert found.is_identifiable and found.rank == 3
     assert found.condition < 1e3
     assert found.messages() == []
-    assert np.isfinite(found.deviation).all()
+    assert np.isfinite(found.theta_std).all()
 
 
 def test_an_unidentifiable_parameter_is_named(swinging):
@@ -80,7 +80,7 @@ def test_weak_parameters_and_initial_values_at_bounds_are_reported(swinging):
     found = checked(swinging, Free("joint.armature[joint0]", bounds=(0.0, 1e-9)))
     assert found.weak == ("joint.armature[joint0]",) == found.at_bounds
     (message,) = (message for message in found.messages() if "weakly identifiable" in message)
-    assert message.endswith(f"causes a standard deviation of {found.uncertainty[0]:.2g} kg·m²")
+    assert message.endswith(f"causes a standard deviation of {found.value_std[0]:.2g} kg·m²")
 
 
 def test_deviations_follow_from_the_covariance(swinging):
@@ -94,15 +94,15 @@ def test_deviations_follow_from_the_covariance(swinging):
     _, equations = objective.normal_equations(point)
     nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
     covariance = np.linalg.inv(eliminate_initial_states(equations, *nothing).A[0])
-    np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(covariance)), rtol=1e-6)
+    np.testing.assert_allclose(found.theta_std, np.sqrt(np.diag(covariance)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("more", [{"scale": 0.2}, {"map": "interval", "bounds": (0.3, 4.0)}])
 def test_uncertainties_are_in_units_of_the_values(swinging, more):
     plain, other = (checked(swinging, Free("body.mass[link1]", **some)) for some in ({}, more))
     assert plain.units == ("kg",)
-    np.testing.assert_allclose(other.uncertainty, plain.uncertainty, rtol=1e-4)
-    assert abs(other.deviation[0] / plain.deviation[0] - 1.0) > 0.1
+    np.testing.assert_allclose(other.value_std, plain.value_std, rtol=1e-4)
+    assert abs(other.theta_std[0] / plain.theta_std[0] - 1.0) > 0.1
 
 
 def test_identifiability_does_not_depend_on_the_loss():
@@ -110,7 +110,7 @@ def test_identifiability_does_not_depend_on_the_loss():
     found = []
     for loss in ("linear", "cauchy"):
         objective, _ = of.objective(Stage(window=0.3, loss=loss))
-        found.append(identifiability(objective, objective.point(of.space.initial)).deviation)
+        found.append(identifiability(objective, objective.point(of.space.initial)).theta_std)
     np.testing.assert_array_equal(*found)
 
 
@@ -127,12 +127,12 @@ def test_unobservable_initial_states_do_not_reduce_identifiability():
         objective, _ = of.objective(Stage(window=samples * DT))
         result = identifiability(objective, objective.point(of.space.initial))
         assert result.is_identifiable
-        deviations.append(result.deviation[0])
+        deviations.append(result.theta_std[0])
     # the same as for a single pendulum
     alone = problem(Simulator(_single(), dt=DT), channels, [Free("joint.damping[joint0]", bounds=(0, 1))], one.train)
     objective, _ = alone.objective(Stage(window=4 * DT))
     assert deviations[0] == pytest.approx(
-        identifiability(objective, objective.point(alone.space.initial)).deviation[0], rel=1e-6
+        identifiability(objective, objective.point(alone.space.initial)).theta_std[0], rel=1e-6
     )
 
 

@@ -8,7 +8,7 @@ from hybridsim import Simulator
 from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
-from hybridsim.identify.initial_guess import DEGREE, MIN_SAMPLES, _smooth
+from hybridsim.identify.initial_guess import DEGREE, MIN_SAMPLES, _local_fit_at
 from hybridsim.identify.problem import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
@@ -90,8 +90,8 @@ def test_between_samples_a_guess_is_on_the_hermite_cubic_of_the_smoothed_samples
     series = swing.series["q0"]
     start, end = centred_windows(len(series), MIN_SAMPLES)
     smoothed = local_fit(series.t, series.values, start, end, DEGREE)
-    curve = CubicHermiteSpline(series.t, smoothed.value, smoothed.first)
+    curve = CubicHermiteSpline(series.t, smoothed.value, smoothed.first_derivative)
     at = np.array([series.t[0], series.t[7], 0.123, 0.3456, series.t[-1]])
-    value, slope = _smooth(series, at, span=0.0)
+    value, slope = _local_fit_at(series, at, span=0.0)
     np.testing.assert_allclose(value, curve(at), rtol=1e-12)
     np.testing.assert_allclose(slope, curve(at, 1), rtol=1e-10)

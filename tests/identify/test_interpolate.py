@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridsim.identify.interpolate import cubic, stencil
+from hybridsim.identify.interpolate import cubic_stencil, stencil
 
 ROWS = 12
 
@@ -22,7 +22,7 @@ def weighted_sum(first, weights, rows) -> np.ndarray:
 
 def test_cubics_are_exact_also_at_the_ends():
     position = np.concatenate([np.linspace(0.0, ROWS - 1, 97), [0.0, 0.001, ROWS - 1.001, ROWS - 1]])
-    result = cubic(position, ROWS)
+    result = cubic_stencil(position, ROWS)
     rows = polynomial(np.arange(ROWS, dtype=float))
     assert result.first.min() == 0 and result.first.max() == ROWS - 4
     np.testing.assert_allclose(
@@ -48,14 +48,14 @@ def test_one_sample_off_the_steps_makes_a_cubic_of_all():
 def test_few_rows_are_a_polynomial_of_lower_degree(rows):
     t = np.arange(rows, dtype=float)
     position = np.linspace(0.0, rows - 1.0, 5)
-    result = cubic(position, rows)
+    result = cubic_stencil(position, rows)
     assert result.weights.shape == (5, rows)
     for degree in range(rows):
         np.testing.assert_allclose(weighted_sum(result.first, result.weights, t**degree), position**degree, atol=1e-13)
 
 
 def test_weights_sum_to_one_and_slopes_to_zero():
-    result = cubic(np.random.default_rng(1).uniform(0, ROWS - 1, 50), ROWS)
+    result = cubic_stencil(np.random.default_rng(1).uniform(0, ROWS - 1, 50), ROWS)
     np.testing.assert_allclose(result.weights.sum(axis=-1), 1.0, rtol=1e-13)
     np.testing.assert_allclose(result.slopes.sum(axis=-1), 0.0, atol=1e-13)
 

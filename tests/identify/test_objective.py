@@ -223,7 +223,7 @@ def test_results_do_not_depend_on_batches(links, monkeypatch):
     objective, _ = links.objective(Stage(window=0.2))
     point = random_point(objective)
     cost, equations = objective.normal_equations(point)
-    monkeypatch.setattr("hybridsim.identify.objective.MEMORY", 6000)
+    monkeypatch.setattr("hybridsim.identify.objective.MAX_BATCH_BYTES", 6000)
     assert len(list(objective._batch(point, directions=objective.n + objective.s))) > 3
     grouped_cost, grouped = objective.normal_equations(point)
     assert cost[0] == grouped_cost[0]
@@ -245,4 +245,4 @@ def test_continuity_requires_states():
     links = double_pendulum_problem()
     free, guess = links.objective(Stage(window=0.2))
     with pytest.raises(ValueError, match="states"):
-        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(tolerance=np.ones(4)))
+        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(continuity_tolerance=np.ones(4)))

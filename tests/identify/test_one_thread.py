@@ -27,6 +27,6 @@ def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
     simulate = score._simulate
     monkeypatch.setattr(score, "_simulate", lambda *a: seen.append(threads()) or simulate(*a))
     score_windows(of, theta, of.train, 0.3)
-    score_predictions(of, theta, of.train, before=0.1, after=0.2)
+    score_predictions(of, theta, of.train, history=0.1, horizon=0.2)
     assert len(seen) >= 3 and all(one == {1} for one in seen)
     assert threads() == {2}

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, penalised_minimum, sparsity_penalty
+from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalised_qp, sparsity_penalty
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.friction import JointFriction
@@ -69,7 +69,7 @@ def test_the_minimum_fulfils_the_optimality_conditions(seed, weight):
     A, a, theta = quadratic(seed)
     groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
-    step = penalised_minimum(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
+    step = solve_penalised_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
     found, slope = theta[0] + step, a[0] + A[0] @ step
     for which, w in (*groups, (np.array([5]), weight)):
         size = np.linalg.norm(found[which])
@@ -83,7 +83,7 @@ def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
     A, a, theta = quadratic(0)
     for weight, zeros in ((1e3, N), (1e-6, 0)):
         penalty = Penalty(np.full(N, weight), ())
-        found = theta + penalised_minimum(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
+        found = theta + solve_penalised_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
         assert np.count_nonzero(found == 0.0) == zeros
 
 
@@ -91,7 +91,7 @@ def test_bounds_hold_with_a_penalty():
     A, a, theta = quadratic(1)
     lower, upper = np.full((1, N), -0.1), np.full((1, N), 0.1)
     lower[0, 2] = upper[0, 2] = 0.0
-    step = penalised_minimum(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
+    step = solve_penalised_qp(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
     assert np.all(step >= lower - 1e-15) and np.all(step <= upper + 1e-15) and step[0, 2] == 0.0
 
 
@@ -99,7 +99,7 @@ def test_groups_and_bounds_together_have_one_minimum():
     """½|y − (3, 1)|² + 1.5 |y| within ±1: the first entry is at its bound, which affects the second."""
     A, theta = np.eye(2)[None], np.zeros((1, 2))
     penalty = Penalty(np.zeros(2), ((np.array([0, 1]), 1.5),))
-    found = penalised_minimum(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
+    found = solve_penalised_qp(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
     second = found[1]
     assert found[0] == 1.0
     assert second - 1.0 + 1.5 * second / np.hypot(1.0, second) == pytest.approx(0.0, abs=1e-7)
@@ -111,7 +111,7 @@ def test_no_step_within_bounds_is_better(seed):
     rng = np.random.default_rng(seed)
     lower, upper = np.full((1, N), -0.3), np.full((1, N), 0.2)
     penalty = Penalty(np.full(N, 0.1), NESTED)
-    step = penalised_minimum(A, a, lower, upper, theta, penalty)[0]
+    step = solve_penalised_qp(A, a, lower, upper, theta, penalty)[0]
 
     def cost(x):
         return a[0] @ x + 0.5 * x @ A[0] @ x + penalty(theta[0] + x)

@@ -125,7 +125,7 @@ def test_other_runs_are_scored_with_per_run_parameters_fitted_on_them():
     # a velocity from ten samples is uncertain, and so is the prediction; a wrong encoder offset is far worse
     without = pendulum_problem((COMMON,), damping=DAMPING)
     errors = [
-        score_predictions(one, at, other, before=0.1, after=0.2).scores[0].mean
+        score_predictions(one, at, other, history=0.1, horizon=0.2).scores[0].mean
         for one, at in ((of, theta), (without, theta[:1]))
     ]
     assert errors[0] < 2.5 * NOISE < 0.5 * errors[1]
@@ -138,12 +138,12 @@ def test_predictions_do_not_depend_on_later_samples():
     t = run.series["q0"].t
     # samples after the first quarter must not affect the per-run parameters
     late = Recording.from_arrays("run0", t, {"q0": np.where(t > 1.0, 0.3, 0.0) + run.series["q0"].values})
-    scores = [score_predictions(of, theta, [one], before=0.1, after=0.2) for one in (run, late)]
+    scores = [score_predictions(of, theta, [one], history=0.1, horizon=0.2) for one in (run, late)]
     estimates = [one.point.theta[0, ~one.objective.layout.is_common] for one in scores]
     np.testing.assert_array_equal(estimates[0], estimates[1])
     assert scores[0].objective.windows.start.min() > 0.25 * t[-1]
     with pytest.raises(HybridsimError, match="no run is long enough"):
-        score_predictions(of, theta, [run], before=0.1, after=2.2)
+        score_predictions(of, theta, [run], history=0.1, horizon=2.2)
 
 
 def test_common_parameters_can_be_held():

@@ -62,7 +62,7 @@ def test_a_burn_in_initialises_internal_states():
     w = objective.windows
     assert np.diff(w.start) == pytest.approx(0.4) and w.position[w.weight > 0.0].min() * w.dt >= 0.3 - 1e-9
     assert score_windows(of, found.theta, of.train, 0.4, burn_in=0.3).scores[0].worst < 2e-4
-    assert score_predictions(of, found.theta, of.train, before=0.2, after=0.3, burn_in=0.3).scores[0].worst < 2e-3
+    assert score_predictions(of, found.theta, of.train, history=0.2, horizon=0.3, burn_in=0.3).scores[0].worst < 2e-3
 
 
 @pytest.mark.parametrize(

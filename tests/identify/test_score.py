@@ -34,7 +34,7 @@ def theta_of(links, values) -> np.ndarray:
     [
         lambda of, theta: score_of(of, theta, 0.3),
         lambda of, theta: score_of(of, theta, None),
-        lambda of, theta: score_predictions(of, theta, of.train, before=0.1, after=0.2).scores[0],
+        lambda of, theta: score_predictions(of, theta, of.train, history=0.1, horizon=0.2).scores[0],
     ],
     ids=["explained", "explained whole", "predicted"],
 )
@@ -47,7 +47,7 @@ def test_the_true_parameters_have_no_error_and_errors_increase(links, score):
 
 def test_predictions_have_larger_errors_than_fitted_windows(links):
     theta = theta_of(links, TRUE_VALUES * 1.2)
-    after = score_predictions(links, theta, links.train, before=0.1, after=0.2).scores[0]
+    after = score_predictions(links, theta, links.train, history=0.1, horizon=0.2).scores[0]
     assert after.mean > 2.0 * score_of(links, theta, 0.3).mean
 
 
@@ -101,6 +101,6 @@ def test_estimated_velocities_do_not_leak_later_samples_into_predictions():
     for jump in (0.0, 0.3):
         runs = [with_estimated_rate(of.train[0], jump)]
         both = problem(of.setup.sim, channels, [Free("joint.damping[*]", bounds=(0, 1))], runs)
-        rows.append(score_predictions(both, both.space.initial, runs, before=0.1, after=0.2).point)
+        rows.append(score_predictions(both, both.space.initial, runs, history=0.1, horizon=0.2).point)
     # the first window must not depend on the jump, except through the solver's initial guess
     np.testing.assert_allclose(rows[0].qd[0, 0], rows[1].qd[0, 0], atol=1e-6)

@@ -7,7 +7,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 from hybridsim.identify.problem import Stage
-from hybridsim.identify.windows import InputSignal, Measurements, cut_windows, span
+from hybridsim.identify.windows import InputSignal, Measurements, cut_windows, time_span
 from support.fit_problems import pendulum_problem
 
 DT = 0.01
@@ -33,7 +33,7 @@ def test_a_run_is_cut_from_its_beginning_and_the_remainder_is_a_window():
     np.testing.assert_array_equal(cut.value[1, :10], np.arange(10, 20))
     np.testing.assert_allclose(cut.position[1, :10], np.arange(10), atol=1e-9)
     np.testing.assert_array_equal(cut.weight[2], [10.0] * 6 + [0.0] * 4)
-    assert cut.samples == 26
+    assert cut.sample_count == 26
 
 
 def test_runs_do_not_follow_each_other():
@@ -59,14 +59,14 @@ def test_a_window_after_a_gap_does_not_follow_the_one_before_the_gap():
 
 def test_samples_at_the_beginning_or_at_the_end():
     at_start = cut_windows([run(20)], ONE, (), dt=DT, length=0.1)
-    at_end = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, at_start=False)
+    at_end = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, include_start=False)
     np.testing.assert_array_equal(at_start.value[1], np.arange(10, 20))
     np.testing.assert_array_equal(at_end.value[1], np.arange(11, 21))
     np.testing.assert_allclose(at_end.position[1], np.arange(1, 11), atol=1e-9)
 
 
 def test_samples_during_the_lead_are_left_out():
-    cut = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.03)
+    cut = cut_windows([run(20)], ONE, (), dt=DT, length=0.1, skip=0.03)
     np.testing.assert_array_equal(cut.value[0], np.arange(3, 10))
 
 
@@ -127,14 +127,14 @@ def test_selected_windows():
 
 def test_the_span_is_the_overlap_of_all_channels():
     recording = of_series(q=([0.0, 1.0, 2.0], [0, 0, 0]), u=([0.5, 3.0], [1, 1]), other=([9.0, 9.5], [0, 0]))
-    assert span(recording, Measurements({"q": 1.0}, {"motor": InputSignal("u")}, {})) == (0.5, 2.0)
+    assert time_span(recording, Measurements({"q": 1.0}, {"motor": InputSignal("u")}, {})) == (0.5, 2.0)
     with pytest.raises(HybridsimError, match="'run': its channels do not overlap in time"):
-        span(recording, Measurements({"q": 1.0, "other": 1.0}, {}, {}))
+        time_span(recording, Measurements({"q": 1.0, "other": 1.0}, {}, {}))
 
 
 def test_windows_shorter_than_the_delay_are_an_error():
     with pytest.raises(HybridsimError, match=r"windows of 0\.1 s.*delay and burn-in, which may be up to 0\.2 s"):
-        cut_windows([run(20)], ONE, (), dt=DT, length=0.1, lead=0.2)
+        cut_windows([run(20)], ONE, (), dt=DT, length=0.1, skip=0.2)
 
 
 def test_the_duration_of_windows():

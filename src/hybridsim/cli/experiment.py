@@ -26,6 +26,7 @@ def experiment(
 ) -> int:
     """Reproduce a result on real recordings: fit several models, score them on held-out runs, plot the errors.
 
+    Experiments:
       lab_pendulum     laboratory double pendulum: dry friction, air drag, and a network for the remaining effects
       driven_pendulum  driven double pendulum whose encoders are zeroed before every run
       ibm_pendulum     IBM's chaotic double pendulum, recorded by a camera that is calibrated first

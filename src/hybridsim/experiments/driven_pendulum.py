@@ -206,7 +206,7 @@ def final_error(predictions: WindowScores) -> Float[np.ndarray, " W"]:
 def _score(problem: FitProblem, theta: Float[np.ndarray, " n"]) -> dict[str, float]:
     scores = {}
     for horizon in HORIZONS:
-        predictions = score_predictions(problem, theta, problem.held_out, before=STATE_FIT_TIME, after=horizon)
+        predictions = score_predictions(problem, theta, problem.held_out, history=STATE_FIT_TIME, horizon=horizon)
         scores[f"off after {horizon:g} s [rad]"] = float(np.median(final_error(predictions)))
         scores[f"rms over {horizon:g} s [rad]"] = predictions.scores[0].median
     return scores

@@ -212,7 +212,7 @@ def standard_scores(
     for window in windows:
         scores[f"explained {window:g} s"] = _spread(score_windows(problem, theta, problem.held_out, window).scores[0])
     for horizon in horizons:
-        predictions = score_predictions(problem, theta, problem.held_out, before=before, after=horizon)
+        predictions = score_predictions(problem, theta, problem.held_out, history=before, horizon=horizon)
         scores[f"predicted {horizon:g} s"] = _spread(predictions.scores[0])
     return scores
 

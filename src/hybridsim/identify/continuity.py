@@ -1,8 +1,8 @@
 """Continuity constraints between consecutive windows (multiple shooting).
 
-A defect is the difference from the initial state of a window to the final state of the window before it, in the tangent
-space and divided by a tolerance. With tight tolerances the windows of a run form one long trajectory; with loose ones a
-fit converges from poor initial values, from which a long trajectory would diverge from the data.
+A defect is the final state of a window minus the initial state of the next one, in the tangent space and divided by a
+tolerance. With tight tolerances the windows of a run form one long trajectory; with loose ones a fit converges from
+poor initial values, from which a long trajectory would diverge from the data.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,7 @@ class Continuity:
             )
 
     def defects(self, ends: EndStates, q: Array, qd: Array) -> Float[Array, "P T s"]:
-        """Weighted differences from the initial states of windows to the final states of the preceding ones."""
+        """Weighted differences: final states of the preceding windows minus initial states."""
         following, nq = self.following, self.initial_states.nq
         end = ends.state[:, following - 1]
         return self.weight * self.initial_states.difference(
@@ -64,20 +64,20 @@ class Continuity:
             The cost, and the blocks that couple the initial state of each window with that of the preceding one.
         """
         defect, following, n = self.defects(ends, q, qd), self.following, A.shape[-1]
-        by_initial, by_end = self.initial_states.difference_jacobians(
+        J_initial, J_end = self.initial_states.difference_jacobians(
             q[:, following], ends.state[:, following - 1, : self.initial_states.nq]
         )
-        E = (ends.tangents[:, following - 1] @ by_end.transpose(0, 1, 3, 2)) * self.weight  # (P, T, n + s, s)
-        by_own = by_initial.transpose(0, 1, 3, 2) * self.weight  # transposed likewise
-        by_theta, by_previous = E[:, :, :n], E[:, :, n:]
-        A += np.einsum("ptis,ptjs->pij", by_theta, by_theta, optimize=True)
-        a += np.einsum("ptis,pts->pi", by_theta, defect)
-        B[:, following - 1] += by_previous @ by_theta.transpose(0, 1, 3, 2)
-        B[:, following] += by_own @ by_theta.transpose(0, 1, 3, 2)
-        D[:, following - 1] += by_previous @ by_previous.transpose(0, 1, 3, 2)
-        D[:, following] += by_own @ by_own.transpose(0, 1, 3, 2)
-        d[:, following - 1] += np.einsum("ptis,pts->pti", by_previous, defect)
-        d[:, following] += np.einsum("ptis,pts->pti", by_own, defect)
+        E = (ends.tangents[:, following - 1] @ J_end.transpose(0, 1, 3, 2)) * self.weight  # (P, T, n + s, s)
+        J_own = J_initial.transpose(0, 1, 3, 2) * self.weight  # transposed likewise
+        J_theta, J_previous = E[:, :, :n], E[:, :, n:]
+        A += np.einsum("ptis,ptjs->pij", J_theta, J_theta, optimize=True)
+        a += np.einsum("ptis,pts->pi", J_theta, defect)
+        B[:, following - 1] += J_previous @ J_theta.transpose(0, 1, 3, 2)
+        B[:, following] += J_own @ J_theta.transpose(0, 1, 3, 2)
+        D[:, following - 1] += J_previous @ J_previous.transpose(0, 1, 3, 2)
+        D[:, following] += J_own @ J_own.transpose(0, 1, 3, 2)
+        d[:, following - 1] += np.einsum("ptis,pts->pti", J_previous, defect)
+        d[:, following] += np.einsum("ptis,pts->pti", J_own, defect)
         C = np.zeros_like(D)
-        C[:, following] = by_own @ by_previous.transpose(0, 1, 3, 2)
+        C[:, following] = J_own @ J_previous.transpose(0, 1, 3, 2)
         return 0.5 * np.square(defect).sum(axis=(1, 2)), C

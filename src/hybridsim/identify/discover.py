@@ -1,7 +1,7 @@
 """Discovery: selection of the few network inputs, of many candidates, that explain the data.
 
 A blueprint of candidates names sites where the model may be incomplete and all quantities that the missing term may
-depend on. Every seed searches for the smallest set that explains the data (`support_search.py`), with other initial
+depend on. Every seed searches for the smallest set that explains the data (`support_search.py`), with different initial
 weights and, given enough runs, on a random three quarters of them. The frequency with which an input is selected
 measures its significance, as in stability selection (Meinshausen & Bühlmann 2010). The inputs that most seeds select
 are fitted to all runs. A structured network whose inputs cannot be removed individually counts as one input.
@@ -91,8 +91,8 @@ def discover(
         problem: problem with candidate grafts, whose networks are free, and with held-out runs.
         stage: stage for all fits and evaluations; its sparsity is ignored.
         seeds: seeds of initial weights and of the subsets of runs.
-        warm_up: stages that precede it in fits from fresh networks.
-        completed: results of seeds that are not run again.
+        warm_up: stages that precede `stage` in fits from freshly initialised networks.
+        completed: results of seeds that need not be run again.
         on_seed: called with the result of each seed.
         log: called with progress messages.
 
@@ -104,11 +104,11 @@ def discover(
     columns = prunable_columns(problem.setup.sim.bound_blueprint(), problem.space.labels)
     if not columns:
         raise HybridsimError("no network is free: there are no inputs to choose from")
-    stage, *before = (replace(s, sparsity=NO_SPARSITY) for s in (stage, *warm_up))
+    stage, *warm_up_stages = (replace(s, sparsity=NO_SPARSITY) for s in (stage, *warm_up))
 
     def search(problem: FitProblem, seed: int) -> SupportSearch:
         initial = theta_with_fresh_networks(problem, seed)
-        return SupportSearch(problem, stage, before, columns, initial, lambda s: log(f"seed {seed}: {s}"))
+        return SupportSearch(problem, stage, warm_up_stages, columns, initial, lambda s: log(f"seed {seed}: {s}"))
 
     ablated = theta_with_ablated_networks(problem, columns)
     baseline_error = search(problem, 0).evaluate(frozenset(), ablated).error
@@ -120,13 +120,13 @@ def discover(
         seed_search = search(problem.with_train(_subsample(problem, seed)), seed)
         result = seed_search.run(seed)
         names = ", ".join(str(column) for column in sorted(result.best.support)) or "nothing"
-        seed_search.log(f"{names}; error {result.best.error:.3g} of the noise, {baseline_error:.3g} without networks")
+        seed_search.log(f"{names}; error {result.best.error:.3g} σ of the noise, {baseline_error:.3g} without networks")
         results.append(result)
         on_seed(result)
     support = frozenset(column for column, share in _frequency(columns, results).items() if share > 0.5)
-    first = min((r for r in results if r.best.support == support), key=lambda r: r.best.error, default=results[0])
-    final_search = search(problem, first.seed)
-    refitted = final_search.evaluate(support, final_search.refit([stage], support, first.best.theta))
+    seed_result = min((r for r in results if r.best.support == support), key=lambda r: r.best.error, default=results[0])
+    final_search = search(problem, seed_result.seed)
+    refitted = final_search.evaluate(support, final_search.refit([stage], support, seed_result.best.theta))
     final = min(refitted, final_search.fit_from_scratch(support), key=lambda c: c.error)
     return Discovery(problem, columns, baseline_error, tuple(results), final)
 

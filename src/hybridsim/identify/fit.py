@@ -51,13 +51,13 @@ class Progress(NamedTuple):
     step: int
     max_steps: int
     cost: float
-    """Of the best problem."""
+    """Objective of the best problem."""
     rms: float
     """Root mean square residual, in standard deviations of the noise; includes priors, continuity and robust losses."""
     theta: Float[Array, " n"]
     """θ with the common parameters."""
     seconds: float
-    """Since the fit began in this process."""
+    """Wall-clock time since the fit was started or resumed [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +69,13 @@ class FitResult:
     run_values: dict[str, dict[str, float]]
     """Per-run parameter values, by run and parameter name."""
     costs: tuple[float, ...]
-    """Objective at the end of each stage, from the resumed one on; not comparable, since windows differ."""
+    """Final objective of each stage run in this process; not comparable between stages, whose windows differ."""
     terminations: tuple[Termination, ...]
     """Why each of these stages ended."""
     state: SolverState
     """Final state."""
     stopped: bool
-    """Whether the fit was stopped from outside."""
+    """Whether the `stop` callback ended the fit."""
 
     @property
     def converged(self) -> bool:
@@ -104,33 +104,33 @@ def fit(
     """
     if not stages:
         raise HybridsimError("a fit needs at least one stage")
-    begin = time.monotonic()
+    start_time = time.monotonic()
     checkpoint = checkpoint_store.newest() if checkpoint_store else None
     first = checkpoint.stage if checkpoint else 0
     layout = problem.layout()
     theta, costs, terminations = layout.initial, [], []
     state, previous = None, None
-    for number in range(first, len(stages)):
-        stage = stages[number]
+    for stage_index in range(first, len(stages)):
+        stage = stages[stage_index]
         objective, guess = problem.objective(stage)
         solver = stage.solver
-        if checkpoint is not None and number == first:
+        if checkpoint is not None and stage_index == first:
             state = solver.restore(objective, checkpoint.state)
         else:
             point = objective.stacked_point(theta)
             if previous is not None:
                 point = carry_over_initial_states(previous[0], previous[1], objective, point)
-                # only now, with θ near its optimum: earlier, initial states would compensate for errors of θ
+                # not in the first stage: while θ is far from its optimum, initial states would absorb its errors
                 point = fit_initial_states(objective, point)
             state = solver.init(objective, point)
             _check_not_diverged(state, objective, guess)
             if checkpoint_store and solver.is_done(state):
-                checkpoint_store.save(Checkpoint(number, solver.compact(state)))
+                checkpoint_store.save(Checkpoint(stage_index, solver.compact(state)))
         while not solver.is_done(state) and not stop():
             state = solver.step(objective, state)
             if checkpoint_store:
-                checkpoint_store.save(Checkpoint(number, solver.compact(state)))
-            callback(_progress(number, stages, state, objective, begin))
+                checkpoint_store.save(Checkpoint(stage_index, solver.compact(state)))
+            callback(_progress(stage_index, stages, state, objective, start_time))
         best = int(np.argmin(state.cost))
         theta, previous = state.point.theta[best], (objective, state.point.select([best]))
         costs.append(float(state.cost[best]))
@@ -160,7 +160,9 @@ def _start_times(objective: Objective) -> list[tuple[int, float]]:
     return list(zip(w.run.tolist(), w.start.tolist(), strict=True))
 
 
-def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective: Objective, begin: float) -> Progress:
+def _progress(
+    stage: int, stages: Sequence[Stage], state: SolverState, objective: Objective, start_time: float
+) -> Progress:
     best = int(np.argmin(state.cost))
     cost = float(state.cost[best])
     return Progress(
@@ -169,9 +171,9 @@ def _progress(stage: int, stages: Sequence[Stage], state: SolverState, objective
         step=int(state.steps),
         max_steps=stages[stage].solver.max_steps,
         cost=cost,
-        rms=float(np.sqrt(2.0 * cost / max(objective.windows.samples, 1))),
+        rms=float(np.sqrt(2.0 * cost / max(objective.windows.sample_count, 1))),
         theta=objective.layout.common_theta(state.point.theta[best]),
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - start_time,
     )
 
 
@@ -185,7 +187,7 @@ def _check_not_diverged(state: SolverState, objective: Objective, guess: Initial
     first = f"{w.start[diverged[0]]:g} s of {objective.layout.runs[w.run[diverged[0]]]}"
     where = f"{len(diverged)} of {w.count} windows, the first at {first}"
     names = ", ".join(guess.unmeasured)
-    unmeasured = f"; {names}, which no channel measures, start at the home configuration" if names else ""
+    unmeasured = f"; {names} (not measured) are initialised at the home configuration" if names else ""
     raise DivergedError(
         f"the simulation diverges at the initial values in {where}{unmeasured}. "
         "Try shorter windows, a smaller time step or other initial values."

@@ -1,8 +1,8 @@
 """Local identifiability of parameters from data, before a fit: unidentifiable, confounded and weak parameters.
 
-It follows from the Jacobian of all residuals, projected onto the complement of what initial states can explain: a zero
-column is a parameter that no sample depends on, and the null space consists of combinations of parameters that are
-confounded. Weak parameters are reported with the standard deviation that noise alone causes.
+It follows from the Jacobian of all residuals, projected onto the orthogonal complement of its columns for the initial
+states. A zero column belongs to a parameter that no sample depends on; the null space consists of combinations of
+parameters that are confounded. Weak parameters are reported with the standard deviation that noise alone causes.
 """
 
 from copy import copy
@@ -22,8 +22,8 @@ MIN_SENSITIVITY = 1e-6
 RANK_TOLERANCE = 1e-7
 """Singular value of the scaled Jacobian, relative to the largest, below which a combination is in the null space."""
 STATE_RANK_TOLERANCE = 1e-10
-"""The same for the Jacobian by initial states."""
-MIN_ENTRY_SHARE = 0.05
+"""The same for the Jacobian with respect to initial states."""
+MIN_ENTRY_RATIO = 0.05
 """Entry of a null vector, relative to its largest, above which a parameter is part of the combination."""
 
 
@@ -33,21 +33,21 @@ class Identifiability:
 
     names: tuple[str, ...]
     sensitivity: Float[Array, " n"]
-    """Norm of the change of all samples per unit of each entry of θ, in standard deviations of the noise."""
+    """Norm of the derivatives of all samples with respect to each entry of θ, in standard deviations of the noise."""
     singular_values: Float[Array, " n"]
     """Of the Jacobian with columns scaled to unit length, without those of unidentifiable parameters."""
     unidentifiable: tuple[str, ...]
     """Parameters that no sample depends on."""
     confounded: tuple[dict[str, float], ...]
     """Basis of the null space: combinations of parameters, in units of θ, with largest entry one."""
-    deviation: Float[Array, " n"]
+    theta_std: Float[Array, " n"]
     """Standard deviation of each entry of θ due to noise; infinite where not identifiable."""
-    uncertainty: Float[Array, " n"]
+    value_std: Float[Array, " n"]
     """Standard deviation of the parameter values."""
     units: tuple[str, ...]
     """Units of the parameter values."""
     weak: tuple[str, ...]
-    """Parameters whose deviation exceeds half the range between their bounds, or their usual magnitude."""
+    """Parameters whose standard deviation exceeds half the range between their bounds, or their typical magnitude."""
     at_bounds: tuple[str, ...]
     """Parameters whose initial value is at a bound."""
 
@@ -79,7 +79,7 @@ class Identifiability:
             messages.append(f"{joined} are confounded in this data: fix {names[0]}, or give it a prior")
         for name in self.weak:
             k = self.names.index(name)
-            std = f"{self.uncertainty[k]:.2g} {self.units[k]}".strip()
+            std = f"{self.value_std[k]:.2g} {self.units[k]}".strip()
             messages.append(f"{name} is weakly identifiable: noise alone causes a standard deviation of {std}")
         messages += [f"the initial value of {name} is at a bound" for name in self.at_bounds]
         return messages
@@ -95,14 +95,14 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
     unit = J[:, nonzero] / length[nonzero]
     names = np.array(layout.names)
     values, null = _null_space(unit)
-    deviation = np.full(len(names), np.inf)
+    theta_std = np.full(len(names), np.inf)
     if len(values) and not null.shape[1]:
         inverse = np.linalg.pinv(unit)
-        deviation[nonzero] = np.linalg.norm(inverse, axis=1) / length[nonzero]
+        theta_std[nonzero] = np.linalg.norm(inverse, axis=1) / length[nonzero]
     width = layout.upper - layout.lower
-    # usual magnitude: one unit of θ, or its own size
+    # typical magnitude: one unit of θ, or |θ|
     limit = np.minimum(0.5 * width, np.maximum(np.abs(point.theta[0]), 1.0))
-    is_weak = nonzero & np.isfinite(deviation) & (deviation > limit)
+    is_weak = nonzero & np.isfinite(theta_std) & (theta_std > limit)
     at_bound = (point.theta[0] <= layout.lower) | (point.theta[0] >= layout.upper)
     return Identifiability(
         names=layout.names,
@@ -110,8 +110,8 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
         singular_values=values,
         unidentifiable=tuple(names[~nonzero].tolist()),
         confounded=tuple(_combinations(null / length[nonzero][:, None], names[nonzero])),
-        deviation=deviation,
-        uncertainty=_value_std(layout, point.theta[0], deviation),
+        theta_std=theta_std,
+        value_std=_value_std(layout, point.theta[0], theta_std),
         units=layout.units,
         weak=tuple(names[is_weak].tolist()),
         at_bounds=tuple(names[at_bound].tolist()),
@@ -119,34 +119,34 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
 
 
 def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
-    """Triangular factor of the Jacobian by θ, projected onto the complement of the Jacobian by initial states.
+    """Triangular factor of the Jacobian with respect to θ, with the range of that of the initial states projected out.
 
     Priors of parameters are additional rows of the Jacobian.
     """
     n = objective.n
     total = np.diag(objective.layout.prior_weight)
-    # weights of a robust loss depend on residuals, which mean nothing before a fit
+    # weights of a robust loss depend on residuals, which are meaningless before a fit
     linear = copy(objective)
     linear.terms = replace(objective.terms, loss="linear")
     for batch, _, _, _, J in linear.linearize(point):
         for window in linear.stack_derivatives(J, batch):
-            by_theta, by_state = window[:n].T, window[n:].T
+            J_theta, J_state = window[:n].T, window[n:].T
             if objective.s:
-                basis = _basis(by_state)
-                by_theta = by_theta - basis @ (basis.T @ by_theta)
-            total = np.asarray(np.linalg.qr(np.concatenate([total, by_theta]), mode="r"))
+                basis = _basis(J_state)
+                J_theta = J_theta - basis @ (basis.T @ J_theta)
+            total = np.asarray(np.linalg.qr(np.concatenate([total, J_theta]), mode="r"))
     return total
 
 
-def _value_std(layout: ThetaLayout, theta: Float[Array, " N"], deviation: Float[Array, " N"]) -> Float[Array, " N"]:
+def _value_std(layout: ThetaLayout, theta: Float[Array, " N"], theta_std: Float[Array, " N"]) -> Float[Array, " N"]:
     """Standard deviations of parameter values from those of stacked θ."""
-    result = np.full(len(deviation), np.inf)
+    result = np.full(len(theta_std), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         for run in range(len(layout.runs)):
             index = layout.index[run]
-            finite = np.where(np.isfinite(deviation[index]), deviation[index], 0.0)
+            finite = np.where(np.isfinite(theta_std[index]), theta_std[index], 0.0)
             values = layout.space.value_std(theta[index], finite)
-            result[index] = np.where(np.isfinite(deviation[index]), values, np.inf)
+            result[index] = np.where(np.isfinite(theta_std[index]), values, np.inf)
     return result
 
 
@@ -163,8 +163,8 @@ def _null_space(unit: Float[Array, "k n"]) -> tuple[Float[Array, " n"], Float[Ar
     if not n:
         return np.zeros(0), np.zeros((0, 0))
     padded = np.concatenate([unit, np.zeros((max(n - len(unit), 0), n))])
-    _, values, right = np.linalg.svd(padded, full_matrices=False)
-    return values, right[values < RANK_TOLERANCE * values[0]].T
+    _, values, right_vectors = np.linalg.svd(padded, full_matrices=False)
+    return values, right_vectors[values < RANK_TOLERANCE * values[0]].T
 
 
 def _combinations(null: Float[Array, "n m"], names: Array) -> list[dict[str, float]]:
@@ -178,5 +178,5 @@ def _combinations(null: Float[Array, "n m"], names: Array) -> list[dict[str, flo
     combinations = []
     for column in basis.T:
         column = column / np.abs(column).max()
-        combinations.append({str(names[k]): float(column[k]) for k in np.flatnonzero(np.abs(column) > MIN_ENTRY_SHARE)})
+        combinations.append({str(names[k]): float(column[k]) for k in np.flatnonzero(np.abs(column) > MIN_ENTRY_RATIO)})
     return combinations

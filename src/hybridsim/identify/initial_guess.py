@@ -1,7 +1,7 @@
-"""Initial guesses of the initial states of windows, from measurements around their beginnings.
+"""Initial guesses of the initial states of windows, from measurements near the beginning of each window.
 
-Channels that measure coordinates or velocities give them directly, by value and derivative of a local cubic fit.
-Coordinates that no channel measures start at the model's home configuration, at rest, and are listed.
+Measured coordinates and velocities are values and derivatives of local cubic fits to their channels. Coordinates that
+no channel measures are initialised at the model's home configuration, at rest, and are reported.
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ def initial_guess(
     span: float = 0.02,
     smooth: bool = True,
 ) -> InitialGuess:
-    """Initial states of windows, as far as channels measure coordinates and velocities.
+    """Initial guess of the initial states of windows, from the channels that measure coordinates and velocities.
 
     Args:
         initial_states: initial states of the model.
         sensors: sensors of the channels.
         recordings: recordings that the windows are cut from.
-        windows: windows.
-        span: time span of a local fit [s], if that holds more than the minimum number of samples.
+        windows: windows to initialise.
+        span: time span of a local fit [s]; extended if it contains fewer than `MIN_SAMPLES` samples.
         smooth: smooth the values; derivatives are always taken from local fits.
     """
     model = initial_states.model
@@ -66,7 +66,7 @@ def initial_guess(
 
 
 class _LinearSystem:
-    """Channels that measure coordinates, or velocities, or sums of them, as linear equations."""
+    """Linear equations of the channels that measure coordinates (or velocities), or sums of them."""
 
     def __init__(self, quantity: str, sensors: Sensors, recordings, windows: Windows, span: float, smooth: bool):
         self.rows: list[dict[int, float]] = []
@@ -76,13 +76,13 @@ class _LinearSystem:
             if any(term.quantity != quantity for term in terms):
                 continue
             gain, bias, delay = (float(x[k]) for x in (sensors.gain, sensors.bias, sensors.delay))
-            value, rate = _at_starts(sensors.names[k], recordings, windows, delay, span, smooth)
+            value, rate = _values_at_beginnings(sensors.names[k], recordings, windows, delay, span, smooth)
             self.rows.append({term.entry: term.sign for term in terms})
             self.values.append((value - bias) / gain)
             self.rates.append(rate / gain)
 
     def solve(self, default: Float[np.ndarray, "W n"], *, rate: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Entries closest to `default` that fit the channels, and which entries the channels depend on."""
+        """Least-squares solution closest to `default`, and which entries the channels depend on."""
         if not self.rows:
             return default, np.zeros(default.shape[1], dtype=bool)
         matrix = np.zeros((len(self.rows), default.shape[1]))
@@ -93,7 +93,7 @@ class _LinearSystem:
         return default + correction.T, np.asarray(np.abs(matrix).any(axis=0))
 
 
-def _at_starts(
+def _values_at_beginnings(
     name: str, recordings: Sequence[Recording], windows: Windows, delay: float, span: float, smooth: bool
 ) -> tuple[Float[np.ndarray, " W"], Float[np.ndarray, " W"]]:
     """Value and derivative of a channel at the beginning of every window."""
@@ -101,27 +101,27 @@ def _at_starts(
     for run in np.unique(windows.run):
         series = recordings[run].series[name]
         index = np.flatnonzero(windows.run == run)
-        at = np.clip(windows.start[index] + delay, series.t[0], series.t[-1])
-        value[index], slope[index] = _smooth(series, at, span)
+        times = np.clip(windows.start[index] + delay, series.t[0], series.t[-1])
+        value[index], slope[index] = _local_fit_at(series, times, span)
         if not smooth:
-            value[index] = np.interp(at, series.t, series.values)
+            value[index] = np.interp(times, series.t, series.values)
     return value, slope
 
 
-def _smooth(
-    series: Series, at: Float[np.ndarray, " k"], span: float
+def _local_fit_at(
+    series: Series, times: Float[np.ndarray, " k"], span: float
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Value and slope at some times: Hermite cubics between samples, from local polynomial fits at the samples."""
     count = len(series)
     samples = min(max(MIN_SAMPLES, round(span / series.median_step) + 1), count)
     start, end = centred_windows(count, samples)
-    before = np.clip(np.searchsorted(series.t, at, side="right") - 1, 0, count - 2)
+    before = np.clip(np.searchsorted(series.t, times, side="right") - 1, 0, count - 2)
     # local fits only at the two samples next to each time
-    needed = np.concatenate([before, before + 1])
-    fit = local_fit(series.t, series.values, start[needed], end[needed], min(DEGREE, samples - 1), indices=needed)
+    indices = np.concatenate([before, before + 1])
+    fit = local_fit(series.t, series.values, start[indices], end[indices], min(DEGREE, samples - 1), indices=indices)
     (left, right), (rate, next_rate) = fit.value.reshape(2, -1), fit.first_derivative.reshape(2, -1)
     h = series.t[before + 1] - series.t[before]
-    s = (at - series.t[before]) / h
+    s = (times - series.t[before]) / h
     value = (1.0 + 2.0 * s) * (1.0 - s) ** 2 * left + s**2 * (3.0 - 2.0 * s) * right
     value += h * s * (1.0 - s) * ((1.0 - s) * rate - s * next_rate)
     slope = (

@@ -13,13 +13,13 @@ from jaxtyping import Float
 from hybridsim.identify.objective import Objective, Pairs, Point
 
 Array = np.ndarray
-HORIZON_SHARES = (0.125, 0.25, 0.5)
-"""Shares of the window length that are fitted in succession, before whole windows."""
+HORIZON_FRACTIONS = (0.125, 0.25, 0.5)
+"""Fractions of the window length that are fitted in succession, before whole windows."""
 MIN_HORIZON_STEPS = 32
 """Time steps below which a horizon is skipped."""
 INITIAL_DAMPING, MAX_DAMPING = 1e-3, 1e8
 GAIN_TOLERANCE = 1e-9
-"""Relative gain below which a window has converged."""
+"""Relative decrease of the cost below which a window has converged."""
 
 
 def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
@@ -40,8 +40,8 @@ def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 3
 
 def growing_horizons(objective: Objective) -> Iterator[Objective]:
     """Objectives of truncated windows with growing horizons, up to whole windows."""
-    for share in HORIZON_SHARES:
-        length = round(share * objective.windows.steps)
+    for fraction in HORIZON_FRACTIONS:
+        length = round(fraction * objective.windows.steps)
         if length >= MIN_HORIZON_STEPS:
             yield objective.truncate(length)
     yield objective
@@ -69,11 +69,13 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
         damping[running] *= np.where(accepted, 1.0 / 3.0, growth[running])
         growth[running] = np.where(accepted, 2.0, 2.0 * growth[running])
         done |= damping[running] > MAX_DAMPING
-        again = running[accepted & ~done]
+        relinearised = running[accepted & ~done]
         cost[running[accepted]] = new[accepted]
-        if len(again):
-            cost[again], d[again], D[again] = objective.initial_state_equations(point, (problem[again], window[again]))
-            scale[again] = np.maximum(scale[again], np.einsum("kii->ki", D[again]))
+        if len(relinearised):
+            cost[relinearised], d[relinearised], D[relinearised] = objective.initial_state_equations(
+                point, (problem[relinearised], window[relinearised])
+            )
+            scale[relinearised] = np.maximum(scale[relinearised], np.einsum("kii->ki", D[relinearised]))
         running = running[~done]
     return point
 
@@ -86,7 +88,7 @@ def _step(D: Float[Array, "k s s"], d: Float[Array, "k s"], damping: Float[Array
     try:
         return -np.linalg.solve(matrix, d[..., None])[..., 0]
     except np.linalg.LinAlgError:
-        # the damping is lost to rounding where sensitivities differ too much in size: rescale to a unit diagonal
+        # damping is lost to rounding if sensitivities differ by many orders of magnitude: rescale to a unit diagonal
         size = np.sqrt(np.einsum("kii->ki", matrix))
         scaled = matrix / (size[:, :, None] * size[:, None, :]) + 1e-12 * np.eye(D.shape[-1])
         return -np.linalg.solve(scaled, (d / size)[..., None])[..., 0] / size
@@ -99,7 +101,7 @@ def _retract(objective: Objective, point: Point, pairs: Pairs, step: Float[Array
 
 
 def _with_states(point: Point, pairs: Pairs, q: Float[Array, "k nq"], qd: Float[Array, "k nv"]) -> Point:
-    """The point with other initial states of some windows."""
+    """Copy of a point with new initial states of some windows."""
     result = Point(point.theta, point.q.copy(), point.qd.copy())
     result.q[pairs], result.qd[pairs] = q, qd
     return result

@@ -54,7 +54,7 @@ class InitialStates:
         return np.asarray(self._initialize(q, qd, t))
 
     def directions(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"]) -> Float[Array, "batch d x"]:
-        """Tangents of the cells along every entry of the delta; a single one if it is the same for all states."""
+        """Tangents of the cells along every entry of the delta; a batch of one if they are the same for all states."""
         if self.has_internal_state:
             return np.asarray(self._initialize_jacobian(q, qd)).transpose(0, 2, 1)
         tangents = np.zeros((1 if self.is_euclidean else len(q), self.size, self.layout.size))
@@ -105,22 +105,22 @@ class InitialStates:
         return np.concatenate([dq, qd_to - qd], axis=-1)
 
     def difference_jacobians(self, q: Array, q_to: Array) -> tuple[Float[Array, "... s s"], Float[Array, "... s s"]]:
-        """Jacobians of `difference` by deltas of its first and of its second state."""
+        """Jacobians of `difference` with respect to deltas of its first and of its second state."""
         identity = np.broadcast_to(np.eye(self.size), (*q.shape[:-1], self.size, self.size))
         if self.is_euclidean:
             return -identity, identity
-        by_from, by_to = -identity, identity.copy()
+        J_from, J_to = -identity, identity.copy()
         blocks = self._difference_jacobians(q.reshape(-1, self.nq), q_to.reshape(-1, self.nq))
-        for jacobian, block in zip((by_from, by_to), blocks, strict=True):
+        for jacobian, block in zip((J_from, J_to), blocks, strict=True):
             jacobian[..., : self.nv, : self.nv] = np.asarray(block).reshape(*q.shape[:-1], self.nv, self.nv)
-        return by_from, by_to
+        return J_from, J_to
 
     def normalize(self, q: Float[Array, "batch nq"]) -> Float[Array, "batch nq"]:
         """Scale quaternions to unit length."""
         return q if self.is_euclidean else np.asarray(self._normalize(q))
 
     def velocities(self, q: Float[Array, "batch nq"], rate: Float[Array, "batch nq"]) -> Float[Array, "batch nv"]:
-        """Velocities that give the coordinate rates q̇, in the least-squares sense."""
+        """Velocities from coordinate rates, in the least-squares sense."""
         if self.is_euclidean:
             return rate
         return np.einsum("bvq,bq->bv", np.linalg.pinv(np.asarray(self._retract_jacobian(q))), rate)
@@ -138,7 +138,7 @@ class InitialStates:
 
     @cached_property
     def _initialize(self):
-        return _in_float64(lambda q, qd, t: self.layout.pack_traced(initial_carry(self.sim.initial_state(q, qd, t))))
+        return _jit_float64(lambda q, qd, t: self.layout.pack_traced(initial_carry(self.sim.initial_state(q, qd, t))))
 
     @cached_property
     def _initialize_jacobian(self):
@@ -146,19 +146,19 @@ class InitialStates:
             new_q = coordinates.retract(self.model, q, delta[: self.nv])
             return self.layout.pack_traced(initial_carry(self.sim.initial_state(new_q, qd + delta[self.nv :])))
 
-        return _in_float64(lambda q, qd: jax.jacfwd(cells, argnums=2)(q, qd, np.zeros(self.size)))
+        return _jit_float64(lambda q, qd: jax.jacfwd(cells, argnums=2)(q, qd, np.zeros(self.size)))
 
     @cached_property
     def _retract(self):
-        return _in_float64(lambda q, d: coordinates.retract(self.model, q, d))
+        return _jit_float64(lambda q, d: coordinates.retract(self.model, q, d))
 
     @cached_property
     def _normalize(self):
-        return _in_float64(lambda q: coordinates.normalize(self.model, q))
+        return _jit_float64(lambda q: coordinates.normalize(self.model, q))
 
     @cached_property
     def _difference(self):
-        return _in_float64(lambda q, to: coordinates.difference(self.model, q, to))
+        return _jit_float64(lambda q, to: coordinates.difference(self.model, q, to))
 
     @cached_property
     def _difference_jacobians(self):
@@ -167,20 +167,20 @@ class InitialStates:
             return coordinates.difference(model, coordinates.retract(model, q, d), coordinates.retract(model, to, to_d))
 
         zero = np.zeros(self.nv)
-        return _in_float64(lambda q, to: jax.jacfwd(difference, argnums=(2, 3))(q, to, zero, zero))
+        return _jit_float64(lambda q, to: jax.jacfwd(difference, argnums=(2, 3))(q, to, zero, zero))
 
     @cached_property
     def _retract_jacobian(self):
         """∂q/∂delta at each configuration."""
         zero = np.zeros(self.nv)
-        return _in_float64(lambda q: jax.jacfwd(lambda d: coordinates.retract(self.model, q, d))(zero))
+        return _jit_float64(lambda q: jax.jacfwd(lambda d: coordinates.retract(self.model, q, d))(zero))
 
 
-def _in_float64(function):
+def _jit_float64(function):
     mapped = jax.jit(jax.vmap(function))
 
     def run(*arrays):
-        # padded to powers of two to limit compilations: solvers pass fewer and fewer windows as these converge
+        # padded to powers of two to limit compilations: the batch shrinks as windows converge
         count = len(arrays[0])
         size = 1 << max(count - 1, 0).bit_length()
         padded = [np.concatenate([x, np.repeat(x[:1], size - count, axis=0)]) for x in arrays]

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 STEP_TOLERANCE = 1e-6
-"""Distance from a time step up to which a measurement counts as taken at that step, in steps."""
+"""Distance from a time step up to which a measurement counts as coinciding with it, in steps."""
 
 
 class Stencil(NamedTuple):
@@ -20,11 +20,11 @@ class Stencil(NamedTuple):
     first: Int[np.ndarray, "*samples"]
     weights: Float[np.ndarray, "*samples k"]
     slopes: Float[np.ndarray, "*samples k"]
-    """Derivatives of the weights by the position, per time step."""
+    """Derivatives of the weights with respect to the position, per time step."""
 
 
 def stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
-    """Weights of readings at positions in time steps, of `rows` rows.
+    """Interpolation stencil at positions in time steps, over `rows` rows of readings.
 
     Raises:
         ValueError: a position is outside of the rows.
@@ -35,10 +35,10 @@ def stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
     if np.all(np.abs(position - nearest) <= STEP_TOLERANCE):
         ones = np.ones((*position.shape, 1))
         return Stencil(nearest.astype(np.intp), ones, np.zeros_like(ones))
-    return cubic(position, rows)
+    return cubic_stencil(position, rows)
 
 
-def cubic(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
+def cubic_stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
     """Lagrange weights of the cubic through the four rows around each position; of lower degree with fewer rows."""
     count = min(4, rows)
     first = np.clip(np.floor(position).astype(np.intp) - (count - 1) // 2, 0, rows - count)

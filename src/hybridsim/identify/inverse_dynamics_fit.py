@@ -1,4 +1,4 @@
-"""Initial values for a fit by linear least squares on known torques: without simulation or local minima.
+"""Initial values for a fit, by linear least squares on known torques: no simulation, no local minima.
 
 Known torques are linear in the inertial parameters of all bodies and in armature, damping and dry friction of all
 joints (`torque_regression.py`). These are estimated with a ridge penalty towards the model's values: unidentifiable
@@ -26,8 +26,8 @@ from hybridsim.params.space import ParameterSpace
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 
 Array = np.ndarray
-MIN_DATA_SHARE = 0.5
-"""Share of the data, as opposed to the ridge penalty, in an estimate, below which a parameter is unidentifiable."""
+MIN_DATA_FRACTION = 0.5
+"""Fraction of an estimate due to data, not to the ridge penalty, below which a parameter is unidentifiable."""
 BODY_NAMES = (
     "body.mass[{}]",
     *(f"body.com[{{}}].{axis}" for axis in "xyz"),
@@ -90,16 +90,20 @@ def fit_inverse_dynamics(
     weighted = (A * weight[:, None] * scales).reshape(-1, len(nominal)) / np.sqrt(len(A))
     residual = ((regression.known - A @ nominal) * weight).ravel() / np.sqrt(len(A))
     information = weighted.T @ weighted
-    gram, right = information + ridge**2 * np.eye(len(nominal)), weighted.T @ residual
-    unconstrained = nominal + scales * np.linalg.solve(gram, right)
-    estimate = least_squares(bodies, gram, right, nominal, scales)
+    gram, rhs = information + ridge**2 * np.eye(len(nominal)), weighted.T @ residual
+    unconstrained = nominal + scales * np.linalg.solve(gram, rhs)
+    estimate = least_squares(bodies, gram, rhs, nominal, scales)
     errors = [np.sqrt(np.mean(np.square(regression.known - A @ x), axis=0)) for x in (nominal, estimate)]
     names = np.array(model.topology.body_names)[has_mass]
     is_consistent = bodies.is_consistent(unconstrained[: 10 * has_mass.sum()].reshape(-1, 10))
-    data_share = np.diagonal(np.linalg.solve(gram, information))
+    data_fraction = np.diagonal(np.linalg.solve(gram, information))
     return InverseDynamicsFit(
         eqx.tree_at(lambda s: s.sim.model, setup, _with_parameters(model, estimate, has_mass)),
-        tuple(n for n, share in zip(_names(model, has_mass), data_share, strict=True) if share < MIN_DATA_SHARE),
+        tuple(
+            n
+            for n, fraction in zip(_names(model, has_mass), data_fraction, strict=True)
+            if fraction < MIN_DATA_FRACTION
+        ),
         tuple(names[~is_consistent].tolist()),
         errors[0],
         errors[1],
@@ -107,7 +111,7 @@ def fit_inverse_dynamics(
 
 
 def _columns(regression: TorqueRegression, has_mass: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
-    """Regression matrix of all parameters: those of a joint act on its own torque only."""
+    """Regression matrix of all parameters; those of a joint affect its own torque only."""
     K, nv = regression.known.shape
     joint_columns = regression.joint_columns[:, :, None, :] * np.eye(nv)[:, :, None]
     body_columns = regression.body_columns[:, :, has_mass]
@@ -123,8 +127,8 @@ def _parameters(model: Model, has_mass: Bool[Array, " nb"]) -> Float[Array, " c"
 
 
 def _scales(bodies: ConsistentInertias, regression: TorqueRegression) -> Float[Array, " c"]:
-    """Usual magnitude of each parameter: of a body from mass and reach, of a joint from torques and speeds."""
-    m, r = bodies.mass, bodies.reach
+    """Typical magnitude of each parameter: from mass and radius of gyration, or from torques and speeds of a joint."""
+    m, r = bodies.mass, bodies.gyration_radius
     body_scales = np.stack([m, *[m * r] * 3, *[m * r * r] * 6], axis=1)
     torques = np.sqrt(np.mean(np.square(regression.known), axis=0)) + 1e-3 * np.abs(regression.known).max()
     speeds = np.sqrt(np.mean(np.square(regression.joint_columns), axis=0))
@@ -133,7 +137,7 @@ def _scales(bodies: ConsistentInertias, regression: TorqueRegression) -> Float[A
 
 
 def _with_parameters(model: Model, parameters: Float[Array, " c"], has_mass: Bool[Array, " nb"]) -> Model:
-    """The model with other parameters of bodies and joints."""
+    """Copy of a model with new parameters of bodies and joints."""
     phi, joints = parameters[: 10 * has_mass.sum()].reshape(-1, 10), parameters[10 * has_mass.sum() :].reshape(-1, 3)
     mass, com, inertia = (np.array(x, dtype=float) for x in (model.body.mass, model.body.com, model.body.inertia))
     for k, body in zip(np.flatnonzero(has_mass), phi, strict=True):

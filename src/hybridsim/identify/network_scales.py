@@ -1,7 +1,7 @@
 """Scales of network inputs and outputs in the recordings, for normalisation.
 
-States are the initial guesses of many windows, as far as channels measure them; all other quantities follow from the
-model with its current networks.
+They are statistics over states estimated from the measurements (the initial guesses of many windows); all other
+quantities are computed from these states by the model with its current networks.
 """
 
 from collections.abc import Collection
@@ -44,15 +44,17 @@ def signal_scales(problem: FitProblem) -> tuple[SignalScales, ...]:
     lag = max((read.lag for graft in grafts for read in graft.inputs), default=0)
     objective, guess = problem.objective(Stage(window=(10 + lag) * dt, stride=10 * dt))
     windows = objective.windows
-    index = np.unique(np.linspace(0, windows.count - 1, min(windows.count, MAX_STATES)).round().astype(int))
-    inputs = jax.tree.map(lambda x: np.asarray(x)[index, 0], windows.inputs)
+    selected_windows = np.unique(np.linspace(0, windows.count - 1, min(windows.count, MAX_STATES)).round().astype(int))
+    inputs = jax.tree.map(lambda x: np.asarray(x)[selected_windows, 0], windows.inputs)
 
     def observe_at(q, qd, t, inputs):
         state = sim.initial_state(q, qd)
         return observe(sim, State(state.q, state.qd, t, state.aux), inputs)
 
     with jax.enable_x64(True):
-        arrays = jax.jit(jax.vmap(observe_at))(guess.q[index], guess.qd[index], windows.start[index], inputs)
+        arrays = jax.jit(jax.vmap(observe_at))(
+            guess.q[selected_windows], guess.qd[selected_windows], windows.start[selected_windows], inputs
+        )
         values = {name: np.asarray(array) for name, array in arrays.items()}
     return tuple(_scales(graft, values) for graft in grafts)
 
@@ -65,18 +67,18 @@ def scale_to_data(
     Args:
         problem: problem before a fit.
         inputs: indices of the grafts whose inputs are shifted and scaled, all by default; user-defined networks need a
-            method `normalize_inputs(mean, deviation)`, as the networks of hybridsim have it.
+            method `normalize_inputs(mean, deviation)` like those of hybridsim.
         outputs: indices of the grafts whose outputs are multiplied by the root mean square of the quantity they act on;
             perceptrons only.
     """
     grafts = problem.setup.sim.blueprint.grafts
     selected = range(len(grafts)) if inputs is None else inputs
     nets: list[Any] = []
-    for number, (graft, scales) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
+    for index, (graft, scales) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
         net: Any = graft.net
-        if number in selected and hasattr(net, "normalize_inputs"):
+        if index in selected and hasattr(net, "normalize_inputs"):
             net = net.normalize_inputs(scales.mean, scales.deviation)
-        if number in outputs and isinstance(net, MLP):
+        if index in outputs and isinstance(net, MLP):
             net = eqx.tree_at(lambda n: n.output_scale, net, scales.output)
         nets.append(net)
     setup = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
@@ -101,12 +103,12 @@ def _scales(graft: BoundGraft, values: dict[str, Array]) -> SignalScales:
 def _signals(selection: Selection, values: dict[str, Array], *, pooled: bool) -> list[Array]:
     """Values of each selected signal over all states; with one network per row, pooled over rows.
 
-    Quantities that are unknown before a step get values of unit scale.
+    Quantities that are not available before a step get values of unit scale.
     """
     width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.scalars_per_row
     array = values.get(selection.quantity.name)
     if array is None or array[0].size != selection.total_rows * width:
-        # not part of an evaluation of the dynamics, or a configuration that is changed along degrees of freedom
+        # not computed by `observe`, or a displacement of the configuration, which has nv entries instead of nq
         return [np.array([-1.0, 1.0])] * (selection.scalars_per_row if pooled else count)
     array = array.reshape(len(array), selection.total_rows, width)[:, list(selection.rows)]
     array = array[:, :, list(selection.components)] if selection.components else array

@@ -4,8 +4,8 @@ Unknowns are θ, common to all windows, and a delta of every window's initial st
 and its own initial state only, and continuity couples an initial state with that of the preceding window only, so that
 the normal equations
 
-    | A   B₁ᵀ  B₂ᵀ … |   A: θ with θ,  B: initial state with θ,  D: initial state with itself,
-    | B₁  D₁   C₂ᵀ   |   C: initial state with the preceding one
+    | A   B₁ᵀ  B₂ᵀ … |   A: θ × θ,  B: initial state × θ,  D: initial state × itself,
+    | B₁  D₁   C₂ᵀ   |   C: initial state × preceding one
     | B₂  C₂   D₂  … |
 
 are solved by eliminating the initial states window by window, at a cost linear in the number of windows. All arrays
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.solvers.box_qp import TINY, box_minimum
+from hybridsim.identify.solvers.box_qp import TINY, solve_box_qp
 
 
 class NormalEquations(NamedTuple):
@@ -26,13 +26,13 @@ class NormalEquations(NamedTuple):
 
     A: Float[np.ndarray, "P n n"]
     a: Float[np.ndarray, "P n"]
-    """Gradient by θ."""
+    """Gradient with respect to θ."""
     B: Float[np.ndarray, "P W s n"]
     D: Float[np.ndarray, "P W s s"]
     d: Float[np.ndarray, "P W s"]
-    """Gradient by the initial states."""
+    """Gradient with respect to the initial states."""
     C: Float[np.ndarray, "P W s s"] | None
-    """Initial state with the preceding one; None if windows are independent."""
+    """Coupling of each initial state with the preceding one; None if windows are independent."""
 
     @property
     def has_initial_states(self) -> bool:
@@ -75,17 +75,17 @@ def eliminate_initial_states(
         empty = equations.D.shape[:3]
         return ReducedEquations(A, equations.a, np.zeros((*empty, A.shape[-1])), np.zeros(empty))
     D = equations.D + _diagonal(state_damping + TINY)
-    right = np.concatenate([equations.B, equations.d[..., None]], axis=-1)
-    solution = np.linalg.solve(D, right) if equations.C is None else _solve_tridiagonal(D, equations.C, right)
+    rhs = np.concatenate([equations.B, equations.d[..., None]], axis=-1)
+    solution = np.linalg.solve(D, rhs) if equations.C is None else _solve_tridiagonal(D, equations.C, rhs)
     n = A.shape[-1]
     A = A - np.einsum("pwsi,pwsj->pij", equations.B, solution[..., :n], optimize=True)
     a = equations.a - np.einsum("pwsi,pws->pi", equations.B, solution[..., n])
     return ReducedEquations(0.5 * (A + A.transpose(0, 2, 1)), a, -solution[..., :n], -solution[..., n])
 
 
-def _solve_tridiagonal(D: np.ndarray, C: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_tridiagonal(D: np.ndarray, C: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Solution of a block-tridiagonal system, by forward elimination and back-substitution."""
-    D, solution = D.copy(), right.copy()
+    D, solution = D.copy(), rhs.copy()
     windows = D.shape[1]
     for w in range(1, windows):
         factor = np.linalg.solve(D[:, w - 1], C[:, w].transpose(0, 2, 1)).transpose(0, 2, 1)
@@ -104,7 +104,7 @@ def bounded_step(
     state_damping: Float[np.ndarray, "P W s"],
     lower: Float[np.ndarray, "P n"],
     upper: Float[np.ndarray, "P n"],
-    minimum: Callable = box_minimum,
+    solve_qp: Callable = solve_box_qp,
 ) -> GaussNewtonStep:
     """Step to the minimum of the quadratic model, with bounds on the step of θ.
 
@@ -112,12 +112,12 @@ def bounded_step(
         equations: quadratic model.
         theta_damping: damping added to the diagonal of θ.
         state_damping: damping added to the diagonals of the initial states.
-        lower: lower bounds of θ's step, at most zero.
-        upper: upper bounds of θ's step, at least zero.
-        minimum: minimiser of the reduced quadratic function; another one if there is a penalty.
+        lower: lower bounds of the step of θ, at most zero.
+        upper: upper bounds of the step of θ, at least zero.
+        solve_qp: solver of the reduced box-constrained QP; `solve_penalised_qp` if there is a penalty.
     """
     reduced = eliminate_initial_states(equations, theta_damping, state_damping)
-    step = minimum(reduced.A, reduced.a, lower, upper)
+    step = solve_qp(reduced.A, reduced.a, lower, upper)
     states = reduced.constant + np.einsum("pwsi,pi->pws", reduced.from_theta, step)
     return GaussNewtonStep(step, states, _predicted_decrease(equations, step, states))
 
@@ -130,7 +130,7 @@ def _predicted_decrease(equations: NormalEquations, step: np.ndarray, states: np
         state_terms[:, 1:] += 2.0 * (equations.C[:, 1:] @ states[:, :-1, :, None])
     theta = equations.a + 0.5 * A_step[..., 0]
     state = equations.d + 0.5 * state_terms[..., 0]
-    # summed separately for each problem, so that its bits do not depend on the other problems
+    # summed separately for each problem, so that results are bit-identical for any set of problems
     return -(_dot(theta, step) + _dot(state.reshape(len(step), -1), states.reshape(len(step), -1)))
 
 

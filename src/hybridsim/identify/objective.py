@@ -22,14 +22,14 @@ from jaxtyping import Bool, Float, Int
 from hybridsim.identify.continuity import Continuity
 from hybridsim.identify.normal_equations import NormalEquations
 from hybridsim.identify.penalty import NO_SPARSITY, Sparsity, l2_weights, sparsity_penalty
-from hybridsim.identify.robust_loss import RobustResiduals, robust
+from hybridsim.identify.robust_loss import RobustResiduals, robust_residuals
 from hybridsim.identify.sampling import Sampling
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.identify.window_simulator import Delays, Readings, WindowSimulator
 from hybridsim.identify.windows import Windows
 
 Array = np.ndarray
-MEMORY = 128 * 2**20
+MAX_BATCH_BYTES = 128 * 2**20
 """Memory limit for the derivatives of one batch of windows [bytes]; larger problems are split into batches."""
 
 
@@ -40,12 +40,12 @@ class Terms:
     loss: str = "linear"
     """Robust loss of the samples."""
     loss_scale: float = 1.0
-    """Residual at which the robust loss departs from quadratic, in standard deviations."""
+    """Residual beyond which the robust loss attenuates a sample, in standard deviations of the noise."""
     free_initial_states: bool = True
     """Whether initial states of windows are unknowns; if not, they are fixed at the initial guess."""
     initial_state_std: Float[Array, " s"] | None = None
     """Standard deviation of the initial guess, per entry of the delta; None: no prior."""
-    tolerance: Float[Array, " s"] | None = None
+    continuity_tolerance: Float[Array, " s"] | None = None
     """Standard deviation of continuity defects; None: windows are independent."""
     sparsity: Sparsity = NO_SPARSITY
     """Penalties on networks."""
@@ -64,7 +64,7 @@ class Point(NamedTuple):
 
 
 class CostGradient(NamedTuple):
-    """Costs and their gradients by θ and by deltas of the initial states."""
+    """Costs and their gradients with respect to θ and to deltas of the initial states."""
 
     cost: Float[Array, " P"]
     theta: Float[Array, "P N"]
@@ -85,7 +85,7 @@ class WindowBatch(NamedTuple):
 
 
 class Objective:
-    """Sum of squares over windows."""
+    """Objective of a fit over windows; see the module docstring."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class Objective:
         self.s = simulator.initial_states.size if terms.free_initial_states else 0
         self.penalty, self.l2 = sparsity_penalty(layout, terms.sparsity), l2_weights(layout, terms.sparsity)
         self.continuity: Continuity | None = None
-        if terms.tolerance is not None and self.s:
+        if terms.continuity_tolerance is not None and self.s:
             if not simulator.with_states:
                 raise ValueError("continuity between windows requires a simulator with_states=True")
-            self.continuity = Continuity(windows, simulator.initial_states, terms.tolerance)
+            self.continuity = Continuity(windows, simulator.initial_states, terms.continuity_tolerance)
         delay = simulator.delays(np.asarray(simulator.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], has_free_delay=simulator.has_free_delay)
         # readings precede steps: the result of the last step is needed for continuity only
@@ -122,7 +122,7 @@ class Objective:
         self.inputs = inputs[:, np.minimum(np.arange(self.rows), windows.steps - 1)]
 
     def with_weight(self, weight: Float[Array, "W M"]) -> "Objective":
-        """The same windows with other weights of their samples."""
+        """Copy with new sample weights."""
         result = copy(self)
         result.windows = replace(self.windows, weight=weight)
         return result
@@ -134,7 +134,7 @@ class Objective:
 
     def truncate(self, steps: int) -> "Objective":
         """Truncate every window to its first steps, without continuity."""
-        terms = replace(self.terms, tolerance=None)
+        terms = replace(self.terms, continuity_tolerance=None)
         return Objective(self.simulator, self.layout, self.windows.truncate(steps), self.guess, terms)
 
     def point(self, theta: Float[Array, "*P n"]) -> Point:
@@ -154,7 +154,7 @@ class Objective:
             return point._replace(theta=new)
         return Point(new, *self.simulator.initial_states.retract(point.q, point.qd, initial_states))
 
-    # sums
+    # cost, gradient and normal equations
 
     def cost(self, point: Point) -> Float[Array, " P"]:
         """Value of the objective."""
@@ -217,7 +217,7 @@ class Objective:
             yield batch, readings, tangents, scaled, J
 
     def initial_state_costs(self, point: Point, pairs: Pairs) -> Float[Array, " k"]:
-        """Costs of single windows: of their samples, and of the prior on their initial state."""
+        """Cost of each window: of its samples and of the prior on its initial state."""
         residual, _ = self._guess_residuals(point)
         costs = 0.5 * np.square(residual[pairs]).sum(axis=1)
         for batch, rows in self._batch(point, directions=1, pairs=pairs):
@@ -229,7 +229,7 @@ class Objective:
     def initial_state_equations(
         self, point: Point, pairs: Pairs
     ) -> tuple[Float[Array, " k"], Float[Array, "k s"], Float[Array, "k s s"]]:
-        """Costs of single windows, with gradient and Gauss–Newton matrix by their initial states at fixed θ."""
+        """Cost, gradient and Gauss–Newton matrix of each window in its initial state, at fixed θ."""
         residual, jacobian = (x[pairs] for x in self._guess_residuals(point))
         costs = 0.5 * np.square(residual).sum(axis=1)
         d, D = (residual[:, None] @ jacobian)[:, 0], jacobian.transpose(0, 2, 1) @ jacobian
@@ -245,11 +245,11 @@ class Objective:
         return costs, d, D
 
     def gradient(self, point: Point, windows: Array | None = None) -> CostGradient:
-        """Value of the objective and its gradient by a reverse sweep.
+        """Value of the objective and its gradient, from a reverse sweep.
 
         Args:
             point: where to evaluate.
-            windows: indices of a minibatch, scaled to estimate the sum over all windows; all of them by default.
+            windows: indices of a minibatch, whose sum is scaled to estimate that over all windows; all by default.
 
         Raises:
             HybridsimError: a penalty is not differentiable at zero.
@@ -258,22 +258,22 @@ class Objective:
         if self.continuity or self.simulator.has_free_delay:
             cost, equations = self.normal_equations(point)
             return CostGradient(cost, equations.a, equations.d)
-        cost, by_theta, by_state = self._prior_terms(point)
+        cost, theta_gradient, state_gradient = self._prior_terms(point)
         scale = 1.0 if windows is None else self.windows.count / len(windows)
         for batch, _ in self._batch(point, directions=1, pairs=self._pairs(point, windows)):
             readings = self.simulator.readings(*batch.arguments)
             scaled = self._robust(self._residuals(point, readings.y, batch))
-            by_sample = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
-            ct_y = self.sampling.scatter(by_sample, batch.window, *readings.y.shape[1:])
+            ct_samples = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
+            ct_y = self.sampling.scatter(ct_samples, batch.window, *readings.y.shape[1:])
             cotangents = self.simulator.pull_back(*batch.arguments, ct_y)
             p, w = batch.problem, batch.window
             np.add.at(cost, p, scale * np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
-            np.add.at(by_theta, (p[:, None], self.layout.index[self.windows.run[w]]), scale * cotangents.theta)
+            np.add.at(theta_gradient, (p[:, None], self.layout.index[self.windows.run[w]]), scale * cotangents.theta)
             if self.s:
-                by_state[p, w] += scale * self.simulator.initial_states.delta_cotangents(
+                state_gradient[p, w] += scale * self.simulator.initial_states.delta_cotangents(
                     point.q[p, w], point.qd[p, w], cotangents.initial_state
                 )
-        return CostGradient(cost, by_theta, by_state)
+        return CostGradient(cost, theta_gradient, state_gradient)
 
     def samples(self, point: Point) -> tuple[Float[Array, "P W M"], Bool[Array, "P W"]]:
         """Simulated readings at the times of the measurements, and which windows did not diverge."""
@@ -288,15 +288,15 @@ class Objective:
     # batches of windows
 
     def _pairs(self, point: Point, windows: Array | None = None) -> Pairs:
-        """All problems with all windows, or with some."""
+        """Every combination of a problem with a window, of all windows or of some."""
         index = np.arange(self.windows.count) if windows is None else windows
         problem, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), index, indexing="ij"))
         return problem, window
 
     def _batch(self, point: Point, directions: int, pairs: Pairs | None = None) -> Iterator[tuple[WindowBatch, slice]]:
-        """Windows in batches whose derivatives fit into memory, with the slice of each in the pairs."""
+        """Batches of windows whose derivatives fit into memory, each with its slice of the pairs."""
         problem, window = self._pairs(point) if pairs is None else pairs
-        size = max(MEMORY // (8 * max(directions, 1) * self.rows * self.simulator.width), 1)
+        size = max(MAX_BATCH_BYTES // (8 * max(directions, 1) * self.rows * self.simulator.width), 1)
         for first in range(0, len(problem), size):
             rows = slice(first, first + size)
             p, w = problem[rows], window[rows]
@@ -317,8 +317,8 @@ class Objective:
         return np.eye(n + s, n)[None], t_initial
 
     def _initial_state_directions(self, point: Point, batch: WindowBatch) -> Array:
-        where = (batch.problem, batch.window)
-        return self.simulator.initial_states.directions(point.q[where], point.qd[where])
+        pairs = (batch.problem, batch.window)
+        return self.simulator.initial_states.directions(point.q[pairs], point.qd[pairs])
 
     def _samples(self, point: Point, y: Array, batch: WindowBatch) -> Float[Array, "b M"]:
         readings = y[..., : self.m]
@@ -331,17 +331,17 @@ class Objective:
         return w.weight[batch.window] * (self._samples(point, y, batch) - w.value[batch.window])
 
     def _residual_jacobian(self, point: Point, y: Array, t_y: Array, batch: WindowBatch) -> Float[Array, "b d M"]:
-        """Derivatives of the residuals along all directions, of single-run θ."""
+        """Directional derivatives of the residuals; directions are entries of single-run θ and initial states."""
         weight, tangents = self.windows.weight[batch.window][:, None], t_y[..., : self.m]
         if not self.simulator.has_free_delay:
             return weight * self.sampling.sample(tangents, batch.window)
         delay = self._delays(point, batch)
         jacobian, _ = self.sampling.sample_delayed(tangents, batch.window, delay.steps)
-        _, by_delay = self.sampling.sample_delayed(y[..., : self.m], batch.window, delay.steps)
+        _, delay_slope = self.sampling.sample_delayed(y[..., : self.m], batch.window, delay.steps)
         channel = self.windows.channel[batch.window]
         delay_gradient = np.take_along_axis(delay.gradient, channel[:, None], axis=2)  # (b, n, M)
-        if t_y.shape[1] == delay_gradient.shape[1] + self.s:  # not if directions are of initial states only
-            jacobian[:, : delay_gradient.shape[1]] += delay_gradient * by_delay[:, None]
+        if t_y.shape[1] == delay_gradient.shape[1] + self.s:  # false if only initial states are differentiated
+            jacobian[:, : delay_gradient.shape[1]] += delay_gradient * delay_slope[:, None]
         return weight * jacobian
 
     def _delays(self, point: Point, batch: WindowBatch) -> Delays:
@@ -365,12 +365,12 @@ class Objective:
         return result
 
     def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:
-        return robust(self.terms.loss, r, self.terms.loss_scale)
+        return robust_residuals(self.terms.loss, r, self.terms.loss_scale)
 
     # priors
 
     def _prior_terms(self, point: Point) -> CostGradient:
-        """Cost and gradient of the terms without simulation: priors of θ and initial states, and penalties.
+        """Cost and gradient of the terms that need no simulation: priors on θ and initial states, and penalties.
 
         The gradient excludes penalties that are not differentiable at zero.
         """
@@ -378,10 +378,10 @@ class Objective:
         residual = layout.prior_weight * (point.theta - layout.prior_mean)
         cost = 0.5 * np.square(residual).sum(axis=1) + 0.5 * (self.l2 * np.square(point.theta)).sum(axis=1)
         cost = cost + self.penalty(point.theta)
-        by_theta = layout.prior_weight * residual + self.l2 * point.theta
+        theta_gradient = layout.prior_weight * residual + self.l2 * point.theta
         guess_residual, jacobian = self._guess_residuals(point)
         cost = cost + 0.5 * np.square(guess_residual).sum(axis=(1, 2))
-        return CostGradient(cost, by_theta, (guess_residual[:, :, None] @ jacobian)[:, :, 0])
+        return CostGradient(cost, theta_gradient, (guess_residual[:, :, None] @ jacobian)[:, :, 0])
 
     def _guess_residuals(self, point: Point) -> tuple[Float[Array, "P W s"], Float[Array, "P W s s"]]:
         """Weighted differences of the initial states from their initial guesses, with Jacobians."""

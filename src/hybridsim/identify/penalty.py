@@ -1,4 +1,4 @@
-"""Sparsity penalties, which make parameters exactly zero: single ones, a network's inputs, and whole networks.
+"""Sparsity penalties, which make entries of θ, inputs of a network or whole networks exactly zero.
 
     κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) over all parameters of that group
     κ Σ |θ[1]|       Sparsity(first_layer=κ), over the first layers of all networks, as in the NeuralSim paper
@@ -7,7 +7,7 @@
     κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
 They are added to ½ Σ (residual / noise)². Norms and absolute values are not differentiable at zero, so that a solver
-must treat them separately: `penalised_minimum` is the minimum of a quadratic function plus such a penalty.
+must treat them separately: `solve_penalised_qp` minimises a quadratic function plus such a penalty.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.solvers.box_qp import box_minimum
+from hybridsim.identify.solvers.box_qp import solve_box_qp
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.weight_name import WeightName, parse_weight_name
 
@@ -39,7 +39,7 @@ class Sparsity:
     upper_layers: float = 0.0
     """Weight of half the squares of all parameters after the first layers."""
     groups: tuple[tuple[tuple[int, ...], float], ...] = ()
-    """Further groups of entries of θ that are zero together, with the weight of their norm."""
+    """Further groups of entries of θ that become zero jointly (group lasso), with the weights of their norms."""
 
 
 NO_SPARSITY = Sparsity()
@@ -74,7 +74,7 @@ class Penalty:
         return total
 
     def proximal(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
-        """Proximal map: the minimum y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
+        """Proximal map: the minimiser y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
         y = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
         for index, weight in self.groups:
             size = np.sqrt(np.square(y[index]).sum())
@@ -84,11 +84,11 @@ class Penalty:
 
 
 def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
-    """Penalty of a layout's parameters, from their own options and from a stage's."""
+    """Penalty on the entries of stacked θ, from the options of `Free` and the sparsity of a stage."""
     space = layout.space
     l1 = layout.stack(space.l1)
     labels = [space.groups[entry] for entry in layout.single_run_index]
-    single = np.where([bool(label) for label in labels], 0.0, l1)
+    entry_weights = np.where([bool(label) for label in labels], 0.0, l1)
     groups = []
     for label in dict.fromkeys(label for label in labels if label):
         index = np.array([k for k, other in enumerate(labels) if other == label])
@@ -104,7 +104,7 @@ def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
         networks.setdefault((name.graft, run), []).append(k)
         if name.is_first_layer_weight:
             columns.setdefault((name.graft, name.part, name.column, run), []).append(k)
-            single[k] += sparsity.first_layer
+            entry_weights[k] += sparsity.first_layer
     _check_applicable(sparsity, names)
     if sparsity.inputs:
         groups += [(np.array(index), sparsity.inputs) for index in columns.values()]
@@ -112,19 +112,19 @@ def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
         groups.append((np.flatnonzero(np.isin(layout.single_run_index, entries)), weight))
     if sparsity.grafts:
         groups += [(np.array(index), sparsity.grafts) for index in networks.values()]
-    return Penalty(single, _sort_nested(groups))
+    return Penalty(entry_weights, _sort_nested(groups))
 
 
 def _check_applicable(sparsity: Sparsity, names: Sequence[WeightName | None]) -> None:
-    """Raise if a penalty applies to no free parameter, and would be ignored silently."""
+    """Raise if a penalty applies to no free parameter: it would be ignored silently."""
     weights = [name for name in names if name is not None]
     first, any_layer = any(w.is_first_layer_weight for w in weights), any(w.layer is not None for w in weights)
     applicable = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(weights)}
     if kinds := [kind for kind, is_known in applicable.items() if getattr(sparsity, kind) and not is_known]:
-        missing = "such layer of a perceptron (an MLP, also of equinox)" if weights else "parameter of a network"
+        missing = "such layer of an MLP (of hybridsim or Equinox)" if weights else "parameter of a network"
         raise HybridsimError(
             f"sparsity of {', '.join(kinds)} has no effect: no {missing} is free"
-            + ("; grafts= penalises a network of any kind" if weights else "")
+            + ("; grafts= applies to networks of any kind" if weights else "")
         )
 
 
@@ -144,19 +144,19 @@ def _sort_nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[In
 
 
 def _weight_names(layout: ThetaLayout) -> list[WeightName | None]:
-    """Position in a network of every parameter, if it is in one; the same for the copies of all runs."""
+    """Parsed weight name of every entry of stacked θ; None for parameters outside of networks."""
     return [parse_weight_name(layout.space.names[entry]) for entry in layout.single_run_index]
 
 
 def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
-    """L2 weights of the parameters: their own, and the stage's for layers after the first."""
+    """L2 weights of the entries of stacked θ: those of `Free`, plus those of a stage for layers after the first."""
     is_upper = [
         name is not None and name.layer is not None and not name.is_first_layer_weight for name in _weight_names(layout)
     ]
     return layout.l2 + np.where(is_upper, sparsity.upper_layers, 0.0)
 
 
-def penalised_minimum(
+def solve_penalised_qp(
     A: Float[Array, "P N N"],
     a: Float[Array, "P N"],
     lower: Float[Array, "P N"],
@@ -165,12 +165,14 @@ def penalised_minimum(
     penalty: Penalty,
 ) -> Float[Array, "P N"]:
     """Step x between bounds that minimises a·x + ½ x·A x plus the penalty of θ + x."""
-    plain = box_minimum(A, a, lower, upper)
+    unpenalised = solve_box_qp(A, a, lower, upper)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack([_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, plain[p]) for p in range(len(a))])
+        return np.stack(
+            [_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, unpenalised[p]) for p in range(len(a))]
+        )
 
 
-def _admm(A, a, lower, upper, theta, penalty: Penalty, plain) -> Float[Array, " N"]:
+def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Array, " N"]:
     """Penalised minimum of one problem, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
 
     The quadratic function, the penalty and the bounds each have a copy of the unknowns; the penalty's copy, whose zeros
@@ -192,28 +194,28 @@ def _admm(A, a, lower, upper, theta, penalty: Penalty, plain) -> Float[Array, " 
         return np.linalg.inv(M)
 
     inverse = inverse_matrix(rho)
-    z, u = theta + plain, np.zeros_like(theta)
+    z, u = theta + unpenalised, np.zeros_like(theta)
     clipped, v = z.copy(), np.zeros_like(theta)
     fixed_terms = A[:, fixed] @ theta[fixed]
     for iteration in range(MAX_ITERATIONS):
-        pull = z - u + (clipped - v if bounded else 0.0)
-        right = target + rho * curvature * pull - fixed_terms
-        right[fixed] = theta[fixed]
-        x = inverse @ right
+        consensus = z - u + (clipped - v if bounded else 0.0)
+        rhs = target + rho * curvature * consensus - fixed_terms
+        rhs[fixed] = theta[fixed]
+        x = inverse @ rhs
         before = np.concatenate([z, clipped])
         z = penalty.proximal(x + u, 1.0 / (rho * curvature))
         z[fixed] = theta[fixed]
         u = u + x - z
-        gaps = [x - z]
+        primal_residuals = [x - z]
         if bounded:
             clipped = np.clip(x + v, low, high)
             v = v + x - clipped
-            gaps.append(x - clipped)
-        primal = max(np.linalg.norm(scale * gap) for gap in gaps)
+            primal_residuals.append(x - clipped)
+        primal = max(np.linalg.norm(scale * r) for r in primal_residuals)
         dual = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, clipped]) - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
         if not np.isfinite(size):
-            return plain  # the gradient overflows; the solver rejects this step as well
+            return unpenalised  # overflow: the solver will reject this step as well
         if max(primal, dual) <= TOLERANCE * size:
             break
         if iteration % 50 == 49 and not 0.1 < primal / max(dual, np.finfo(float).tiny) < 10.0:

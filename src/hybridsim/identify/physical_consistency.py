@@ -2,7 +2,7 @@
 
 A body is physically consistent if its pseudo-inertia, the second moments ∫ x xᵀ dm of x = (r, 1), is positive definite
 (Wensing, Kim & Slotine 2018): a convex set, with a projection that clips eigenvalues. The sum of squares is minimised
-over it by alternating directions (ADMM, Boyd et al. 2011).
+over it by the alternating direction method of multipliers (ADMM, Boyd et al. 2011).
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 
 Array = np.ndarray
-MIN_EIGENVALUE_SHARE = 1e-3
+MIN_EIGENVALUE_RATIO = 1e-3
 """Lower limit of the eigenvalues of a body's pseudo-inertia, relative to the smallest one of the model's body."""
 MAX_ITERATIONS = 2000
 TOLERANCE = 1e-8
-"""Of primal and dual residuals, scaled by the usual magnitude of each parameter."""
+"""Of primal and dual residuals, scaled by the typical magnitude of each parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,27 +27,27 @@ class ConsistentInertias:
     """Set of physically consistent parameters: ten inertial parameters of each body with mass, then those of joints."""
 
     mass: Float[Array, " b"]
-    reach: Float[Array, " b"]
-    """Root mean square distance of a body's mass from its frame's origin [m]."""
+    gyration_radius: Float[Array, " b"]
+    """Polar radius of gyration about the origin of the body frame: RMS distance of the mass from it [m]."""
     min_eigenvalue: Float[Array, " b"]
-    """Of the pseudo-inertia, normalised by mass and reach."""
+    """Of the pseudo-inertia, normalised by mass and radius of gyration."""
 
     @classmethod
     def of(cls, model: Model, phi: Float[Array, "b 10"], has_mass: Bool[Array, " nb"]) -> "ConsistentInertias":
         """The set for a model's bodies with mass, whose inertial parameters are `phi`."""
         mass = np.asarray(model.body.mass, dtype=float)[has_mass]
-        reach = np.sqrt(0.5 * phi[:, 4:7].sum(axis=1) / mass)
-        unlimited = cls(mass, reach, np.zeros_like(mass))
-        smallest = np.linalg.eigvalsh(unlimited.pseudo_inertias(phi))[:, 0]
-        return cls(mass, reach, MIN_EIGENVALUE_SHARE * np.maximum(smallest, 1e-6))
+        gyration_radius = np.sqrt(0.5 * phi[:, 4:7].sum(axis=1) / mass)
+        unbounded = cls(mass, gyration_radius, np.zeros_like(mass))
+        smallest = np.linalg.eigvalsh(unbounded.pseudo_inertias(phi))[:, 0]
+        return cls(mass, gyration_radius, MIN_EIGENVALUE_RATIO * np.maximum(smallest, 1e-6))
 
     def pseudo_inertias(self, phi: Float[Array, "b 10"]) -> Float[Array, "b 4 4"]:
-        """Pseudo-inertias, normalised by mass and reach."""
+        """Pseudo-inertias, normalised by mass and radius of gyration."""
         pseudo = np.zeros((len(phi), 4, 4))
-        for k, (body, mass, reach) in enumerate(zip(phi, self.mass, self.reach, strict=True)):
+        for k, (body, mass, gyration_radius) in enumerate(zip(phi, self.mass, self.gyration_radius, strict=True)):
             I = inertia_matrix(body[4:])
-            pseudo[k, :3, :3] = (0.5 * np.trace(I) * np.eye(3) - I) / reach**2
-            pseudo[k, 3, :3] = pseudo[k, :3, 3] = body[1:4] / reach
+            pseudo[k, :3, :3] = (0.5 * np.trace(I) * np.eye(3) - I) / gyration_radius**2
+            pseudo[k, 3, :3] = pseudo[k, :3, 3] = body[1:4] / gyration_radius
             pseudo[k, 3, 3] = body[0]
             pseudo[k] /= mass
         return pseudo
@@ -55,10 +55,10 @@ class ConsistentInertias:
     def parameters(self, pseudo: Float[Array, "b 4 4"]) -> Float[Array, "b 10"]:
         """Inertial parameters; the inverse of `pseudo_inertias`."""
         rows = []
-        for body, reach in zip(pseudo * self.mass[:, None, None], self.reach, strict=True):
-            moments = body[:3, :3] * reach**2
+        for body, gyration_radius in zip(pseudo * self.mass[:, None, None], self.gyration_radius, strict=True):
+            moments = body[:3, :3] * gyration_radius**2
             I = np.trace(moments) * np.eye(3) - moments
-            rows.append([body[3, 3], *(body[:3, 3] * reach), *(I[i, j] for i, j in SYMMETRIC_ORDER)])
+            rows.append([body[3, 3], *(body[:3, 3] * gyration_radius), *(I[i, j] for i, j in SYMMETRIC_ORDER)])
         return np.array(rows).reshape(-1, 10)
 
     def project(self, pseudo: Float[Array, "b 4 4"]) -> Float[Array, "b 4 4"]:
@@ -74,18 +74,18 @@ class ConsistentInertias:
 def least_squares(
     bodies: ConsistentInertias,
     gram: Float[Array, "c c"],
-    right: Float[Array, " c"],
+    rhs: Float[Array, " c"],
     origin: Float[Array, " c"],
     scale: Float[Array, " c"],
 ) -> Float[Array, " c"]:
-    """Physically consistent parameters origin + scale · x that minimise ½ x·gram x − right·x.
+    """Physically consistent parameters origin + scale · x that minimise ½ x·gram x − rhs·x.
 
     Args:
         bodies: set of consistent parameters.
         gram: positive-definite matrix.
-        right: right-hand side of the unconstrained normal equations.
+        rhs: right-hand side of the unconstrained normal equations.
         origin: consistent parameters at x = 0.
-        scale: usual magnitude of each parameter.
+        scale: typical magnitude of each parameter.
     """
     b = 10 * len(bodies.mass)
 
@@ -104,7 +104,7 @@ def least_squares(
     inverse = np.linalg.inv(gram + weight * F.T @ F)
     z, u = project(offset), np.zeros_like(offset)
     for _ in range(MAX_ITERATIONS):
-        y = offset + F @ (inverse @ (right + weight * F.T @ (z - u - offset)))
+        y = offset + F @ (inverse @ (rhs + weight * F.T @ (z - u - offset)))
         before, z = z, project(y + u)
         u = u + y - z
         if max(np.abs(y - z).max(), np.abs(z - before).max()) < TOLERANCE:

@@ -17,7 +17,7 @@ from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.identify.window_simulator import WindowSimulator
-from hybridsim.identify.windows import Measurements, Windows, cut_windows, span
+from hybridsim.identify.windows import Measurements, Windows, cut_windows, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.state import Inputs
@@ -44,9 +44,9 @@ class Stage:
     continuity: tuple[float, float] | None = None
     """Standard deviations of continuity defects between windows in position [rad or m] and velocity [rad/s or m/s]."""
     loss: str = "linear"
-    """Robust loss of the samples; see `robust`."""
+    """Robust loss of the samples; see `robust_loss.py`."""
     loss_scale: float = 1.0
-    """Residual at which the robust loss departs from quadratic, in standard deviations of the noise."""
+    """Residual beyond which the robust loss attenuates a sample, in standard deviations of the noise."""
     sparsity: Sparsity = NO_SPARSITY
     """Penalties on networks; see `penalty`."""
     solver: Solver = field(default_factory=LevenbergMarquardt)
@@ -98,11 +98,11 @@ class FitProblem:
             raise HybridsimError(f"two runs are named {duplicates[0]!r}; names must be unique")
 
     def with_space(self, space: ParameterSpace) -> "FitProblem":
-        """The same problem with other initial values or bounds of the same parameters; shares compiled code."""
+        """Copy with new initial values or bounds of the same parameters; shares compiled code."""
         return self._share_simulators(replace(self, space=space))
 
     def with_train(self, runs: Sequence[Recording]) -> "FitProblem":
-        """The same problem with other training runs; shares compiled code."""
+        """Copy with new training runs; shares compiled code."""
         return self._share_simulators(replace(self, train=tuple(runs)))
 
     def _share_simulators(self, other: "FitProblem") -> "FitProblem":
@@ -133,7 +133,7 @@ class FitProblem:
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
         burn_in = max(stage.burn_in, self._network_lag(stage))
-        longest = max(end - begin for begin, end in (span(run, self.measurements) for run in runs))
+        longest = max(end - begin for begin, end in (time_span(run, self.measurements) for run in runs))
         is_measured, stride = stage.initial_states == "measured", stage.stride
         windows = cut_windows(
             runs,
@@ -142,8 +142,8 @@ class FitProblem:
             dt=dt,
             length=longest + dt if stage.window is None else max(stage.window, dt),
             stride=stage.window - burn_in if stride is None and stage.window and not stage.continuity else stride,
-            lead=max(self._max_sensor_delay(), burn_in),
-            at_start=not is_measured,
+            skip=max(self._max_sensor_delay(), burn_in),
+            include_start=not is_measured,
         )
         simulator = self.window_simulator(with_states=stage.continuity is not None)
         if not stage.burn_in:
@@ -155,7 +155,7 @@ class FitProblem:
             loss_scale=stage.loss_scale,
             free_initial_states=not is_measured,
             initial_state_std=np.repeat(stage.initial_state_std, nv) if stage.initial_states == "near" else None,
-            tolerance=None if stage.continuity is None else np.repeat(stage.continuity, nv),
+            continuity_tolerance=None if stage.continuity is None else np.repeat(stage.continuity, nv),
             sparsity=stage.sparsity,
         )
         return Objective(simulator, self.layout(runs), windows, (guess.q, guess.qd), terms), guess
@@ -170,12 +170,12 @@ class FitProblem:
 
     def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Recording]) -> None:
         """Raise if windows begin where internal states of actuators are unknown."""
-        begins = np.array([span(run, self.measurements)[0] for run in runs])
+        begins = np.array([time_span(run, self.measurements)[0] for run in runs])
         if simulator.initial_states.has_internal_state and np.any(windows.start > begins[windows.run]):
-            stages = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
+            actuators = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
             raise HybridsimError(
-                f"the actuators ({', '.join(stages)}) have internal states, which are unknown where a window begins in "
-                "the middle of a run: give the stage a burn_in of about five time constants, or fit whole runs"
+                f"the actuators ({', '.join(actuators)}) have internal states, which are unknown where a window begins "
+                "in the middle of a run: give the stage a burn_in of about five time constants, or fit whole runs"
             )
 
     def layout(self, runs: Sequence[Recording] | None = None) -> ThetaLayout:
@@ -184,8 +184,8 @@ class FitProblem:
 
     def _network_lag(self, stage: Stage) -> float:
         """Time at the beginning of a window in which delayed inputs of networks are unknown [s]."""
-        reads = [read for graft in self.setup.sim.bound_blueprint().grafts for read in graft.inputs]
-        steps = max((read.lag for read in reads), default=0)
+        selections = [selection for graft in self.setup.sim.bound_blueprint().grafts for selection in graft.inputs]
+        steps = max((selection.lag for selection in selections), default=0)
         lag = steps * float(self.setup.sim.dt)
         if steps and stage.window is not None and stage.window <= lag:
             raise HybridsimError(
@@ -202,8 +202,8 @@ class FitProblem:
                 continue
             if not np.isfinite(parameter.upper):
                 raise HybridsimError(
-                    f"{parameter.name} is free without an upper bound; give it one: samples within that time after the "
-                    "beginning of a window show the motion before it, and are left out"
+                    f"{parameter.name} is free without an upper bound; specify one: samples within that time after "
+                    "the beginning of a window depend on the motion before it and are not used"
                 )
             delays.append(parameter.upper)
         return float(max(delays, default=0.0))

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 LOSSES = ("linear", "huber", "soft_l1", "cauchy")
-MIN_CURVATURE_SHARE = 1e-3
-"""Lower limit of the curvature in a Gauss–Newton step where the loss is concave, relative to ρ′."""
+MIN_CURVATURE_RATIO = 1e-3
+"""Lower limit of the curvature of a Gauss–Newton step, relative to ρ′, where the loss is concave in r."""
 
 
 class RobustResiduals(NamedTuple):
@@ -31,7 +31,7 @@ class RobustResiduals(NamedTuple):
     """Factor of the corresponding row of the Jacobian."""
 
 
-def robust(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> RobustResiduals:
+def robust_residuals(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> RobustResiduals:
     """Costs and rescaled residuals of a robust loss.
 
     The second derivative of ρ is taken into account (Triggs et al. 2000), limited so that no row's weight vanishes.
@@ -39,13 +39,13 @@ def robust(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0) -> Robust
     Args:
         loss: name of the loss.
         r: residuals, in standard deviations.
-        scale: residual at which the loss departs from quadratic.
+        scale: residual beyond which the loss attenuates a sample.
     """
     if loss == "linear":
         return RobustResiduals(r * r, r, np.ones_like(r))
     z = np.square(r / scale)
     value, first, second = _RHO[loss](z)
-    curvature = np.maximum(first + 2.0 * second * z, MIN_CURVATURE_SHARE * first)
+    curvature = np.maximum(first + 2.0 * second * z, MIN_CURVATURE_RATIO * first)
     slope = np.sqrt(curvature)
     return RobustResiduals(scale**2 * value, r * first / slope, slope)
 

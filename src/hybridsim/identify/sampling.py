@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.interpolate import Stencil, cubic, stencil
+from hybridsim.identify.interpolate import Stencil, cubic_stencil, stencil
 from hybridsim.identify.windows import Windows
 
 Array = np.ndarray
@@ -20,19 +20,19 @@ class Sampling:
         Args:
             windows: windows whose samples are simulated.
             delay: delay of each sensor, in time steps.
-            has_free_delay: whether delays vary between calls.
+            has_free_delay: whether delays are free, so that every call specifies them.
         """
         self.windows, self.has_free_delay = windows, has_free_delay
         position = windows.position - np.where(windows.weight > 0.0, delay[windows.channel], 0.0)
         is_integer = not has_free_delay and np.all(np.abs(position - np.round(position)) < 1e-6)
         last = np.round(position).max() if is_integer else np.ceil(windows.position.max())
         self.rows = int(last) + 1
-        """Rows of readings that are needed; there is one before each step."""
+        """Number of rows of readings that the samples require; sensors are read once before each step."""
         self._stencil = None if has_free_delay else stencil(np.clip(position, 0.0, self.rows - 1), self.rows)
 
     @cached_property
     def _first_dense_row(self) -> int | None:
-        """Row from which on the samples of every window are all readings, in their order; None if they are not."""
+        """First row from which the samples of every window equal all readings in row-major order, if there is one."""
         w, fixed = self.windows, self._stencil
         if fixed is None or fixed.weights.shape[-1] > 1 or not (w.weight > 0.0).all():
             return None
@@ -58,14 +58,14 @@ class Sampling:
     def sample_delayed(
         self, readings: Float[Array, "b *d rows m"], index: Array, delay: Float[Array, "b m"]
     ) -> tuple[Float[Array, "b *d M"], Float[Array, "b *d M"]]:
-        """Sample the readings at given delays [steps]; also returns the derivative by the delay."""
+        """Sample the readings at the given delays [steps]; also returns the derivative with respect to the delay."""
         w = self.windows
         sample_delay = np.take_along_axis(delay, w.channel[index], axis=1)
         position = np.clip(w.position[index] - sample_delay, 0.0, readings.shape[-2] - 1.0)
-        weights = cubic(position, readings.shape[-2])
+        selected = cubic_stencil(position, readings.shape[-2])
         channel = w.channel[index]
-        value = _weighted_sum(readings, weights.first, weights.weights, channel)
-        return value, -_weighted_sum(readings, weights.first, weights.slopes, channel)
+        value = _weighted_sum(readings, selected.first, selected.weights, channel)
+        return value, -_weighted_sum(readings, selected.first, selected.slopes, channel)
 
     def scatter(self, cotangents: Float[Array, "b M"], index: Array, rows: int, width: int) -> Float[Array, "b r m"]:
         """Scatter cotangents of samples to cotangents of readings: the transpose of `sample`."""

@@ -20,11 +20,11 @@ from hybridsim.identify.initial_state_fit import fit_initial_states, growing_hor
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import span
+from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
-CALIBRATION_SHARE = 0.25
-"""Share of a run on which per-run parameters are fitted before predictions are scored on the rest."""
+CALIBRATION_FRACTION = 0.25
+"""Fraction of a run on which per-run parameters are fitted before predictions are scored on the rest."""
 ROUNDING = 1e-9
 """Relative tolerance of sample times at the beginning of a prediction."""
 
@@ -37,7 +37,7 @@ class Score:
     rms: Float[Array, "W m"]
     """Root mean square error of every window and channel, in the channel's unit; NaN for windows without samples."""
     diverged: int
-    """Number of windows whose simulation diverged; they have no rows, and count as infinite errors."""
+    """Number of windows whose simulation diverged; they have no rows in `rms`, and their errors count as infinite."""
 
     @property
     def window_rms(self) -> Float[Array, " W"]:
@@ -106,7 +106,7 @@ def score_windows(
     """Score windows with initial states and per-run parameters fitted on the windows themselves.
 
     Args:
-        problem: problem that was fitted.
+        problem: fitted problem.
         thetas: θ with the common parameters, of one fit or several.
         runs: runs to score.
         window: window length without burn-in [s]; None for whole runs.
@@ -122,46 +122,46 @@ def score_predictions(
     thetas: Float[Array, "*P n"],
     runs: Sequence[Recording],
     *,
-    before: float,
-    after: float,
+    history: float,
+    horizon: float,
     burn_in: float = 0.0,
 ) -> WindowScores:
-    """Score predictions over the time `after` [s], with initial states fitted on the time `before` [s] it.
+    """Score predictions over `horizon`, with initial states fitted to the preceding `history`.
 
     Args:
-        problem: problem that was fitted.
+        problem: fitted problem.
         thetas: θ with the common parameters, of one fit or several.
         runs: runs to predict.
-        before: time on which initial states are fitted.
-        after: prediction horizon.
+        history: time before a prediction to which its initial state is fitted [s].
+        horizon: length of a prediction [s].
         burn_in: see `Stage`; it precedes both.
 
     Raises:
         HybridsimError: no run is long enough.
     """
-    whole = _complete_windows(problem, runs, before + after, burn_in)
-    before += burn_in
-    is_after = whole.windows.position * whole.windows.dt > before * (1.0 + ROUNDING)
+    whole = _complete_windows(problem, runs, history + horizon, burn_in)
+    history += burn_in
+    is_predicted = whole.windows.position * whole.windows.dt > history * (1.0 + ROUNDING)
     used = whole.windows.weight > 0.0
-    has_both = np.asarray((is_after & used).any(axis=1) & (~is_after & used).any(axis=1))
+    has_both = np.asarray((is_predicted & used).any(axis=1) & (~is_predicted & used).any(axis=1))
     first = _is_calibration(problem, whole, runs) if whole.layout.has_per_run else np.zeros(len(has_both), dtype=bool)
     index = np.flatnonzero(has_both & ~first)
     if not len(index):
-        raise HybridsimError(f"no run is long enough to predict {after:g} s from the preceding {before:g} s")
+        raise HybridsimError(f"no run is long enough to predict {horizon:g} s from the preceding {history:g} s")
     theta = whole.layout.stack(np.atleast_2d(thetas))
     if whole.layout.has_per_run:
         calibration = whole.select(np.flatnonzero(first))
         theta = calibrate(calibration, calibration.stacked_point(theta)).theta
-    objective, is_after = whole.select(index), is_after[index]
+    objective, is_predicted = whole.select(index), is_predicted[index]
     weight = objective.windows.weight
-    # estimated velocities depend on later samples
+    # numerically differentiated channels depend on later samples
     lookahead = np.array([max(run.series[name].lookahead for run in runs) for name in problem.measurements.noise])
     latest = objective.windows.position * objective.windows.dt + lookahead[objective.windows.channel]
-    depends_on_after = latest > before * (1 + ROUNDING)
-    steps = math.ceil(before / objective.windows.dt - ROUNDING)
-    early = objective.with_weight(np.where(depends_on_after, 0.0, weight)).truncate(steps)
+    depends_on_predicted = latest > history * (1 + ROUNDING)
+    steps = math.ceil(history / objective.windows.dt - ROUNDING)
+    early = objective.with_weight(np.where(depends_on_predicted, 0.0, weight)).truncate(steps)
     point = fit_initial_states(early, early.stacked_point(theta))
-    return _simulate(objective.with_weight(np.where(is_after, weight, 0.0)), point)
+    return _simulate(objective.with_weight(np.where(is_predicted, weight, 0.0)), point)
 
 
 def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
@@ -197,9 +197,9 @@ def _complete_windows(
 
 
 def _is_calibration(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
-    """Which windows are for fitting per-run parameters."""
-    ends = np.array([span(run, problem.measurements) for run in runs])
-    limit = ends[:, 0] + CALIBRATION_SHARE * (ends[:, 1] - ends[:, 0])
+    """Which windows are used to fit per-run parameters."""
+    ends = np.array([time_span(run, problem.measurements) for run in runs])
+    limit = ends[:, 0] + CALIBRATION_FRACTION * (ends[:, 1] - ends[:, 0])
     w = objective.windows
     return (w.start < limit[w.run]) | (w.start <= ends[w.run, 0])
 

@@ -2,8 +2,9 @@
 
 Networks are fitted with all inputs; then a growing penalty on inputs drops one after the other (an adaptive group
 lasso, Zou 2006: inputs with small weights in the first fit are penalised most). Every set of inputs on that path is
-refitted without penalty and evaluated on held-out runs; the smallest set that is not worse than the best is reduced
-further by backward elimination. If all inputs together explain no more than none, forward selection is tried instead.
+refitted without penalty and evaluated on held-out runs; the smallest set that is not significantly worse than the best
+is reduced further by backward elimination. If no set on the path improves on the model without networks, forward
+selection is tried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +27,14 @@ from hybridsim.params.space import ParameterSpace
 
 Array = np.ndarray
 Support = frozenset[InputColumn]
-"""Inputs that networks read; a constant is among them only if its network reads nothing else."""
+"""Selected inputs of networks; a constant is included only if its network has no other input."""
 INITIAL_PENALTY, MAX_GROWTH, MIN_GROWTH = 1e-5, 4.0, 1.5
 """Initial penalty of an input, relative to the cost of the model without networks; largest growth factor of the
 penalty, and smallest one, where many inputs drop out together."""
 SIGNIFICANCE = 3.0
 """Standard deviations by which an error must be larger to be significant."""
-NEGLIGIBLE_SHARE = 0.01
-"""Increase of a squared error that never counts, relative to the error and to the noise variance."""
+NEGLIGIBLE_INCREASE = 0.01
+"""Increase of a squared error that is always insignificant, relative to the error and to the noise variance."""
 MIN_WINDOWS = 4
 """Minimum number of windows for a paired comparison."""
 MIN_RELATIVE_SIZE = 1e-6
@@ -47,8 +48,8 @@ class Candidate(NamedTuple):
     theta: Float[Array, " n"]
     error: float
     """On held-out runs, in standard deviations of the noise."""
-    squares: Float[Array, " W"] | None = None
-    """Mean squared errors of the held-out windows; None if read from a record."""
+    squared_errors: Float[Array, " W"] | None = None
+    """Mean squared errors of the held-out windows; None if loaded from a run folder."""
 
 
 class SeedResult(NamedTuple):
@@ -60,7 +61,7 @@ class SeedResult(NamedTuple):
     path: tuple[Candidate, ...]
     """Sets of inputs that were evaluated, those of the penalty path first."""
     best: Candidate
-    """The smallest set that is not worse than the best."""
+    """The smallest set that is not significantly worse than the one with the lowest error."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class SupportSearch:
             self.problem.with_space(self.problem.space.with_initial(self.initial)), [*self.warm_up, self.stage]
         ).theta
         dense = self.evaluate(all_inputs, theta)
-        self.log(f"all {len(all_inputs)} inputs, error {dense.error:.3g} of the noise")
+        self.log(f"all {len(all_inputs)} inputs, error {dense.error:.3g} σ of the noise")
         empty = self.evaluate(frozenset(), theta_with_ablated_networks(self.problem, self.columns))
         path = [
             self.evaluate(support, self.refit([self.stage], support, theta))
@@ -93,16 +94,16 @@ class SupportSearch:
         candidates = (empty, dense, *path)
         reference = min(candidates, key=lambda c: c.error)
         best = min(
-            (c for c in candidates if not self.is_worse(c, reference)), key=lambda c: (_rank(c.support), c.error)
+            (c for c in candidates if not self.is_worse(c, reference)), key=lambda c: (_complexity(c.support), c.error)
         )
         best = self.backward_elimination(best, reference)
         best = min(best, self.fit_from_scratch(best.support), key=lambda c: c.error)
         return SeedResult(seed, dense, tuple(path), best)
 
     def penalty_path(self, dense: Candidate, empty: Candidate) -> dict[Support, Array]:
-        """Sets of inputs along a growing penalty, each with the last θ that had it.
+        """Sets of inputs along a growing penalty, each with the last θ that has these inputs.
 
-        Penalties are normalised such that all inputs cost the same at the weights of the dense fit.
+        Penalties are normalised such that all inputs are penalised equally at the weights of the dense fit.
         """
         sizes = np.array([np.linalg.norm(dense.theta[list(c.entries)]) for c in self.columns])
         sizes = np.maximum(sizes, MIN_RELATIVE_SIZE * (sizes.max() or 1.0))
@@ -123,7 +124,7 @@ class SupportSearch:
                 penalty /= growth
                 continue
             if self.evaluate(remaining, trial).error > 2.0 * empty.error:
-                break  # a mechanism that is too stiff for its time step: the path is meaningless from here on
+                break  # the dynamics became too stiff for the time step: the rest of the path is meaningless
             theta, support, path[remaining] = trial, remaining, trial
             self.log(f"penalty {penalty:.3g} per input, {len(remaining)} inputs remain")
             if not remaining:
@@ -133,16 +134,16 @@ class SupportSearch:
         return path
 
     def remaining_inputs(self, theta: Array) -> Support:
-        """Inputs with nonzero weights; constants of networks that have no input."""
+        """Inputs with nonzero weights, and constants of networks without such inputs."""
         nonzero = [c for c in self.columns if np.any(theta[list(c.entries)])]
-        reading = {c.graft for c in nonzero if c.column != CONSTANT}
-        return frozenset(c for c in nonzero if c.column != CONSTANT or c.graft not in reading)
+        with_inputs = {c.graft for c in nonzero if c.column != CONSTANT}
+        return frozenset(c for c in nonzero if c.column != CONSTANT or c.graft not in with_inputs)
 
     def forward_selection(self, empty: Candidate) -> list[Candidate]:
         """Add inputs one by one, the best first, while the error decreases significantly."""
         path, current = [], empty
-        while unused := [c for c in self.columns if c not in current.support and not _is_needless(c, current.support)]:
-            larger = [self.fit_from_scratch(_with(current.support, column)) for column in unused]
+        while unused := [c for c in self.columns if c not in current.support and not _is_redundant(c, current.support)]:
+            larger = [self.fit_from_scratch(_with_column(current.support, column)) for column in unused]
             best = min(larger, key=lambda c: c.error)
             if not self.is_worse(current, best):
                 return path
@@ -153,9 +154,9 @@ class SupportSearch:
     def backward_elimination(self, best: Candidate, reference: Candidate) -> Candidate:
         """Remove inputs one by one, the least important first, while the error does not increase significantly."""
         while best.support:
-            smaller = list(_smaller(best.support, self.columns))
+            smaller = list(_reduced_supports(best.support, self.columns))
             thetas = np.stack([self.restrict(support, best.theta).initial for support in smaller])
-            order = np.argsort(np.sqrt(self.squares(thetas).mean(axis=1)), kind="stable")
+            order = np.argsort(np.sqrt(self.squared_errors(thetas).mean(axis=1)), kind="stable")
             for support in (smaller[k] for k in order):
                 candidate = self.evaluate(support, self.refit([self.stage], support, best.theta))
                 candidate = self.fit_from_scratch(support) if self.is_worse(candidate, reference) else candidate
@@ -167,7 +168,7 @@ class SupportSearch:
         return best
 
     def fit_from_scratch(self, support: Support) -> Candidate:
-        """Fit a set of inputs from fresh networks: the weights of a larger set may be poor initial values."""
+        """Fit a set of inputs from untrained networks: the weights of a larger set may be poor initial values."""
         return self.evaluate(support, self.refit([*self.warm_up, self.stage], support, self.initial))
 
     def refit(self, stages: Sequence[Stage], support: Support, theta: Array) -> Array:
@@ -193,10 +194,10 @@ class SupportSearch:
 
     def evaluate(self, support: Support, theta: Array) -> Candidate:
         """Candidate with its error on held-out runs."""
-        squares = self.squares(theta[None])[0]
-        return Candidate(support, theta, float(np.sqrt(squares.mean())), squares)
+        squared_errors = self.squared_errors(theta[None])[0]
+        return Candidate(support, theta, float(np.sqrt(squared_errors.mean())), squared_errors)
 
-    def squares(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
+    def squared_errors(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
         """Mean squared errors of held-out windows, in variances of the noise."""
         problem, stage = self.problem, self.stage
         errors = score_windows(problem, thetas, problem.held_out, stage.window, burn_in=stage.burn_in).errors
@@ -208,47 +209,50 @@ class SupportSearch:
         Its error must exceed the sampling error of the noise, or be significantly larger in a comparison window by
         window: both are evaluated on the same samples, so that most of the noise cancels in the differences.
         """
-        assert candidate.squares is not None and reference.squares is not None
-        if not np.isfinite(candidate.squares).all():
+        assert candidate.squared_errors is not None and reference.squared_errors is not None
+        if not np.isfinite(candidate.squared_errors).all():
             return True
-        increase, squares = candidate.squares - reference.squares, float(reference.squares.mean())
+        increase, mean_square = (
+            candidate.squared_errors - reference.squared_errors,
+            float(reference.squared_errors.mean()),
+        )
         runs, channels = self.problem.held_out, self.problem.measurements.noise
         samples = sum(len(run.series[name].t) for run in runs for name in channels)
-        thresholds = [SIGNIFICANCE * squares * np.sqrt(2.0 / samples)]
+        thresholds = [SIGNIFICANCE * mean_square * np.sqrt(2.0 / samples)]
         if len(increase) >= MIN_WINDOWS:
             thresholds.append(SIGNIFICANCE * float(np.std(increase, ddof=1)) / np.sqrt(len(increase)))
-        return bool(increase.mean() > max(min(thresholds), NEGLIGIBLE_SHARE * max(squares, 1.0)))
+        return bool(increase.mean() > max(min(thresholds), NEGLIGIBLE_INCREASE * max(mean_square, 1.0)))
 
 
 def theta_with_fresh_networks(problem: FitProblem, seed: int) -> Array:
-    """θ with networks before any fit, with initial weights of another seed."""
+    """θ with untrained networks, whose initial weights depend on the seed."""
     grafts = problem.setup.sim.blueprint.grafts
     return _with_networks(problem, [reseed(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])
 
 
 def theta_with_ablated_networks(problem: FitProblem, columns: Sequence[InputColumn]) -> Array:
-    """θ with networks that have no effect, of those that can be removed."""
+    """θ with all removable networks ablated, so that they have no effect."""
     sim, free = problem.setup.sim, {c.graft for c in columns}
     pairs = zip(sim.blueprint.grafts, sim.bound_blueprint().grafts, strict=True)
     nets = [
-        ablate(graft, len(input_addresses(bound))) if number in free else graft.net
-        for number, (graft, bound) in enumerate(pairs)
+        ablate(graft, len(input_addresses(bound))) if index in free else graft.net
+        for index, (graft, bound) in enumerate(pairs)
     ]
     return _with_networks(problem, nets)
 
 
 def _with_networks(problem: FitProblem, nets: list) -> Array:
-    """Initial θ with other networks."""
+    """Initial θ with the weights of other networks."""
     setup = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)
     return np.where(problem.space.is_weight, problem.space.theta_of(setup), problem.space.initial)
 
 
-def _rank(support: Support) -> float:
+def _complexity(support: Support) -> float:
     """Complexity of a set of inputs; a constant is simpler than an input."""
     return sum(0.5 if c.column == CONSTANT else 1.0 for c in support)
 
 
-def _smaller(support: Support, columns: Sequence[InputColumn]) -> Iterator[Support]:
+def _reduced_supports(support: Support, columns: Sequence[InputColumn]) -> Iterator[Support]:
     """Sets with one input less; without the last input of a network, also with a constant in its place."""
     constants = {c.graft: c for c in columns if c.column == CONSTANT}
     for column in sorted(support):
@@ -258,11 +262,11 @@ def _smaller(support: Support, columns: Sequence[InputColumn]) -> Iterator[Suppo
             yield remaining | {constants[column.graft]}
 
 
-def _with(support: Support, column: InputColumn) -> Support:
+def _with_column(support: Support, column: InputColumn) -> Support:
     """The set with another column; an input replaces the constant of its network."""
     return frozenset(c for c in support if (c.graft, c.column) != (column.graft, CONSTANT)) | {column}
 
 
-def _is_needless(column: InputColumn, support: Support) -> bool:
+def _is_redundant(column: InputColumn, support: Support) -> bool:
     """Whether a column is the constant of a network that reads an input."""
     return column.column == CONSTANT and any(c.graft == column.graft for c in support)

@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 class ThetaLayout:
-    """Mapping between single-run θ and stacked θ; all arrays but `index` have one element per entry of stacked θ.
+    """Mapping between single-run θ and stacked θ; all arrays except `index` have one element per entry of stacked θ.
 
     Attributes:
         space: parameter space of single-run θ.

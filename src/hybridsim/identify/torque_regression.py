@@ -23,7 +23,7 @@ from hybridsim.data.resample import resample
 from hybridsim.data.series import Series
 from hybridsim.dynamics.passive import passive_torques
 from hybridsim.dynamics.regressor import inertial_regressor
-from hybridsim.identify.windows import Measurements, span
+from hybridsim.identify.windows import Measurements, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -73,7 +73,7 @@ def measured_motion(
     matrix, channels = _coordinate_matrix(sensors, sim)
     parts = []
     for run in recordings:
-        begin, end = span(run, measurements)
+        begin, end = time_span(run, measurements)
         series = [_calibrate(run.series[sensors.names[k]], sensors, k) for k in channels]
         max_delay = max(float(sensors.delay[k]) for k in channels)
         samples = max(MIN_SAMPLES, round(DERIVATIVE_SPAN / series[0].median_step) + 1) if window is None else window
@@ -86,8 +86,8 @@ def measured_motion(
         u = np.zeros((len(t), sim.model.nu))
         for name, signal in measurements.commands.items():
             source = run.series[signal.channel]
-            at = np.clip(t, source.t[0], source.t[-1])
-            u[:, sim.model.actuator.names.index(name)] = resample(source, at, kind=signal.between)
+            times = np.clip(t, source.t[0], source.t[-1])
+            u[:, sim.model.actuator.names.index(name)] = resample(source, times, kind=signal.between)
         parts.append((q, qd, qdd, u))
     return MeasuredMotion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -95,7 +95,7 @@ def measured_motion(
 def torque_regression(sim: Simulator, motion: MeasuredMotion) -> TorqueRegression:
     """Known torques, and the columns of the parameters."""
     model = sim.model
-    # estimated damping and friction must not be among the known torques; all other passive torques are
+    # known torques include all passive torques except damping and friction, which are estimated
     bare = eqx.tree_at(lambda m: (m.joint.damping, m.joint.friction), model, (np.zeros(model.nv), np.zeros(model.nv)))
 
     def sample(q, qd, qdd, u):
@@ -134,7 +134,11 @@ def _coordinate_matrix(sensors: Sensors, sim: Simulator) -> tuple[Float[Array, "
     if np.linalg.matrix_rank(matrix) < sim.model.nq:
         names = sim.model.topology.coordinate_names
         unmeasured = [name for name, column in zip(names, matrix.T, strict=True) if not column.any()]
-        problem = f"nothing measures {', '.join(unmeasured)}" if unmeasured else "measured sums are too few"
+        problem = (
+            f"nothing measures {', '.join(unmeasured)}"
+            if unmeasured
+            else "the measured sums of coordinates do not determine them"
+        )
         raise HybridsimError(f"inverse-dynamics fits need the coordinates of all joints, but {problem}")
     return matrix, channels
 

@@ -1,4 +1,4 @@
-"""Simulated sensor readings of batches of windows, with derivatives by parameters and initial states.
+"""Simulated sensor readings of batches of windows, with derivatives with respect to parameters and initial states.
 
 One step function serves native code and XLA: insert the parameters θ into the simulator, read the sensors, take a step.
 Its rollout over a batch of windows gives the readings before every step. Inputs and outputs are rows of cells, as in
@@ -50,7 +50,7 @@ class Delays(NamedTuple):
     steps: Float[np.ndarray, "P m"]
     """In time steps."""
     gradient: Float[np.ndarray, "P n m"]
-    """Of these by θ."""
+    """Derivatives of the delays with respect to θ."""
 
 
 class WindowSimulator:
@@ -94,7 +94,7 @@ class WindowSimulator:
         """Rollout of the step as native code."""
         with jax.enable_x64(True):
             structure = jax.tree.structure((self._fixed_tree, self._example, self._inputs))
-            decisive = (
+            static_key = (
                 *jax.tree.leaves(self._static_sim),
                 *jax.tree.leaves(self._static_sensors),
                 self.space.unflatten,
@@ -108,7 +108,7 @@ class WindowSimulator:
                 self._inputs,
                 outputs=np.zeros(self.width),
                 varying=runtime_cells(self._fixed_tree[0]),
-                key=cache_key(structure, decisive),
+                key=cache_key(structure, static_key),
             )
 
     @cached_property
@@ -243,19 +243,19 @@ def _xla_forward(simulator: WindowSimulator, theta, initial, inputs):
 
 @eqx.filter_jit
 def _xla_tangents(simulator: WindowSimulator, theta, initial, inputs, t_theta, t_initial):
-    def one(theta, initial, inputs, t_theta, t_initial):
+    def single_window(theta, initial, inputs, t_theta, t_initial):
         def tangent(t_theta, t_initial):
             return jax.jvp(lambda p, x: simulator._simulate_xla(p, x, inputs), (theta, initial), (t_theta, t_initial))
 
         (end, y), (_, t_y) = jax.vmap(tangent)(t_theta, t_initial)
         return end[0], y[0], t_y
 
-    return jax.vmap(one)(theta, initial, inputs, t_theta, t_initial)
+    return jax.vmap(single_window)(theta, initial, inputs, t_theta, t_initial)
 
 
 @eqx.filter_jit
 def _xla_gradient(simulator: WindowSimulator, theta, initial, inputs, ct_y):
-    def one(theta, initial, inputs, ct_y):
+    def single_window(theta, initial, inputs, ct_y):
         return jax.vjp(lambda p, x: simulator._simulate_xla(p, x, inputs)[1], theta, initial)[1](ct_y)
 
-    return jax.vmap(one)(theta, initial, inputs, ct_y)
+    return jax.vmap(single_window)(theta, initial, inputs, ct_y)

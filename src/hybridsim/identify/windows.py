@@ -20,16 +20,16 @@ from hybridsim.sim.state import Inputs
 
 SLACK = 1e-6
 """Tolerance of time stamps at the ends of a window, in time steps."""
-COMPLETE_SHARE = 0.9
-"""Share of its length that the samples of a complete window span."""
+COMPLETE_FRACTION = 0.9
+"""Fraction of its length that the samples of a complete window must span."""
 
 
 @dataclass(frozen=True)
 class InputSignal:
-    """Source of the commands of an actuator, or of a user input."""
+    """Channel that provides the commands of an actuator, or a user input."""
 
     channel: str
-    """Of the recording."""
+    """Channel of the recording."""
     between: Literal["hold", "linear"] = "hold"
     """Interpolation between samples: zero-order `hold`, as in a digital controller, or `linear`."""
 
@@ -41,9 +41,9 @@ class Measurements:
     noise: Mapping[str, float]
     """Standard deviation of the noise of each measured channel, by its name, in the channel's unit."""
     commands: Mapping[str, InputSignal] = field(default_factory=dict)
-    """By the name of the actuator; other actuators get zero."""
+    """Command signals by actuator name; other actuators get zero commands."""
     user: Mapping[str, InputSignal] = field(default_factory=dict)
-    """By the name of the user input."""
+    """Signals of user inputs by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Windows:
     start: Float[np.ndarray, " W"]
     """Time at which the window begins [s]."""
     follows: Bool[np.ndarray, " W"]
-    """Whether it begins where the preceding window ends."""
+    """Whether the window begins where the preceding one ends."""
     steps: int
     dt: float
     """Time step, the unit of positions [s]."""
@@ -75,7 +75,7 @@ class Windows:
         return len(self.run)
 
     @property
-    def samples(self) -> int:
+    def sample_count(self) -> int:
         """Number of samples."""
         return int(np.count_nonzero(self.weight))
 
@@ -100,9 +100,9 @@ class Windows:
 
     @property
     def is_complete(self) -> Bool[np.ndarray, " W"]:
-        """Which windows have samples up to near their end; the remainder of a run may be short."""
+        """Which windows have samples almost up to their end; the last window of a run may be incomplete."""
         last = np.where(self.weight > 0.0, self.position, 0.0).max(axis=1)
-        return last >= COMPLETE_SHARE * self.steps
+        return last >= COMPLETE_FRACTION * self.steps
 
     @property
     def duration(self) -> float:
@@ -120,33 +120,32 @@ def cut_windows(
     dt: float,
     length: float,
     stride: float | None = None,
-    lead: float = 0.0,
-    at_start: bool = True,
+    skip: float = 0.0,
+    include_start: bool = True,
 ) -> Windows:
     """Cut recordings into windows.
 
     Args:
-        recordings: whole runs.
+        recordings: runs to cut.
         measurements: channels to use.
         actuators: names of the model's actuators.
         dt: time step of the simulation [s].
         length: window length [s], rounded to whole steps.
         stride: time between the beginnings of consecutive windows [s]; the length by default.
-        lead: time after the beginning of a window whose samples are left out [s]: a delayed sensor still shows the
-            motion before the window.
-        at_start: whether samples exactly at the beginning of a window are used and those at its end are not, or vice
-            versa.
+        skip: time at the beginning of a window whose samples are not used [s]: readings of a delayed sensor depend on
+            the motion before the window.
+        include_start: use samples exactly at the beginning of a window but not those at its end, or vice versa.
     """
     steps = max(round(length / dt), 1)
     stride_steps = steps if stride is None else max(round(stride / dt), 1)
     windows = []
     for run, recording in enumerate(recordings):
-        begin, end = span(recording, measurements)
+        begin, end = time_span(recording, measurements)
         count = max(math.ceil((end - begin) / dt / stride_steps - SLACK), 1)
         last = -1
         for k in range(count):
             t0 = begin + k * stride_steps * dt
-            rows = _samples(recording, measurements, t0, steps, dt, end, lead, at_start)
+            rows = _samples(recording, measurements, t0, steps, dt, end, skip, include_start)
             if len(rows[0]):
                 windows.append(
                     (
@@ -159,7 +158,7 @@ def cut_windows(
                 )
                 last = k
     if not windows:
-        raise HybridsimError(_no_samples_message(steps * dt, lead))
+        raise HybridsimError(_no_samples_message(steps * dt, skip))
     max_samples = max(len(rows[0]) for *_, rows, _ in windows)
     columns = [np.stack([_pad(rows[c], max_samples) for *_, rows, _ in windows]) for c in range(4)]
     commands = np.stack([u for *_, (u, _) in windows])
@@ -178,17 +177,17 @@ def cut_windows(
     )
 
 
-def _no_samples_message(length: float, lead: float) -> str:
-    if lead >= length:
+def _no_samples_message(length: float, skip: float) -> str:
+    if skip >= length:
         return (
             f"windows of {length:g} s contain no samples after the sensor delay and burn-in, which may be up to "
-            f"{lead:g} s; lengthen the windows, or give free delays upper bounds"
+            f"{skip:g} s; lengthen the windows, or give free delays upper bounds"
         )
     return "no window contains a sample; are windows longer than the recordings?"
 
 
-def span(recording: Recording, measurements: Measurements) -> tuple[float, float]:
-    """First and last time that all used channels of a recording cover [s]."""
+def time_span(recording: Recording, measurements: Measurements) -> tuple[float, float]:
+    """First and last time [s] at which all used channels of a recording have data."""
     inputs = (*measurements.commands.values(), *measurements.user.values())
     names = [*measurements.noise, *(signal.channel for signal in inputs)]
     times = [recording.series[name].t for name in names]
@@ -205,17 +204,17 @@ def _samples(
     steps: int,
     dt: float,
     end: float,
-    lead: float,
-    at_start: bool,
+    skip: float,
+    include_start: bool,
 ) -> tuple[np.ndarray, ...]:
     """Channels, positions, values and weights of one window's samples."""
     parts = []
     for channel, (name, noise) in enumerate(measurements.noise.items()):
         series = recording.series[name]
         position = (series.t - t0) / dt
-        slack = SLACK if at_start else -SLACK
+        slack = SLACK if include_start else -SLACK
         inside = (position >= -slack) & (position <= steps - slack) & (series.t <= end + SLACK * dt)
-        inside &= position * dt >= lead - SLACK * dt
+        inside &= position * dt >= skip - SLACK * dt
         clipped = np.clip(position[inside], 0.0, steps)
         weight = np.full(clipped.shape, 1.0 / noise)
         parts.append((np.full(clipped.shape, channel), clipped, series.values[inside], weight))
@@ -239,10 +238,10 @@ def _inputs(
 def _step_values(recording: Recording, signal: InputSignal, t0: float, steps: int, dt: float) -> np.ndarray:
     """Value of a signal in each step: held from the beginning of the step, or interpolated at its midpoint."""
     series = recording.series[signal.channel]
-    # a command stamped with the beginning of a step acts in that step, whatever the rounding of time stamps
-    rounding = max(SLACK * dt, 4.0 * np.spacing(series.t[-1]))
-    later = rounding if signal.between == "hold" else 0.5 * dt
-    t = np.clip(t0 + np.arange(steps) * dt + later, series.t[0], series.t[-1])
+    # a command stamped with the beginning of a step acts in that step, despite rounding of time stamps
+    margin = max(SLACK * dt, 4.0 * np.spacing(series.t[-1]))
+    offset = margin if signal.between == "hold" else 0.5 * dt
+    t = np.clip(t0 + np.arange(steps) * dt + offset, series.t[0], series.t[-1])
     return resample(series, t, kind=signal.between)
 
 

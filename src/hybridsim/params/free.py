@@ -41,7 +41,7 @@ class Free:
     l2: float = 0.0
     """Weight of half the sum of squares of θ."""
     group: str = ""
-    """Name of a group-lasso group: the penalty is `l1` times the norm of its entries of θ, zeroed jointly."""
+    """Name of a group-lasso group: the penalty is `l1` times the norm of its entries of θ, which vanish jointly."""
     tied: bool | Sequence[float] = False
     """If True, all matches share one value; with one factor per name, a match is the shared value times its factor."""
     per: str = "all"

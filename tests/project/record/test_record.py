@@ -122,7 +122,7 @@ def test_folders_without_a_valid_record_are_refused(tmp_path):
         record.manifest()
     for version in (1, 99):
         record.manifest_file.write_text(json.dumps({"format": version}))
-        with pytest.raises(HybridsimError, match="does not have format 2.*use the version that wrote it"):
+        with pytest.raises(HybridsimError, match=r"does not have format 2.*use the version that wrote it"):
             record.manifest()
 
 

@@ -171,12 +171,12 @@ def test_windows_that_diverge_are_plotted_without_simulation(made):
 def test_predictions_are_scored_after_the_interval_of_the_initial_state(made):
     task, _, outcome = made
     thetas = np.stack([theta_before(task.problem), outcome.fit.theta])
-    found = score_predictions(task.problem, thetas, task.problem.held_out, before=0.2, after=0.3)
+    found = score_predictions(task.problem, thetas, task.problem.held_out, history=0.2, horizon=0.3)
     w = found.objective.windows
     times = w.position * w.dt
     assert times[w.weight > 0.0].min() > 0.2 and np.all(found.errors[1] < found.errors[0])
     with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s from the preceding 2 s"):
-        score_predictions(task.problem, thetas, task.problem.held_out, before=2.0, after=1.0)
+        score_predictions(task.problem, thetas, task.problem.held_out, history=2.0, horizon=1.0)
 
 
 def test_the_page_has_no_scripts_or_links(made):

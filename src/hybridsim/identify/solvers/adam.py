@@ -20,8 +20,8 @@ from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, 
 from hybridsim.identify.solvers.unknowns import Unknowns
 
 Array = np.ndarray
-MIN_RATE_SHARE = 1e-6
-"""Share of the learning rate below which a problem that keeps diverging is abandoned."""
+MIN_RATE_FACTOR = 1e-6
+"""Factor on the learning rate below which a problem that keeps diverging is abandoned."""
 
 
 class AdamState(NamedTuple):
@@ -31,7 +31,7 @@ class AdamState(NamedTuple):
     q: Float[Array, "P W nq"]
     qd: Float[Array, "P W nv"]
     rate: Float[Array, " P"]
-    """Share of the learning rate; halved whenever the simulation diverges."""
+    """Factor on the learning rate; halved whenever the simulation diverges."""
     idle: Int[Array, " P"]
     """Evaluations of the whole objective since its last decrease."""
     moments: dict[str, Array]
@@ -103,7 +103,7 @@ class Adam(Solver):
         # where the simulation diverges, return to the best point with a smaller learning rate
         current = _replace(current, point, diverged)
         rate = np.where(diverged, 0.5 * iterate.rate, iterate.rate)
-        termination = np.where(running & (rate < MIN_RATE_SHARE), Termination.STUCK, state.termination)
+        termination = np.where(running & (rate < MIN_RATE_FACTOR), Termination.STUCK, state.termination)
         small_gain = (termination == Termination.RUNNING) & (idle >= self.patience)
         termination = np.where(small_gain, Termination.SMALL_GAIN, termination)
         termination = apply_step_limit(self.max_steps, steps, termination)
@@ -131,7 +131,7 @@ class Adam(Solver):
         return gradient * np.minimum(1.0, self.max_gradient_norm / np.maximum(length, np.finfo(float).tiny))
 
     def _delta(self, gradient: Float[Array, "P N"], moments: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """Adam's step in the unknowns, and its state after that."""
+        """Adam step of the unknowns, and the updated moments."""
         # optax relies on type promotion, which a user may have disabled
         with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
             structure = jax.tree.structure(self._initial_moments(*gradient.shape))
@@ -141,7 +141,7 @@ class Adam(Solver):
 
     @property
     def optimizer(self) -> optax.GradientTransformation:
-        """Optimizer of optax."""
+        """The optax optimizer."""
         if self.schedule == "constant":
             return optax.adam(self.learning_rate)
         return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.max_steps))
@@ -155,7 +155,7 @@ class Adam(Solver):
         return {f"{k:02d}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(state))}
 
     def _check(self, objective: Objective) -> None:
-        """Raise if the gradient of a minibatch is not available."""
+        """Raise if minibatches are requested but not supported by the objective."""
         if self.minibatch(0, objective.windows.count) is None:
             return
         if objective.continuity is not None:

@@ -3,7 +3,7 @@
 A quasi-Newton direction follows from the latest gradient differences (Nocedal 1980) among the unknowns that are not at
 an active bound (Bertsekas 1982); it is truncated at the bounds. A line search along it satisfies the Wolfe conditions
 (Wolfe 1969). A step of the solver is one evaluation of the objective and its gradient by a reverse sweep, at the next
-trial of the line search: its cost hardly grows with the number of parameters, as networks require.
+trial of the line search: its cost hardly grows with the number of parameters, which suits networks.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class LBFGS(Solver):
     step_tolerance: float = 1e-10
     """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-9
-    """Derivative by any unknown times its standard error, relative to the residuals, below which the fit has
+    """Derivative in any unknown times its standard error, relative to the residuals, below which the fit has
     converged."""
     name = "lbfgs"
 
@@ -107,14 +107,14 @@ class LBFGS(Solver):
         accepted = decreased & (no_extension | (search.trials + 1 >= MAX_TRIALS))
         failed = ~decreased & (search.trials + 1 >= MAX_TRIALS)
 
-        # convergence tests on the direction need curvature pairs: without them its length means nothing
+        # convergence tests on the direction need curvature pairs: without them its length is arbitrary
         gain, has_pairs = np.where(accepted, cost - new_cost, 0.0), memory.step.any(axis=(1, 2))
         idle = np.where(accepted, np.where(gain <= self.cost_tolerance * cost, idle + 1, 0), idle)
         tiny = has_pairs & (_relative_size(unknowns, point, search.direction) <= self.step_tolerance)
-        hopeless = failed & has_pairs & (-0.5 * search.slope <= self.cost_tolerance * cost)
-        termination = np.where((accepted & (idle >= 2)) | hopeless, Termination.SMALL_GAIN, Termination.RUNNING)
+        negligible = failed & has_pairs & (-0.5 * search.slope <= self.cost_tolerance * cost)
+        termination = np.where((accepted & (idle >= 2)) | negligible, Termination.SMALL_GAIN, Termination.RUNNING)
         termination = np.where((accepted | failed) & tiny, Termination.SMALL_STEP, termination)
-        # after a failure with curvature pairs, restart along the gradient; without them there is no alternative
+        # after a failure with curvature pairs, restart along the gradient; without them, terminate
         stuck = (termination == Termination.RUNNING) & failed & ~has_pairs
         termination = np.where(stuck, Termination.STUCK, termination)
 
@@ -156,7 +156,7 @@ class LBFGS(Solver):
 def _scaled_gradient(
     objective: Objective, unknowns: Unknowns, point: Point
 ) -> tuple[Float[Array, " P"], Float[Array, "P N"]]:
-    """Value of the objective, and its gradient by unknowns in standard errors."""
+    """Value of the objective, and its gradient with respect to unknowns in units of their standard errors."""
     result = objective.gradient(point)
     return result.cost, unknowns.concatenate(result.theta, result.initial_states) * unknowns.standard_errors
 
@@ -182,8 +182,8 @@ def _line_search(
     direction = np.where(no_descent[:, None], steepest, direction)
     slope = np.where(no_descent, np.einsum("pi,pi->p", gradient, steepest), slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(direction > 0.0, upper, lower) / direction
-    longest = np.where(direction == 0.0, np.inf, reach).min(axis=1, initial=np.inf)
+        bound_step = np.where(direction > 0.0, upper, lower) / direction
+    longest = np.where(direction == 0.0, np.inf, bound_step).min(axis=1, initial=np.inf)
     # the gradient has no natural step length
     small = FIRST_STEP / np.maximum((np.abs(direction) * unknowns.standard_errors).max(axis=1, initial=0.0), 1e-300)
     no_curvature = no_descent | ~memory.step.any(axis=(1, 2))
@@ -243,7 +243,7 @@ def _append(
 
 
 def _next_trial(search: LineSearch, new_cost: Array, slope: Array, decreased: Array, usable: Array) -> LineSearch:
-    """The search with its next trial: extrapolated while the objective decreases, otherwise within the bracket."""
+    """The search with its next trial: by extrapolation while the objective decreases, else inside the bracket."""
     trial = search.trial
     low, high = np.where(decreased, trial, search.low), np.where(decreased, search.high, trial)
     low_cost, low_slope = np.where(decreased, new_cost, search.low_cost), np.where(decreased, slope, search.low_slope)
@@ -271,7 +271,7 @@ def _relative_size(unknowns: Unknowns, point: Point, direction: Float[Array, "P 
 
 
 def _expand(mask: Bool[Array, " P"], values: Array) -> Array:
-    """Mask with the number of axes of the values."""
+    """Mask reshaped to broadcast against the values."""
     return mask.reshape(-1, *(1,) * (values.ndim - 1))
 
 

@@ -2,7 +2,7 @@
 
 Each step solves the damped normal equations of θ and the initial states of windows. The damping of an unknown is scaled
 by the largest diagonal entry so far (Marquardt 1963, Moré 1978) and follows the ratio of actual to predicted decrease
-(Nielsen 1999). Entries of θ that a step would take across a bound are held there.
+(Nielsen 1999). Entries of θ that a step would move across a bound are held at the bound.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from jaxtyping import Bool, Float
 
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.penalty import Penalty, penalised_minimum
-from hybridsim.identify.solvers.box_qp import box_minimum
+from hybridsim.identify.penalty import Penalty, solve_penalised_qp
+from hybridsim.identify.solvers.box_qp import solve_box_qp
 from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 
 Array = np.ndarray
 MIN_GAIN_RATIO = 1e-4
-"""Ratio of actual to predicted decrease from which on a step is accepted."""
+"""Minimum ratio of actual to predicted decrease of an accepted step."""
 MAX_DAMPING = 1e12
 """Damping above which the solver is stuck: steps are negligible and still rejected."""
 MIN_DAMPING = 1e-14
@@ -48,7 +48,7 @@ class LevenbergMarquardt(Solver):
     step_tolerance: float = 1e-10
     """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-12
-    """Cosine between the residuals and any column of the Jacobian below which the fit has converged."""
+    """Largest cosine between the residuals and a column of the Jacobian at which the fit has converged."""
     initial_damping: float = 1e-3
     hold_common: bool = False
     """Hold the common parameters, and fit initial states and per-run parameters only."""
@@ -83,12 +83,12 @@ class LevenbergMarquardt(Solver):
             factor[:, None, None] * damping.state_scale,
             lower,
             upper,
-            _minimizer(objective.penalty, point.theta),
+            _qp_solver(objective.penalty, point.theta),
         )
         predicted = (
             step.predicted_decrease + objective.penalty(point.theta) - objective.penalty(point.theta + step.theta)
         )
-        # rounding must not take θ across a bound
+        # rounding must not move θ across a bound
         trial = self._clip(objective, objective.retract(point, step.theta, step.initial_states))
         new_cost = objective.cost(trial)
         with np.errstate(over="ignore"):
@@ -107,14 +107,14 @@ class LevenbergMarquardt(Solver):
 
         # linearise at accepted points
         point, cost = _replace(point, trial, accepted), np.where(accepted, new_cost, cost)
-        if (again := np.flatnonzero(accepted & (termination == 0))).size:
-            again_cost, again_equations = objective.normal_equations(point.select(again))
-            equations = _put(equations, again, again_equations)
-            theta_scale, state_scale = diagonals(again_equations)
-            damping.theta_scale[again] = np.maximum(damping.theta_scale[again], theta_scale)
-            damping.state_scale[again] = np.maximum(damping.state_scale[again], state_scale)
-            flat = self._is_flat(objective, point.select(again), again_cost, again_equations)
-            termination[again] = np.where(flat, Termination.FLAT, termination[again])
+        if (relinearised := np.flatnonzero(accepted & (termination == 0))).size:
+            relinearised_cost, relinearised_equations = objective.normal_equations(point.select(relinearised))
+            equations = _put(equations, relinearised, relinearised_equations)
+            theta_scale, state_scale = diagonals(relinearised_equations)
+            damping.theta_scale[relinearised] = np.maximum(damping.theta_scale[relinearised], theta_scale)
+            damping.state_scale[relinearised] = np.maximum(damping.state_scale[relinearised], state_scale)
+            flat = self._is_flat(objective, point.select(relinearised), relinearised_cost, relinearised_equations)
+            termination[relinearised] = np.where(flat, Termination.FLAT, termination[relinearised])
         steps = state.steps + 1
         terminations = state.termination.copy()
         terminations[running] = termination
@@ -161,9 +161,9 @@ class LevenbergMarquardt(Solver):
         return np.asarray(largest <= self.gradient_tolerance)
 
 
-def _minimizer(penalty: Penalty, theta: Array) -> Callable:
-    """Minimiser of a bounded quadratic function plus the penalty, if there is one."""
-    return partial(penalised_minimum, theta=theta, penalty=penalty) if penalty.is_active else box_minimum
+def _qp_solver(penalty: Penalty, theta: Array) -> Callable:
+    """Solver of the box-constrained QP, with the penalty if one is active."""
+    return partial(solve_penalised_qp, theta=theta, penalty=penalty) if penalty.is_active else solve_box_qp
 
 
 def _update_damping(damping: Damping, gain: Array, accepted: Array) -> Damping:

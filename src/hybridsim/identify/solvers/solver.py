@@ -87,7 +87,7 @@ class Solver(abc.ABC):
         return state
 
     def restore(self, objective: Objective, state: SolverState) -> SolverState:
-        """Restore the state from the result of `compact`, bit by bit."""
+        """Restore the state from the result of `compact`, bit-identically."""
         del objective
         return state
 

@@ -1,8 +1,8 @@
 """All unknowns of an objective as one vector per problem: θ, then the deltas of every window's initial state.
 
-Gradient-based solvers need unknowns of comparable scale. One sample is assumed to change by about one standard unit per
-unit of θ, which is how a parameter space scales it; by the sensor's gain per unit of an initial position; and by the
-gain times the elapsed time per unit of an initial velocity.
+First-order solvers need unknowns of comparable scale. It is estimated from assumed sensitivities of a sample: the
+sensor's gain, per unit of an initial position and per unit of θ (parameter spaces scale θ accordingly), and the gain
+times the elapsed time, per unit of an initial velocity.
 """
 
 from functools import cached_property
@@ -53,7 +53,7 @@ class Unknowns:
 
     @cached_property
     def initial_errors(self) -> Float[Array, " N"]:
-        """Approximate error of each initial value: one for θ, the error from a single sample for initial states."""
+        """Approximate error of each initial value: one for θ; the standard error from one sample for initial states."""
         samples = np.count_nonzero(self.objective.windows.weight, axis=1)
         state_errors = np.sqrt(samples)[None, :, None] * self._initial_state_errors[None]
         return self.concatenate(np.ones((1, self.n)), state_errors)[0]
@@ -64,14 +64,14 @@ class Unknowns:
         windows = self.objective.windows
         gain = np.asarray(self.objective.simulator.setup.sensors.gain)[windows.channel]
         weight = np.square(windows.weight * gain)
-        # the first sample depends on the velocity too, through the step after it: one step is added to the time
+        # one step is added to the time: a velocity acts on the first sample too, through the step that follows it
         return weight.sum(axis=1), (weight * np.square((windows.position + 1.0) * windows.dt)).sum(axis=1)
 
     @cached_property
     def _initial_state_errors(self) -> Float[Array, "W s"]:
         terms, half = self.objective.terms, self.s // 2
         information = np.repeat(np.stack(self._information, axis=1), half, axis=1)
-        for std in (terms.initial_state_std, terms.tolerance):
+        for std in (terms.initial_state_std, terms.continuity_tolerance):
             if std is not None and self.s:
                 information = information + 1.0 / np.square(std)
         return 1.0 / np.sqrt(np.maximum(information, np.finfo(float).tiny))

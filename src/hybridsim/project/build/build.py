@@ -11,7 +11,7 @@ from hybridsim.data.read import file_sha256
 from hybridsim.data.recording import Recording
 from hybridsim.identify.network_scales import scale_to_data
 from hybridsim.identify.problem import FitProblem, Stage
-from hybridsim.identify.windows import InputSignal, Measurements, span
+from hybridsim.identify.windows import InputSignal, Measurements, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.project.build.blueprint_file import blueprint_files, load_blueprint
@@ -141,7 +141,7 @@ def _check_times(project: Project, runs: list[Recording], measurements: Measurem
     locator, problems, seconds = project.locator, [], {}
     for run in runs:
         try:
-            begin, end = span(run, measurements)
+            begin, end = time_span(run, measurements)
             seconds[run.name] = end - begin
         except HybridsimError as error:
             fix = "check the time columns of its channels and their unit"

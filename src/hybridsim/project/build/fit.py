@@ -12,7 +12,7 @@ from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
-from hybridsim.identify.windows import Measurements, span
+from hybridsim.identify.windows import Measurements, time_span
 from hybridsim.params.catalog import CATALOG, INERTIAL
 from hybridsim.params.free import Free
 from hybridsim.params.resolve import ResolvedFree, resolve
@@ -187,7 +187,7 @@ def stages_of(project: Project, runs: Sequence[Recording], measured: Measurement
     """Stages of a fit; by default with increasing window lengths."""
     if project.content.stage:
         return tuple(_stage(entry, project.content.run.seed) for entry in project.content.stage)
-    longest = max(end - begin for begin, end in (span(run, measured) for run in runs))
+    longest = max(end - begin for begin, end in (time_span(run, measured) for run in runs))
     step = float(np.median([run.series[name].median_step for run in runs for name in measured.noise]))
     lengths = [length for length in DEFAULT_WINDOWS if MIN_SAMPLES * step <= length < longest]
     stages = [Stage(window=length) for length in lengths]

@@ -14,7 +14,7 @@ from hybridsim.core.errors import HybridsimError, ParameterError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import Score, WindowScores, score_predictions
-from hybridsim.identify.windows import span
+from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
 BEFORE_PREDICTION = 0.1
@@ -71,13 +71,13 @@ def predictions(
 ) -> list[Comparison]:
     """Scores of predictions of runs, for all horizons for which the runs are long enough."""
     before = time_before_prediction(problem, runs)
-    longest = max(end - begin for begin, end in (span(run, problem.measurements) for run in runs))
+    longest = max(end - begin for begin, end in (time_span(run, problem.measurements) for run in runs))
     comparisons = []
     for after in HORIZONS:
         if before + after > longest:
             continue
         try:
-            scores = score_predictions(problem, thetas, runs, before=before, after=after)
+            scores = score_predictions(problem, thetas, runs, history=before, horizon=after)
         except HybridsimError:
             continue  # sensor delays may leave such a window without samples, which must not lose the fit
         comparisons.append(comparison(scores, name, PREDICTED, after))

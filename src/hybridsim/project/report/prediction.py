@@ -69,7 +69,7 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     problem = task.problem
     thetas = np.stack([theta_before(problem), theta])
     lead = time_before_prediction(problem, runs)
-    windows = score_predictions(problem, thetas, runs, before=lead, after=horizon)
+    windows = score_predictions(problem, thetas, runs, history=lead, horizon=horizon)
     comparisons = (
         comparison(windows, "these", PREDICTED, horizon),
         comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), "these", EXPLAINED),

@@ -73,8 +73,8 @@ def _cards(result: Mapping[str, Any]) -> str:
         if before and after:
             factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
         cards.append(
-            f"<div class='card'><div class='label'>{_score_label(row)}</div><div class='value'>{format_number(before, 3)} → "
-            f"{format_number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
+            f"<div class='card'><div class='label'>{_score_label(row)}</div>"
+            f"<div class='value'>{format_number(before, 3)} → {format_number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
         )
     note = "<p class='quiet'>Root mean square errors over all channels; σ is the standard deviation of the noise.</p>"
     return f"<div class='cards'>{''.join(cards)}</div>{note}"
@@ -123,7 +123,10 @@ def _parameters(result: Mapping[str, Any]) -> str:
     for row in result["parameters"]:
         mark = f"<span class='mark'>at its {escape(row['at_bound'])} bound</span>" if row["at_bound"] else ""
         values = (
-            _number_cells(row["before"], row["after"]) + _text(row["unit"]) + _right(_change(row)) + _right(_bounds(row))
+            _number_cells(row["before"], row["after"])
+            + _text(row["unit"])
+            + _right(_change(row))
+            + _right(_bounds(row))
         )
         rows.append(f"<tr>{_name(row['name'])}{values}<td>{mark}</td></tr>")
     return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
@@ -149,7 +152,9 @@ def _bounds(row: Mapping[str, Any]) -> str:
     lower, upper = row["lower"], row["upper"]
     if not _is_finite(lower) and not _is_finite(upper):
         return ""
-    return f"{format_number(lower) if _is_finite(lower) else '−∞'} … {format_number(upper) if _is_finite(upper) else '∞'}"
+    return (
+        f"{format_number(lower) if _is_finite(lower) else '−∞'} … {format_number(upper) if _is_finite(upper) else '∞'}"
+    )
 
 
 def _is_finite(value: float | None) -> bool:
@@ -170,7 +175,9 @@ def _stages(result: Mapping[str, Any]) -> str:
     for row in result["stages"]:
         window = "whole runs" if row["window"] is None else f"{format_number(row['window'])} s"
         settings = _right(window) + _text(row["starts"]) + _text(row["loss"]) + _text(row["solver"])
-        rows.append(f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['words'])}</tr>")
+        rows.append(
+            f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['words'])}</tr>"
+        )
     return _table((">Stage", ">Windows", "Initial states", "Loss", "Solver", ">Steps", "Termination"), rows)
 
 

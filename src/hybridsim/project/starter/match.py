@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridsim.model.joints import JointType
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import LogColumn, Kind, parse_column_name, words_of
+from hybridsim.project.starter.columns import Kind, LogColumn, parse_column_name, words_of
 
 SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
 """Prefixes of columns written by `hybridsim simulate`; the name of the coordinate follows."""
