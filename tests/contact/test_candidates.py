@@ -159,7 +159,8 @@ def test_pairs_without_a_routine_are_reported():
         model.add_body(f"b{k}", kind="free", **INERTIAL)
         model.add_geom(f"b{k}", kind, (0.1, 0.1, 0.1), name=f"g{k}")
     message = (
-        r"model 'odd', for lack of a routine: cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
+        r"model 'odd' have no collision routine and pass through each other: "
+        r"cylinder–cylinder \(1\), cylinder–ellipsoid \(2\), cylinder–sphere \(2\)"
     )
     with pytest.warns(ModelWarning, match=message):
         candidates = find_candidates(model.build())

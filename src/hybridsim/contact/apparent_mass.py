@@ -13,18 +13,18 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MIN_RELATIVE_MOBILITY = 1e-3
-"""Lower bound on the mobility of a direction relative to the most mobile one: joints block some directions."""
+"""Lower bound on the mobility of a direction relative to the most mobile one; joints block some directions."""
 MIN_INVERSE_MASS = 1e-12
-"""Added to that bound [1/kg] for immobile shapes: a mean of logarithms cannot take zeros."""
+"""Added to that bound [1/kg], so that the geometric mean of immobile shapes is positive."""
 
 
 class Mobility(NamedTuple):
     """Response of a mechanism to impulses at q = 0."""
 
-    inverse: np.ndarray
+    mass_inverse: np.ndarray
     """M⁻¹ of the tree before mimic joints are eliminated."""
-    directions: np.ndarray
-    """Motion subspace in the world, about the world's origin: one column per degree of freedom."""
+    subspace: np.ndarray
+    """Motion subspace in world axes, about the world's origin: one column per degree of freedom."""
     poses: list[Pose]
     """Poses of the bodies in the world."""
 
@@ -34,18 +34,18 @@ class Mobility(NamedTuple):
         J = np.zeros((len(points), 3, topology.mv))
         if body == WORLD:
             return J
-        above = [dof for b in topology.ancestors[body] for dof in range(*topology.tree_v_slices[b])]
+        dofs = [dof for b in topology.ancestors[body] for dof in range(*topology.tree_v_slices[b])]
         for k, p in enumerate(points):
-            angular, linear = self.directions[:3, above], self.directions[3:, above]
-            J[k][:, above] = linear + np.cross(angular, self.poses[body].point(p), axisa=0, axisb=0, axisc=0)
+            angular, linear = self.subspace[:3, dofs], self.subspace[3:, dofs]
+            J[k][:, dofs] = linear + np.cross(angular, self.poses[body].point(p), axisa=0, axisb=0, axisc=0)
         return J
 
 
 def mobility(model: Model) -> Mobility:
-    """Mobility of a model at q = 0, from its masses and placements.
+    """Mobility of a model at q = 0.
 
     Raises:
-        ValueError: masses or placements are traced, so their values are not known yet.
+        ValueError: masses or placements are traced, so they have no values yet.
     """
     joint, body, geometry, topology = model.joint, model.body, model.geometry, model.topology
     parts = (body.mass, body.com, body.inertia, joint.placement.p, joint.axis, joint.armature, geometry.placement.p)
@@ -62,12 +62,12 @@ def mobility(model: Model) -> Mobility:
 
 
 def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity change per unit impulse of every shape and joint, at q = 0 [1/kg, and 1/(kg·m²) for hinges].
+    """Apparent inverse masses of all shapes and joints at q = 0 [1/kg, and 1/(kg·m²) for hinges].
 
     For a shape it is the geometric mean over the principal directions, at its origin.
 
     Raises:
-        ValueError: masses or placements are traced, so their values are not known yet.
+        ValueError: masses or placements are traced, so they have no values yet.
     """
     response, shapes = mobility(model), []
     for info, p in zip(model.geometry.infos, np.asarray(model.geometry.placement.p), strict=True):
@@ -75,10 +75,10 @@ def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
             shapes.append(0.0)
             continue
         (J,) = response.jacobian(model, info.body, p[None])
-        eigenvalues = np.linalg.eigvalsh(J @ response.inverse @ J.T)
+        eigenvalues = np.linalg.eigvalsh(J @ response.mass_inverse @ J.T)
         eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_MOBILITY * eigenvalues.max() + MIN_INVERSE_MASS)
         shapes.append(float(np.exp(np.mean(np.log(eigenvalues)))))
-    return np.array(shapes), np.diag(response.inverse).copy()
+    return np.array(shapes), np.diag(response.mass_inverse).copy()
 
 
 def _bodies(model: Model) -> list[BodySpec]:

@@ -16,7 +16,7 @@ from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
 MANY_CONTACTS_WARNING = 200
-"""Number of contacts above which a warning is given: the problem of so many has a matrix of 600 rows."""
+"""Number of contacts above which a warning is issued: 200 contacts have 600 constraint rows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All contacts that a simulation tests for; pairs of the same two kinds of shapes are adjacent."""
+    """All contact candidates of a simulation; pairs of the same two kinds of shapes are adjacent."""
 
     pairs: tuple[Pair, ...]
     infos: tuple[GeomInfo, ...]
@@ -74,12 +74,12 @@ class Candidates:
     @cached_property
     def bodies(self) -> tuple[tuple[int, int], ...]:
         """Both bodies of every contact."""
-        of_pair = [(self.infos[pair.first].body, self.infos[pair.second].body) for pair in self.pairs]
-        return tuple(of_pair[k] for k in self.pair_indices)
+        bodies = [(self.infos[pair.first].body, self.infos[pair.second].body) for pair in self.pairs]
+        return tuple(bodies[k] for k in self.pair_indices)
 
     @cached_property
     def shape_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
-        """Pairs grouped by kinds of shapes, sizes of their data and faces: kinds, then indices in ascending order."""
+        """Pairs grouped by shape kinds, data sizes and faces: both kinds and ascending pair indices of each group."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
             a, b = self.infos[pair.first], self.infos[pair.second]
@@ -103,7 +103,7 @@ def find_candidates(
         self_collision: whether bodies of one tree can collide with each other.
 
     Raises:
-        TypeError: patterns are not a sequence of strings.
+        TypeError: `only` or `exclude` is a string instead of a sequence of strings.
         ValueError: a pattern matches no pair, or a shape has no points or heights.
     """
     for argument, patterns in (("only", only), ("exclude", exclude)):
@@ -133,14 +133,14 @@ def find_candidates(
         raise ValueError(f"no candidate pair of shapes of model {model.name!r} matches {names}")
     if unsupported:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in unsupported.items())
-        message = f"some pairs of shapes pass through each other in model {model.name!r}, for lack of a routine"
+        message = f"some pairs of shapes in model {model.name!r} have no collision routine and pass through each other"
         warn_user(f"{message}: {kinds}")
     candidates = Candidates(tuple(_group_by_kind(pairs, geometry.infos)), geometry.infos, topology.body_names)
     if candidates.nc > MANY_CONTACTS_WARNING:
         message = (
-            f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which takes long to compile"
+            f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which makes compilation slow"
         )
-        warn_user(f"{message}: restrict the candidates by only, exclude or self_collision")
+        warn_user(f"{message}: restrict the candidates with only, exclude or self_collision")
     return candidates
 
 
@@ -184,7 +184,7 @@ def _matches(pattern: str, body_names: tuple[str, ...], a: GeomInfo, b: GeomInfo
 
 
 def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
-    """Pair of two shapes in the order of their collision routine; none without a routine."""
+    """Pair of two shapes, in the order of their collision routine; `None` if there is no routine."""
     for first, second in ((i, j), (j, i)):
         a, b = geometry.infos[first], geometry.infos[second]
         routine = ROUTINES.get((a.shape, b.shape))
@@ -193,7 +193,7 @@ def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
         for info in (a, b):
             _require_data(info, other=b if info is a else a)
         points = routine.max_points or len(geometry.data[a.data])
-        sizes = tuple(np.shape(geometry.data[i.data]) if i.data >= 0 else () for i in (a, b))
+        sizes = tuple(np.shape(geometry.data[info.data]) if info.data >= 0 else () for info in (a, b))
         return Pair(first, second, f"{a.name}|{b.name}", points, sizes)
     return None
 
@@ -214,7 +214,7 @@ def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
     if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
         raise ValueError(f"the hull of shape {info.name!r} has no faces, required for contact with {other.name!r}")
     if info.shape in _REQUIRED_DATA and info.data < 0:
-        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: give `data`")
+        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: specify `data`")
 
 
 def _group_by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:

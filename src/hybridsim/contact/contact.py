@@ -20,18 +20,18 @@ NO_CANDIDATES = Candidates((), ())
 
 
 class AbstractContact(eqx.Module):
-    """Contact model. The simulator calls `bind` to prepare it for a mechanism."""
+    """Contact model; the simulator calls `bind` to prepare it for a mechanism."""
 
     candidates: eqx.AbstractVar[Candidates]
     """Contact candidates."""
     integrators = ("euler", "rk4", "implicit")
     """Supported integrators."""
     handles_joint_constraints = False
-    """Whether it also handles joint limits and dry friction of joints."""
+    """Whether the model also handles joint limits and dry joint friction."""
 
     @abc.abstractmethod
     def bind(self, model: Model, dt: Scalar) -> "AbstractContact":
-        """Return the contact model for a mechanism and a time step [s], with its candidates and one value per pair."""
+        """Return a copy for a mechanism and a time step [s], with contact candidates and one value per pair."""
 
     def initial_state(self) -> Any:
         """Internal state at the beginning of a simulation; none by default."""
@@ -70,7 +70,7 @@ class AbstractContact(eqx.Module):
 
 
 class NoContact(AbstractContact):
-    """Bodies pass through each other."""
+    """No contact: bodies pass through each other."""
 
     candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
 

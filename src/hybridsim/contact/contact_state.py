@@ -41,7 +41,7 @@ class ContactState(eqx.Module):
 
 
 class StepKinematics(eqx.Module):
-    """Motion of a mechanism at the beginning of a step, after the taps."""
+    """State, kinematics, inertia and contacts of a mechanism at the beginning of a step, after taps."""
 
     q: Q
     qd: Qd
@@ -59,7 +59,7 @@ def contact_state(
     points = detect(model.geometry, X_WB, candidates)
     gap = points.gap
     if taps.is_active:
-        # a network does not see the sentinel gap of absent points, and cannot close them
+        # networks do not get the sentinel gap of absent points, and cannot close them
         exists = points.gap < FAR
         gap = taps("contact.gap", jnp.where(exists, points.gap, bounding_radii(model.geometry, candidates)))
         gap = jnp.where(exists, gap, points.gap)
@@ -81,7 +81,7 @@ def contact_state(
 
 
 def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
-    """Sum of the bounding radii of both shapes of every contact, about their frames [m]; zero for grounds."""
+    """Sum of the bounding radii of both shapes of each contact, about their frames [m]; zero for planes and terrain."""
 
     def bounding_radius(info: GeomInfo, size: Vec3):
         if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
@@ -89,9 +89,9 @@ def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray
         points = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
         return jnp.sqrt(jnp.max(jnp.sum(points * points, axis=1)))
 
-    of_shapes = [bounding_radius(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
-    of_pairs = [of_shapes[pair.first] + of_shapes[pair.second] for pair in candidates.pairs]
-    return jnp.stack(of_pairs)[np.array(candidates.pair_indices, dtype=int)]
+    shape_radii = [bounding_radius(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
+    pair_radii = [shape_radii[pair.first] + shape_radii[pair.second] for pair in candidates.pairs]
+    return jnp.stack(pair_radii)[np.array(candidates.pair_indices, dtype=int)]
 
 
 def contact_frame(normal: Vec3) -> Mat3:
@@ -111,7 +111,7 @@ def body_wrenches(
     """Wrenches of contact forces [N] (or impulses) on each body, at its origin and in its frame."""
     f_W = jax.vmap(lambda frame, f: f @ frame)(contacts.frame, forces)
     nb = X_WB.p.shape[0]
-    # +1 where a body is the first of a contact, -1 where it is the second
+    # +1 where a body is the first one of a contact, -1 where it is the second
     signs = np.zeros((nb, candidates.nc))
     for contact, (first, second) in enumerate(candidates.bodies):
         for body, sign in ((first, 1.0), (second, -1.0)):

@@ -1,4 +1,4 @@
-"""Completion of pair parameters that the user specifies for some pairs only, from the surfaces of the model."""
+"""Defaults, from the surfaces of the model, for pairs whose parameters the user does not specify by name."""
 
 import warnings
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from hybridsim.model.model import Model
 
 
 def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
-    """Return a copy with friction, restitution, softness and recovery time for every pair, where specified by name.
+    """Return a copy in which parameters specified by name have one value per pair, from the model where unmatched.
 
     Raises:
         ValueError: a pattern matches no pair.
@@ -30,7 +30,7 @@ def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContac
     if not by_name and not isinstance(time, Mapping):
         return contact
     with warnings.catch_warnings():
-        # warnings about the pairs themselves are given when the contact model is bound
+        # warnings about the pairs are issued when the contact model is bound
         warnings.simplefilter("ignore")
         pairs = find_candidates(
             model, only=contact.only, exclude=contact.exclude, self_collision=contact.self_collision

@@ -23,22 +23,22 @@ the value of the model, if it has one.
 
 
 def per_pair(
-    what: str,
+    label: str,
     specified: PairParameters,
     candidates: Candidates,
     *,
     max_value: float = np.finfo(float).max,
-    is_positive: bool = False,
+    must_be_positive: bool = False,
     default: Float[AnyArray, " npairs"] | None = None,
 ) -> Float[AnyArray, " npairs"]:
     """Values of a pair parameter, one per pair.
 
     Args:
-        what: name of the parameter in messages.
+        label: name of the parameter in messages.
         specified: values as specified by the user.
         candidates: contact candidates.
         max_value: largest valid value.
-        is_positive: whether zero is invalid.
+        must_be_positive: whether zero is invalid.
         default: values of pairs that no pattern matches; without it, every pair must be matched.
 
     Raises:
@@ -46,18 +46,18 @@ def per_pair(
     """
     names = [pair.name for pair in candidates.pairs]
     if isinstance(specified, Mapping):
-        specified = _by_name(what, specified, candidates, default)
+        specified = _by_name(label, specified, candidates, default)
     try:
         values = as_floats(specified)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numeric, not {specified!r}") from None
+        raise ValueError(f"{label} must be numeric, not {specified!r}") from None
     if values.shape not in ((), (len(names),)):
-        raise ValueError(f"{what} has shape {values.shape}, but there are {len(names)} pairs: {name_list(names)}")
+        raise ValueError(f"{label} has shape {values.shape}, but there are {len(names)} pairs: {name_list(names)}")
     if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= max_value)).all():
         bounds = f"between 0 and {max_value:g}" if max_value < np.finfo(float).max else "finite and nonnegative"
-        raise ValueError(f"{what} must be {bounds}, not {values.tolist()}")
-    if is_positive and not isinstance(values, Tracer) and not values.all():
-        raise ValueError(f"{what} must be positive, not {values.tolist()}")
+        raise ValueError(f"{label} must be {bounds}, not {values.tolist()}")
+    if must_be_positive and not isinstance(values, Tracer) and not values.all():
+        raise ValueError(f"{label} must be positive, not {values.tolist()}")
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
 
 
@@ -70,7 +70,7 @@ def specified_pairs(specified: PairParameters, candidates: Candidates) -> tuple[
 
 
 def _by_name(
-    what: str, specified: Mapping[str, AnyArray | float], candidates: Candidates, default: AnyArray | None
+    label: str, specified: Mapping[str, AnyArray | float], candidates: Candidates, default: AnyArray | None
 ) -> list[AnyArray | float]:
     """Values specified by name, one per pair."""
     names = [pair.name for pair in candidates.pairs]
@@ -78,33 +78,35 @@ def _by_name(
     for pattern, value in specified.items():
         matches = candidates.match(pattern)
         if not matches:
-            raise ValueError(f"no pair of shapes matches {pattern!r} of {what}; {name_hint(pattern, names)}")
+            raise ValueError(f"no pair of shapes matches {pattern!r} of {label}; {name_hint(pattern, names)}")
         values |= dict.fromkeys(matches, value)
     missing = [name for k, name in enumerate(names) if k not in values]
     if missing and default is not None:
         values = dict(enumerate(default)) | values
     elif missing:
-        raise ValueError(f"{what} is not specified for {name_list(missing)}; add '*' for all other pairs")
+        raise ValueError(f"{label} is not specified for {name_list(missing)}; add '*' for all other pairs")
     return [values[k] for k in range(len(names))]
 
 
 def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Larger value of the two surfaces of each pair, or the value of the surface with the higher priority."""
+    """Larger one of the two surface values of each pair, or the value of the surface with higher priority."""
     return _maximum(values, *_shapes(candidates))
 
 
 def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """Friction of every pair: that of an explicit pair, or else of the surfaces; specified values override defaults."""
-    of_surfaces = _maximum(geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.has_friction)))
+    surface_friction = _maximum(
+        geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.has_friction))
+    )
     if not geometry.friction_pairs:
-        return of_surfaces
+        return surface_friction
     explicit = {frozenset(names): len(candidates.pairs) + k for k, names in enumerate(geometry.friction_pairs)}
     infos = candidates.infos
     indices = [
         explicit.get(frozenset((infos[pair.first].name, infos[pair.second].name)), k)
         for k, pair in enumerate(candidates.pairs)
     ]
-    return jnp.concatenate([of_surfaces, jnp.asarray(geometry.pair_friction)])[np.array(indices, dtype=int)]
+    return jnp.concatenate([surface_friction, jnp.asarray(geometry.pair_friction)])[np.array(indices, dtype=int)]
 
 
 def _maximum(values: Float[AnyArray, " ng"], first: np.ndarray, second: np.ndarray) -> Float[AnyArray, " npairs"]:
@@ -113,30 +115,30 @@ def _maximum(values: Float[AnyArray, " ng"], first: np.ndarray, second: np.ndarr
 
 
 def pair_mean(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Mean value of the two surfaces of each pair, or the value of the surface with the higher priority."""
+    """Mean of the two surface values of each pair, or the value of the surface with higher priority."""
     first, second = _shapes(candidates)
     values = jnp.asarray(values)
     return 0.5 * (values[first] + values[second])
 
 
 def pair_series(values: Float[AnyArray, " ng"], candidates: Candidates, pairs: Sequence[int]) -> AnyArray:
-    """Stiffness or damping of two surfaces in series, for some pairs; an infinite one is rigid."""
+    """Stiffness or damping of two surfaces in series, for some pairs; an infinite value means rigid."""
     first, second = (shapes[np.array(pairs, dtype=int)] for shapes in _shapes(candidates))
     a, b = (jnp.asarray(values)[shapes] for shapes in (first, second))
     is_rigid = jnp.isinf(a) | jnp.isinf(b)
     total = jnp.where(is_rigid, 1.0, a + b)
-    both = jnp.where(is_rigid, 0.0, a) * jnp.where(is_rigid, 0.0, b) / jnp.where(total > 0.0, total, 1.0)
-    # a surface with priority counts for both
-    return jnp.where(is_rigid | (first == second), jnp.minimum(a, b), both)
+    series = jnp.where(is_rigid, 0.0, a) * jnp.where(is_rigid, 0.0, b) / jnp.where(total > 0.0, total, 1.0)
+    # where one surface has priority, both indices are its own, and its value applies
+    return jnp.where(is_rigid | (first == second), jnp.minimum(a, b), series)
 
 
 def _shapes(
     candidates: Candidates, rank: Callable[[GeomInfo], Any] = lambda info: info.priority
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shapes whose surfaces count for each pair; the same one twice if its rank is higher."""
-    chosen = []
+    """Indices of both shapes of each pair whose surfaces are combined; the higher-ranking one twice if ranks differ."""
+    indices = []
     for pair in candidates.pairs:
         a, b = rank(candidates.infos[pair.first]), rank(candidates.infos[pair.second])
-        chosen.append((pair.second if b > a else pair.first, pair.first if a > b else pair.second))
-    first, second = np.array(chosen, dtype=int).reshape(-1, 2).T
+        indices.append((pair.second if b > a else pair.first, pair.first if a > b else pair.second))
+    first, second = np.array(indices, dtype=int).reshape(-1, 2).T
     return first, second

@@ -1,4 +1,4 @@
-"""Derivatives of open contacts (forward and reverse mode); values do not change.
+"""Gradients of open contacts, in forward and reverse mode, that leave values unchanged.
 
 The force of an open contact is zero whatever the gap, so an optimiser gets no gradient towards contact. Here the
 derivative of the normal force is extended to open contacts: at a gap g > 0 it is that of a closed contact times
@@ -15,8 +15,10 @@ PerContact = Float[AnyArray, " nc"]
 
 
 @jax.custom_jvp
-def precontact_gradient(force: PerContact, gap: PerContact, stiffness: PerContact, reach: Scalar | float) -> PerContact:
-    """Normal forces; where they are zero, their derivative with respect to the gap is −stiffness · exp(−gap/reach).
+def with_precontact_gradient(
+    force: PerContact, gap: PerContact, stiffness: PerContact, reach: Scalar | float
+) -> PerContact:
+    """Unchanged normal forces, whose derivative with respect to an open gap is −stiffness · exp(−gap/reach).
 
     Args:
         force: normal forces [N].
@@ -28,8 +30,8 @@ def precontact_gradient(force: PerContact, gap: PerContact, stiffness: PerContac
     return force
 
 
-@precontact_gradient.defjvp
-def _precontact_gradient_jvp(primals, tangents):
+@with_precontact_gradient.defjvp
+def _with_precontact_gradient_jvp(primals, tangents):
     force, gap, stiffness, reach = primals
     weight = jnp.where((force == 0.0) & (gap > 0.0), jnp.exp(-jnp.maximum(gap, 0.0) / reach), 0.0)
     return force, tangents[0] - stiffness * weight * tangents[1]

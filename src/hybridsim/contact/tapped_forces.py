@@ -16,9 +16,9 @@ Tangential = Float[AnyArray, "nc 2"]
 def tap_impulses(
     normal: Normal, friction: Callable[[Normal], Tangential], dt: Scalar, taps: Taps, *, gap: Normal | None = None
 ) -> Float[AnyArray, "nc 3"]:
-    """Impulses on the first body of every contact, in the contact's frame [N·s].
+    """Tapped impulses on the first body of every contact, in the contact's frame [N·s].
 
-    Grafts act only on closed contacts: those with a normal force or a penetration. The output of a network for open
+    Grafts act only on closed contacts, those with a normal force or a penetration: the output of a network for open
     contacts has no effect.
 
     Args:
@@ -26,7 +26,7 @@ def tap_impulses(
         friction: friction forces [N] as a function of the tapped normal forces.
         dt: time step [s].
         taps: taps of the step.
-        gap: gaps [m], if contacts without a normal force can be closed.
+        gap: gaps [m]; if given, penetrating contacts without a normal force count as closed too.
     """
     if not normal.shape[0]:
         return np.zeros((0, 3))

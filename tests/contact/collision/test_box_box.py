@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.box_box import EDGE_ADVANTAGE, LIP, box_box
+from hybridsim.contact.collision.box_box import EDGE_MARGIN, LIP, box_box
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, random_scene, shape
 from support.mujoco_pairs import references
@@ -35,7 +35,7 @@ def scene():
 @pytest.fixture(scope="module")
 def margin(scene):
     """Margin by which the gap of an edge axis must exceed that of a face."""
-    return EDGE_ADVANTAGE * np.minimum(*(s.sum(axis=1) for s in scene.size))
+    return EDGE_MARGIN * np.minimum(*(s.sum(axis=1) for s in scene.size))
 
 
 def test_depth_is_the_least_overlap(scene, margin):

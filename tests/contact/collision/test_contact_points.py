@@ -8,9 +8,9 @@ from scipy.spatial.transform import Rotation
 from hybridsim.contact.collision.contact_points import (
     ContactPoints,
     ball_contacts,
+    contacts_from_first,
+    contacts_from_second,
     cycle_axes,
-    from_first,
-    from_second,
     pick,
     tangents,
 )
@@ -43,7 +43,7 @@ def test_tangents_have_finite_derivatives_everywhere():
 
 def test_points_follow_from_either_side():
     gap, normal, on = np.array([0.5]), np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 2.0, 3.0]])
-    first, second = from_first(gap, normal, on), from_second(gap, normal, on)
+    first, second = contacts_from_first(gap, normal, on), contacts_from_second(gap, normal, on)
     assert np.allclose(first.on_second, [[1.0, 2.0, 2.5]]) and np.allclose(second.on_first, [[1.0, 2.0, 3.5]])
     swapped: ContactPoints = first.swap()
     assert np.allclose(swapped.on_first - swapped.on_second, swapped.gap[:, None] * swapped.normal)

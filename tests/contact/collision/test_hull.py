@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.box_box import EDGE_ADVANTAGE, box_box
+from hybridsim.contact.collision.box_box import EDGE_MARGIN, box_box
 from hybridsim.contact.collision.hull import hull_box, hull_distance, hull_sphere
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import (
@@ -48,7 +48,7 @@ def test_boxes_as_in_mujoco():
     ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
     gap, touches = min_gaps(ours)[:PLACEMENTS], theirs.in_contact
     assert 50 < touches.sum() < PLACEMENTS - 50 and (touches == (gap < 0.0)).all()
-    margin = EDGE_ADVANTAGE * scene.size[1][:PLACEMENTS].sum(axis=1)
+    margin = EDGE_MARGIN * scene.size[1][:PLACEMENTS].sum(axis=1)
     assert (np.abs(gap - theirs.distance) < margin + SINGLE)[touches].all()
     assert np.quantile(np.abs(gap - theirs.distance)[touches], 0.9) < SINGLE
     # at most the margin below the true distance, unless nothing is above the box's face
@@ -73,7 +73,7 @@ def test_hull_of_a_box_against_boxes_agrees_with_box_box(straight_scene):
     assert overlaps.sum() > 500
     same = overlaps & (np.abs(at_min_gap(hull, hull.normal) - at_min_gap(box, box.normal)).max(axis=1) < 1e-6)
     assert np.abs(min_gaps(hull) - gap)[same].max() < 1e-9 and same.sum() > 0.97 * overlaps.sum()
-    assert np.abs(min_gaps(hull) - gap)[overlaps].max() < EDGE_ADVANTAGE
+    assert np.abs(min_gaps(hull) - gap)[overlaps].max() < EDGE_MARGIN
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.3, np.pi / 8, np.pi / 4])

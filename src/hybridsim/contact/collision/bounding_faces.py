@@ -7,15 +7,15 @@ import numpy as np
 
 from hybridsim.model.geometry import Geometry, Shape
 
-_GROUNDS = (Shape.PLANE, Shape.HEIGHTFIELD)
+_UNBOUNDED = (Shape.PLANE, Shape.HEIGHTFIELD)
 """Unbounded shapes, without a bounding box."""
 
 
 def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and half extents [m] of the bounding box in the frame of a shape; zero extents for grounds."""
+    """Centre and half extents [m] of the bounding box in the frame of a shape; zero extents for planes and terrain."""
     info, size = geometry.infos[shape], np.asarray(geometry.size)[shape]
     centre, half = np.zeros(3), size.copy()
-    if info.shape in _GROUNDS:
+    if info.shape in _UNBOUNDED:
         half = np.zeros(3)
     elif info.shape is Shape.SPHERE:
         half = np.full(3, size[0])
@@ -30,19 +30,19 @@ def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray
 
 
 def bounding_faces(geometry: Geometry, shape: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Normal axis of each of the six faces, and contact points (n, 3) that bear on it, in the frame of the shape."""
+    """Normal axis of each of the six faces, and points (n, 3) where the shape contacts a plane there, in its frame."""
     kind = geometry.infos[shape].shape
     centre, half = bounding_box(geometry, shape)
     # extents of each face along the other two axes
-    flat = np.tile(half, (3, 1))
+    lateral = np.tile(half, (3, 1))
     if kind in (Shape.SPHERE, Shape.ELLIPSOID):
-        flat[:] = 0.0
+        lateral[:] = 0.0
     elif kind in (Shape.CAPSULE, Shape.CYLINDER):
-        flat[:2] = 0.0, 0.0, np.asarray(geometry.size)[shape, 1]
-        flat[2] = 0.0 if kind is Shape.CAPSULE else np.sqrt(0.5) * half[0]
+        lateral[:2] = 0.0, 0.0, np.asarray(geometry.size)[shape, 1]
+        lateral[2] = 0.0 if kind is Shape.CAPSULE else np.sqrt(0.5) * half[0]
     for axis, sign in itertools.product(range(3), (-1.0, 1.0)):
         in_plane = [k for k in range(3) if k != axis]
-        corners = sorted(set(itertools.product(*((-flat[axis, k], flat[axis, k]) for k in in_plane))))
+        corners = sorted(set(itertools.product(*((-lateral[axis, k], lateral[axis, k]) for k in in_plane))))
         points = np.zeros((len(corners), 3))
         points[:, in_plane] = corners
         points[:, axis] = sign * half[axis]

@@ -6,46 +6,46 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, from_second, pick
+from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, contacts_from_second, pick
 from hybridsim.contact.collision.reduce_manifold import COINCIDENT, HEIGHT_WEIGHT
 from hybridsim.core.numerics import clamp, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 
 def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
-    """Signed distance of a point from a box, outward direction, and nearest point of the surface.
+    """Signed distance of a point from a box, outward direction, and nearest surface point.
 
     Args:
         p: the point, in the box's frame [m].
         half: the box's half extents [m].
     """
-    inside = clamp(p, -half, half)
-    outward, outside = unit(p - inside, jnp.zeros(3))
-    # inside, the nearest face decides
+    clamped = clamp(p, -half, half)
+    outward, distance = unit(p - clamped, jnp.zeros(3))
+    # inside the box, distance and direction are those of the nearest face
     depth = half - jnp.abs(p)
     is_x = (depth[0] <= depth[1]) & (depth[0] <= depth[2])
     is_y = ~is_x & (depth[1] <= depth[2])
     face = jnp.stack([is_x, is_y, ~is_x & ~is_y]).astype(float) * jnp.where(p < 0.0, -1.0, 1.0)
     shallow = jnp.where(is_x, depth[0], jnp.where(is_y, depth[1], depth[2]))
-    is_outside = outside > 0.0
+    is_outside = distance > 0.0
     normal = jnp.where(is_outside, outward, face)
-    surface = jnp.where(is_outside, inside, jnp.where(face != 0.0, face * half, p))
-    return jnp.where(is_outside, outside, -shallow), normal, surface
+    surface = jnp.where(is_outside, clamped, jnp.where(face != 0.0, face * half, p))
+    return jnp.where(is_outside, distance, -shallow), normal, surface
 
 
 def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
     """Balls against a box."""
     distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centers))
-    return from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
+    return contacts_from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
 
 
-EDGE_WIDTH = 1e-9
+EDGE_TOLERANCE = 1e-9
 """Tolerance of the inside test of a face [m]: corners of stacked boxes lie on edges, and rounding must not drop them.
 Segments with a shorter component along a face axis count as perpendicular to it."""
 
 LATERAL_WEIGHT = 1e-6
-"""Weight of lateral distance against height in choosing the lowest corner: rounding would choose between equally low
-corners at random."""
+"""Weight of lateral distance against height in choosing the lowest corner: rounding must not choose between
+equally low corners."""
 
 
 def clip_to_face(
@@ -58,13 +58,13 @@ def clip_to_face(
         step: displacements from there to the end points [m].
         half: the rectangle's half extents [m].
     """
-    is_crossing = jnp.abs(step) > EDGE_WIDTH
+    is_crossing = jnp.abs(step) > EDGE_TOLERANCE
     per_step = 1.0 / jnp.where(is_crossing, step, 1.0)
-    one, other = (half[None] - start) * per_step, (-half[None] - start) * per_step
-    # along an axis that a segment is perpendicular to, it is inside everywhere or nowhere
-    within = jnp.abs(start) <= half[None] + EDGE_WIDTH
-    enter = jnp.where(is_crossing, jnp.minimum(one, other), jnp.where(within, -1.0, 2.0)).max(axis=1)
-    leave = jnp.where(is_crossing, jnp.maximum(one, other), jnp.where(within, 2.0, -1.0)).min(axis=1)
+    upper, lower = (half[None] - start) * per_step, (-half[None] - start) * per_step
+    # a segment perpendicular to an axis is entirely inside or entirely outside along it
+    within = jnp.abs(start) <= half[None] + EDGE_TOLERANCE
+    enter = jnp.where(is_crossing, jnp.minimum(upper, lower), jnp.where(within, -1.0, 2.0)).max(axis=1)
+    leave = jnp.where(is_crossing, jnp.maximum(upper, lower), jnp.where(within, 2.0, -1.0)).min(axis=1)
     passes = enter < leave
     enters, leaves = passes & (enter > 0.0) & (enter < 1.0), passes & (leave > 0.0) & (leave < 1.0)
     return jnp.stack([enter, leave]), jnp.stack([enters, leaves])
@@ -103,20 +103,20 @@ def _spread_points(
 ) -> tuple[Int[AnyArray, ""], Int[AnyArray, ""]]:
     """Indices of two points of a segment that are deep and far apart; the last parameter is the nearest point's."""
     # a discrete choice has no derivative
-    stopped = jax.lax.stop_gradient((parameters, middle, along, half, half_length))
-    parameters, middle, along, half, half_length = stopped
+    constants = jax.lax.stop_gradient((parameters, middle, along, half, half_length))
+    parameters, middle, along, half, half_length = constants
     distances = jax.vmap(lambda t: box_distance(middle + t * along, half)[0])(parameters)
     outward = parameters * half_length / HEIGHT_WEIGHT
     upper, lower = jnp.argmin(distances - outward), jnp.argmin(distances + outward)
     upper_distance, lower_distance = pick(distances, upper), pick(distances, lower)
     # across an edge, both can be farther than the nearest point, which then replaces the farther one
     last = parameters.shape[0] - 1
-    is_bent = distances[last] < jnp.minimum(upper_distance, lower_distance) - SAME_HEIGHT
+    is_across_edge = distances[last] < jnp.minimum(upper_distance, lower_distance) - SAME_HEIGHT
     is_higher = upper_distance > lower_distance - SAME_HEIGHT
-    return jnp.where(is_bent & is_higher, last, upper), jnp.where(is_bent & ~is_higher, last, lower)
+    return jnp.where(is_across_edge & is_higher, last, upper), jnp.where(is_across_edge & ~is_higher, last, lower)
 
 
-MIN_APPROACH = 1e-9
+MIN_NORMAL_COMPONENT = 1e-9
 """Normal component, relative to its length, below which a segment counts as parallel to a plane: the intersection
 would be rounding error."""
 LEVEL_SLOPE = 1e-12
@@ -126,8 +126,8 @@ FACE_INSET = 1e-10
 would decide on which side the crossing point lies, and might do so differently for each derivative."""
 
 MIDPOINT_SHIFT = 0.1
-"""Relative shift of the nearest point from the middle of the interval inside a box towards the segment's own middle: in
-the exact middle both faces that the segment passes through are equally near, and rounding would choose."""
+"""Relative shift of the nearest point from the middle of the interval inside a box towards the segment's own middle: at
+the exact middle both faces that the segment crosses are equally near, and rounding would choose between them."""
 
 
 def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float[AnyArray, "8"]]:
@@ -149,7 +149,7 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
 
     squared = along @ along
     length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
-    crosses = jnp.abs(along) > MIN_APPROACH * length
+    crosses = jnp.abs(along) > MIN_NORMAL_COMPONENT * length
     per_along = 1.0 / jnp.where(crosses, along, 1.0)
     inside = (1.0 - FACE_INSET) * half
     crossings = [jnp.where(crosses, (side * inside - middle) * per_along, side) for side in (-1.0, 1.0)]
@@ -166,5 +166,5 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
 
     is_level = ~falls & ~rises
     first, last = jnp.min(jnp.where(is_level, kinks, 1.0)), jnp.max(jnp.where(is_level, kinks, -1.0))
-    amid = (1.0 - MIDPOINT_SHIFT) * 0.5 * (first + last) + MIDPOINT_SHIFT * clamp(jnp.zeros(()), first, last)
-    return jnp.where(is_level.any(), amid, jnp.where(changes, zero, at_end)), kinks
+    interior = (1.0 - MIDPOINT_SHIFT) * 0.5 * (first + last) + MIDPOINT_SHIFT * clamp(jnp.zeros(()), first, last)
+    return jnp.where(is_level.any(), interior, jnp.where(changes, zero, at_end)), kinks

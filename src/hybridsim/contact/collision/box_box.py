@@ -4,7 +4,7 @@ The axis of least penetration is a face normal or a cross product of two edges (
 contact, the incident face of the other box is clipped against the reference face, and the manifold is reduced to four
 points; edge contact is a single point.
 
-The depth of overlapping boxes is exact up to `EDGE_ADVANTAGE`. Boxes that do not overlap along another axis beside the
+The depth of overlapping boxes is exact up to `EDGE_MARGIN`. Boxes that do not overlap along another axis besides the
 best one, or overlap there by less than `LIP`, are not in contact: their points have the gap `FAR`.
 """
 
@@ -15,24 +15,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from hybridsim.contact.collision.box import EDGE_WIDTH, LATERAL_WEIGHT, clip_to_face
+from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, clip_to_face
 from hybridsim.contact.collision.contact_points import FAR, SQUARE_CORNERS, ContactPoints, PlacedShape, cycle_axes, pick
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
 from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
-EDGE_ADVANTAGE = 1e-3
-"""Margin by which the gap of an edge axis must exceed that of any face, relative to the smaller box: face manifolds
-bear better."""
+EDGE_MARGIN = 1e-3
+"""Margin by which the gap of an edge axis must exceed that of any face, relative to the smaller box: a face
+manifold supports the box better than a single point."""
 PARALLEL_EDGES = 1e-6
-"""Squared sine of the angle below which two edges count as parallel: they separate no better than faces."""
-FIRST_FACE = 1e-3
+"""Squared sine of the angle below which two edges count as parallel: their cross product then separates no better than
+a face normal."""
+FIRST_FACE_MARGIN = 1e-3
 """Margin by which the gap of a face of the second box must exceed that of the first, relative to the smaller
 box's half edges: without it, vibrations of stacked boxes would switch the reference face and with it the manifold."""
 LIP = 0.01
 """Lateral overlap, relative to the smaller box's smallest half edge, that is ignored: a box that slides over the seam
-of two flush ones, penetrating by micrometres, would hit the side face of the second one."""
+of two flush ones, penetrating by micrometres, would collide with the side face of the second one."""
 MAX_LATERAL_COSINE = 0.5
 """Largest cosine between the normal and an axis that counts as lateral to it."""
 
@@ -60,25 +61,31 @@ def box_box(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     d = first.center - second.center
 
     def gaps(axes: Float[AnyArray, "n 3"]) -> Float[AnyArray, " n"]:
-        reach = jnp.abs(axes @ first.axes.T) @ first.half + jnp.abs(axes @ second.axes.T) @ second.half
-        return jnp.abs(axes @ d) - reach
+        radii = jnp.abs(axes @ first.axes.T) @ first.half + jnp.abs(axes @ second.axes.T) @ second.half
+        return jnp.abs(axes @ d) - radii
 
     size = jnp.minimum(first.half.sum(), second.half.sum())
     faces = jnp.concatenate([first.axes, second.axes])
     face_gaps = gaps(faces)
-    pairs = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
-    squared = jnp.sum(pairs * pairs, axis=1)
+    edge_axes = jax.vmap(lambda u: jax.vmap(lambda v: cross(u, v))(second.axes))(first.axes).reshape(9, 3)
+    squared = jnp.sum(edge_axes * edge_axes, axis=1)
     is_parallel = squared < PARALLEL_EDGES
-    pairs = jnp.where(is_parallel[:, None], 0.0, pairs) / jnp.sqrt(jnp.where(is_parallel, 1.0, squared))[:, None]
-    edge_gaps = jnp.where(is_parallel, -FAR, gaps(pairs))
+    edge_axes = (
+        jnp.where(is_parallel[:, None], 0.0, edge_axes) / jnp.sqrt(jnp.where(is_parallel, 1.0, squared))[:, None]
+    )
+    edge_gaps = jnp.where(is_parallel, -FAR, gaps(edge_axes))
 
-    best_face = jnp.argmax(face_gaps + size * np.repeat([FIRST_FACE, 0.0], 3))
+    best_face = jnp.argmax(face_gaps + size * np.repeat([FIRST_FACE_MARGIN, 0.0], 3))
     best_edges = jnp.argmax(edge_gaps)
     face_gap, edge_gap = pick(face_gaps, best_face), pick(edge_gaps, best_edges)
     lip = LIP * jnp.minimum(first.half.min(), second.half.min())
-    by_face = _by_face(first, second, best_face, is_separated_laterally(faces, face_gaps, pick(faces, best_face), lip))
-    by_edges = _by_edges(first, second, best_edges, pick(pairs, best_edges), edge_gap)
-    return jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + EDGE_ADVANTAGE * size, x, y), by_edges, by_face)
+    face_contacts = _face_contacts(
+        first, second, best_face, is_separated_laterally(faces, face_gaps, pick(faces, best_face), lip)
+    )
+    edge_contact = _edge_contact(first, second, best_edges, pick(edge_axes, best_edges), edge_gap)
+    return jax.tree.map(
+        lambda x, y: jnp.where(edge_gap > face_gap + EDGE_MARGIN * size, x, y), edge_contact, face_contacts
+    )
 
 
 def is_separated_laterally(
@@ -89,7 +96,9 @@ def is_separated_laterally(
     return (is_lateral & (gaps > -lip)).any()
 
 
-def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], is_separated: Bool[AnyArray, ""]) -> ContactPoints:
+def _face_contacts(
+    first: _Box, second: _Box, best: Int[AnyArray, ""], is_separated: Bool[AnyArray, ""]
+) -> ContactPoints:
     """Face contacts; the reference face is one of the first box (0 to 2) or the second (3 to 5)."""
     on_first = best < 3
     reference, incident = (
@@ -116,7 +125,7 @@ def _by_face(first: _Box, second: _Box, best: Int[AnyArray, ""], is_separated: B
 def _clipped_manifold(
     reference: _Box, normal: Vec3, incident: _Box
 ) -> tuple[Float[AnyArray, "4"], Float[AnyArray, "4 3"], Bool[AnyArray, "4"]]:
-    """Heights and positions of four points of the incident face clipped against the reference face; which ones exist.
+    """Heights and positions of four points of the incident face clipped against the reference face, and which exist.
 
     Args:
         reference: the box with the reference face, its first axis normal to that face.
@@ -129,30 +138,30 @@ def _clipped_manifold(
     # corners of the incident face in cyclic order, projected onto the reference face [m]
     corners = incident_middle[None] + CORNER_CYCLE @ jnp.stack([u, v])
     edges = jnp.roll(corners, -1, axis=0) - corners
-    flat, steps = (corners - middle[None]) @ reference.axes[1:].T, edges @ reference.axes[1:].T
-    is_above = (jnp.abs(flat) <= reference.half[None, 1:] + EDGE_WIDTH).all(axis=1)
-    times, is_crossing = clip_to_face(flat, steps, reference.half[1:])
-    crossings = corners[None] + times[:, :, None] * edges[None]
+    lateral_corners, steps = (corners - middle[None]) @ reference.axes[1:].T, edges @ reference.axes[1:].T
+    is_above = (jnp.abs(lateral_corners) <= reference.half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
+    parameters, is_crossing = clip_to_face(lateral_corners, steps, reference.half[1:])
+    crossings = corners[None] + parameters[:, :, None] * edges[None]
 
-    # reference corners beneath the incident face, which is the most antiparallel one and therefore never steep
-    own_corners = middle[None] + SQUARE_CORNERS @ (reference.half[1:, None] * reference.axes[1:])
-    lift = ((incident_middle[None] - own_corners) @ incident.axes[0]) / (normal @ incident.axes[0])
-    raised = own_corners + lift[:, None] * normal[None]
-    lateral = jnp.abs((raised - incident_middle[None]) @ incident.axes[1:].T)
-    is_beneath = (lateral <= incident.half[None, 1:] + EDGE_WIDTH).all(axis=1)
+    # reference corners projected onto the incident face, which is the most antiparallel one and therefore never steep
+    reference_corners = middle[None] + SQUARE_CORNERS @ (reference.half[1:, None] * reference.axes[1:])
+    lift = ((incident_middle[None] - reference_corners) @ incident.axes[0]) / (normal @ incident.axes[0])
+    projected = reference_corners + lift[:, None] * normal[None]
+    lateral = jnp.abs((projected - incident_middle[None]) @ incident.axes[1:].T)
+    is_beneath = (lateral <= incident.half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
 
-    positions = jnp.concatenate([corners, *crossings, raised])
+    positions = jnp.concatenate([corners, *crossings, projected])
     exists = jnp.concatenate([is_above, *is_crossing, is_beneath])
     heights = (positions - middle[None]) @ normal
     # where nothing lies above the face, the lowest corner gives a lower bound of the distance
-    lowest = jnp.argmin(heights[:4] + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
+    lowest = jnp.argmin(heights[:4] + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral_corners * lateral_corners, axis=1)))
     exists = exists | (~exists.any() & (np.arange(16) == lowest))
     chosen, is_valid = reduce_manifold((positions - middle[None]) @ reference.axes[1:].T, heights, exists)
     rows = jnp.stack([pick(jnp.concatenate([heights[:, None], positions], axis=1), chosen[k]) for k in range(4)])
     return rows[:, 0], rows[:, 1:], is_valid
 
 
-def _by_edges(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> ContactPoints:
+def _edge_contact(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> ContactPoints:
     """One contact between an edge of each box; the other three rows have the gap `FAR`."""
     normal = jnp.where(axis @ (first.center - second.center) < 0.0, -axis, axis)
 

@@ -34,7 +34,7 @@ class PlacedShape(eqx.Module):
 
 
 class ContactPoints(eqx.Module):
-    """Possible contacts between a first shape and a second one, one per row.
+    """Contact points of a first and a second shape, one per row.
 
     `on_first - on_second` is `gap · normal`, except in rows without a contact: their gap is `FAR`, and their points lie
     near the shapes, to keep lever arms short.
@@ -58,31 +58,31 @@ FAR = 1e3
 """Gap of an absent contact [m]: the list of candidates has a fixed length, and manifolds can have fewer points."""
 
 
-def from_first(
+def contacts_from_first(
     gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_first: Float[AnyArray, "k 3"]
 ) -> ContactPoints:
-    """Contacts from the points on the first shape."""
+    """Contact points from gaps, normals and the points on the first shape."""
     return ContactPoints(gap, normal, on_first, on_first - gap[:, None] * normal)
 
 
-def from_second(
+def contacts_from_second(
     gap: Float[AnyArray, " k"], normal: Float[AnyArray, "k 3"], on_second: Float[AnyArray, "k 3"]
 ) -> ContactPoints:
-    """Contacts from the points on the second shape."""
+    """Contact points from gaps, normals and the points on the second shape."""
     return ContactPoints(gap, normal, on_second + gap[:, None] * normal, on_second)
 
 
 def ball_contacts(
     center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
 ) -> ContactPoints:
-    """Contacts between balls; `fallback` is the normal of concentric ones."""
+    """Contacts between balls (solid spheres); `fallback` is the normal of concentric ones."""
     normal, distance = jax.vmap(lambda offset: unit(offset, fallback))(center - other)
     gap = distance - radius - other_radius
-    return from_first(gap, normal, center - radius * normal)
+    return contacts_from_first(gap, normal, center - radius * normal)
 
 
 def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:
-    """Row at an index that comes from an argmax and is therefore never out of bounds."""
+    """Row at an index that is in bounds, such as one from an argmax."""
     return jnp.asarray(rows).at[index].get(mode="promise_in_bounds")
 
 

@@ -14,8 +14,8 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MANY_PAIRS = 6
-"""Number of pairs of one kind from which on an expensive routine is applied in a loop instead of in lanes, which limits
-the size of the native code of a heap of boxes."""
+"""Minimum number of pairs of one kind for which an expensive routine is applied in a loop instead of in lanes, which
+limits the size of the native code of a heap of boxes."""
 
 
 def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoints:
@@ -47,8 +47,8 @@ def _pair_contacts(
     """Contact points of all pairs of one kind."""
     if not routine.is_expensive or count < MANY_PAIRS:
         return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
-    has_rows = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
-    rows, shared = eqx.partition(shapes, has_rows)
+    is_batched = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
+    rows, shared = eqx.partition(shapes, is_batched)
     return jax.lax.map(lambda row: routine.contacts(*eqx.combine(row, shared)), rows)
 
 

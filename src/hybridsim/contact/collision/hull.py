@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.contact.collision.box import EDGE_WIDTH, LATERAL_WEIGHT, clip_to_face
-from hybridsim.contact.collision.box_box import EDGE_ADVANTAGE, LIP, PARALLEL_EDGES, is_separated_laterally
+from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, clip_to_face
+from hybridsim.contact.collision.box_box import EDGE_MARGIN, LIP, PARALLEL_EDGES, is_separated_laterally
 from hybridsim.contact.collision.contact_points import (
     FAR,
     SQUARE_CORNERS,
     ContactPoints,
     PlacedShape,
+    contacts_from_first,
     cycle_axes,
-    from_first,
     pick,
 )
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
@@ -29,8 +29,8 @@ from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clam
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
 
-BOX_FIRST = 1e-3
-"""Margin [m] by which the gap of a face of the hull must exceed that of the box: vibrations must not switch faces."""
+BOX_FACE_MARGIN = 1e-3
+"""Margin [m] by which the gap of a face of the hull must exceed that of the box: vibrations must not switch it."""
 
 
 def _triangles(
@@ -49,7 +49,7 @@ def hull_sphere(hull: PlacedShape, sphere: PlacedShape) -> ContactPoints:
     X, center = hull.X_WG, hull.X_WG.inv_point(sphere.X_WG.p)
     distance, outward, nearest = hull_distance(hull, center)
     gap = distance - sphere.size[0]
-    return from_first(gap[None], -(X.R @ outward)[None], X.point(nearest)[None])
+    return contacts_from_first(gap[None], -(X.R @ outward)[None], X.point(nearest)[None])
 
 
 def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
@@ -94,8 +94,8 @@ def _nearest_on_triangle(
 
 
 MIN_SLANT = 1e-9
-"""Normal component along a direction below which a face counts as parallel to it: a line has no single intersection."""
-BETWEEN_NORMALS = 1e-9
+"""Normal component along a direction below which a face counts as parallel to it, without a unique intersection."""
+NORMAL_CONE_TOLERANCE = 1e-9
 """Tolerance [rad²] of the test that a direction lies between the normals of an edge's two faces: coplanar faces leave
 no margin."""
 
@@ -104,7 +104,7 @@ class _Hull(NamedTuple):
     """A hull in the frame of a box."""
 
     corners: Float[AnyArray, "v 3"]
-    starts: Float[AnyArray, "n 3"]
+    face_points: Float[AnyArray, "n 3"]
     """One corner of every triangle."""
     normals: Float[AnyArray, "n 3"]
     has_area: Bool[AnyArray, " n"]
@@ -120,10 +120,10 @@ def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
     extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
     lip = LIP * jnp.minimum(extent.min(), box.size.min())
     normal, face_gap, is_separated = _best_normal(hull_in_box, box.size, lip)
-    by_face = _by_face(hull_in_box, box.size, np.array(_edges(hull.faces)), normal, face_gap, is_separated)
-    edge_gap, by_edges = _by_edges(hull_in_box, box.size, np.array(_edges(hull.faces)))
-    margin = EDGE_ADVANTAGE * jnp.minimum(extent.sum(), box.size.sum())
-    best = jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), by_edges, by_face)
+    face_contacts = _face_contacts(hull_in_box, box.size, np.array(_edges(hull.faces)), normal, face_gap, is_separated)
+    edge_gap, edge_contact = _edge_contact(hull_in_box, box.size, np.array(_edges(hull.faces)))
+    margin = EDGE_MARGIN * jnp.minimum(extent.sum(), box.size.sum())
+    best = jax.tree.map(lambda x, y: jnp.where(edge_gap > face_gap + margin, x, y), edge_contact, face_contacts)
     R = box.X_WG.R
     return ContactPoints(best.gap, best.normal @ R.T, box.to_world(best.on_first), box.to_world(best.on_second))
 
@@ -142,21 +142,21 @@ def _best_normal(hull: _Hull, size: Vec3, lip: Scalar) -> tuple[Vec3, Scalar, Bo
 
     Also whether the shapes are separated laterally to it.
     """
-    above_box = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
-    above_hull = -jnp.sum(hull.starts * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
-    above_hull = jnp.where(hull.has_area, above_hull, -FAR)
-    side, face = jnp.argmax(above_box), jnp.argmax(above_hull)
-    of_box, of_hull = pick(above_box, side), pick(above_hull, face)
-    on_box = of_box + BOX_FIRST >= of_hull
+    box_gaps = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
+    hull_gaps = -jnp.sum(hull.face_points * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
+    hull_gaps = jnp.where(hull.has_area, hull_gaps, -FAR)
+    side, face = jnp.argmax(box_gaps), jnp.argmax(hull_gaps)
+    box_gap, hull_gap = pick(box_gaps, side), pick(hull_gaps, face)
+    on_box = box_gap + BOX_FACE_MARGIN >= hull_gap
     sides = np.concatenate([np.eye(3), -np.eye(3)])
     normal = jnp.where(on_box, pick(sides, side), -pick(hull.normals, face))
     is_separated = is_separated_laterally(
-        jnp.concatenate([sides, hull.normals]), jnp.concatenate([above_box, above_hull]), normal, lip
+        jnp.concatenate([sides, hull.normals]), jnp.concatenate([box_gaps, hull_gaps]), normal, lip
     )
-    return normal, jnp.where(on_box, of_box, of_hull), is_separated
+    return normal, jnp.where(on_box, box_gap, hull_gap), is_separated
 
 
-def _by_face(
+def _face_contacts(
     hull: _Hull,
     size: Vec3,
     edges: np.ndarray,
@@ -178,30 +178,32 @@ def _by_face(
     sign = jnp.where(pick(normal, axis) < 0.0, -1.0, 1.0)
     # all components with the face's axis first
     n, half = cycle_axes(normal, axis), cycle_axes(size, axis)
-    x, starts, normals = (cycle_axes(vectors.T, axis).T for vectors in (hull.corners, hull.starts, hull.normals))
+    x, face_points, normals = (
+        cycle_axes(vectors.T, axis).T for vectors in (hull.corners, hull.face_points, hull.normals)
+    )
     heights = (sign * x[:, 0] - half[0]) / (sign * n[0])
-    flat = x[:, 1:] - heights[:, None] * n[None, 1:]
-    corners = jnp.concatenate([heights[:, None], flat, x], axis=1)
+    lateral = x[:, 1:] - heights[:, None] * n[None, 1:]
+    corners = jnp.concatenate([heights[:, None], lateral, x], axis=1)
 
     start, end = edges[:, 0], edges[:, 1]
-    times, is_crossing = clip_to_face(flat[start], flat[end] - flat[start], half[1:])
-    crossings = corners[start][None] + times[:, :, None] * (corners[end] - corners[start])[None]
+    parameters, is_crossing = clip_to_face(lateral[start], lateral[end] - lateral[start], half[1:])
+    crossings = corners[start][None] + parameters[:, :, None] * (corners[end] - corners[start])[None]
 
     box_corners = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SQUARE_CORNERS * half[None, 1:]], axis=1)
-    lift, is_covered = _height_above(box_corners, n, _Hull(x, starts, normals, hull.has_area))
-    raised = jnp.concatenate([lift[:, None], box_corners[:, 1:], box_corners + lift[:, None] * n[None]], axis=1)
+    lift, is_covered = _height_above(box_corners, n, _Hull(x, face_points, normals, hull.has_area))
+    projected = jnp.concatenate([lift[:, None], box_corners[:, 1:], box_corners + lift[:, None] * n[None]], axis=1)
 
-    is_above = (jnp.abs(flat) <= half[None, 1:] + EDGE_WIDTH).all(axis=1)
+    is_above = (jnp.abs(lateral) <= half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
     exists = jnp.concatenate([is_above, *is_crossing, is_covered])
     # where nothing lies above the face, the lowest corner gives a lower bound of the distance
     is_empty = ~exists.any()
-    lowest = jnp.argmin(x @ n + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(flat * flat, axis=1)))
+    lowest = jnp.argmin(x @ n + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral * lateral, axis=1)))
     exists = exists | (is_empty & (np.arange(len(exists)) == lowest))
-    rows = jnp.concatenate([corners, *crossings, raised])
+    rows = jnp.concatenate([corners, *crossings, projected])
     chosen, is_valid = reduce_manifold(rows[:, 1:3], rows[:, 0], exists)
     best = jnp.stack([pick(rows, chosen[k]) for k in range(4)])
     gap = jnp.where(is_empty, face_gap, best[:, 0])
-    points = from_first(gap, jnp.broadcast_to(normal, (4, 3)), cycle_axes(best[:, 3:].T, (3 - axis) % 3).T)
+    points = contacts_from_first(gap, jnp.broadcast_to(normal, (4, 3)), cycle_axes(best[:, 3:].T, (3 - axis) % 3).T)
     return ContactPoints(
         jnp.where(is_valid & ~is_separated, gap, FAR), points.normal, points.on_first, points.on_second
     )
@@ -210,22 +212,22 @@ def _by_face(
 def _height_above(
     points: Float[AnyArray, "4 3"], up: Vec3, hull: _Hull
 ) -> tuple[Float[AnyArray, "4"], Bool[AnyArray, "4"]]:
-    """Distance from points to a hull along a direction, and whether the ray in that direction meets the hull."""
+    """Distance from points to a hull along a direction, and whether the line in that direction intersects the hull."""
     steepness = hull.normals @ up
     is_under, is_over = hull.has_area & (steepness < -MIN_SLANT), hull.has_area & (steepness > MIN_SLANT)
     is_slanted = is_under | is_over
 
     def distance(point: Vec3) -> tuple[Scalar, Bool[AnyArray, ""]]:
-        outside = jnp.sum((point[None] - hull.starts) * hull.normals, axis=1)
+        outside = jnp.sum((point[None] - hull.face_points) * hull.normals, axis=1)
         height = -outside / jnp.where(is_slanted, steepness, 1.0)
         begin, end = jnp.where(is_under, height, -FAR).max(), jnp.where(is_over, height, FAR).min()
-        is_between_walls = (is_slanted | ~hull.has_area | (outside <= EDGE_WIDTH)).all()
-        return begin, is_between_walls & (begin <= end + EDGE_WIDTH)
+        is_within_parallel_faces = (is_slanted | ~hull.has_area | (outside <= EDGE_TOLERANCE)).all()
+        return begin, is_within_parallel_faces & (begin <= end + EDGE_TOLERANCE)
 
     return jax.vmap(distance)(points)
 
 
-def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, ContactPoints]:
+def _edge_contact(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, ContactPoints]:
     """Gap of a hull and a box along the best cross product of their edges, and the contact there.
 
     A cross product counts only if it lies between the normals of the two faces adjacent to the hull's edge: then that
@@ -237,26 +239,26 @@ def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Conta
     length = jnp.sqrt(jnp.where(is_long, squared, 1.0))
     along = along / length[:, None]
     left, right = hull.normals[edges[:, 2]], hull.normals[edges[:, 3]]
-    min_cosine = jnp.sum(left * right, axis=1) - BETWEEN_NORMALS
+    min_cosine = jnp.sum(left * right, axis=1) - NORMAL_CONE_TOLERANCE
     is_valid = is_long & hull.has_area[edges[:, 2]] & hull.has_area[edges[:, 3]]
 
-    def with_box_edge(direction: Vec3) -> tuple[Float[AnyArray, " e"], Float[AnyArray, "e 3"]]:
+    def edge_gaps(direction: Vec3) -> tuple[Float[AnyArray, " e"], Float[AnyArray, "e 3"]]:
         """Gaps along the cross products with one axis of the box, and these outward directions of the hull."""
-        away = jax.vmap(lambda u: cross(u, direction))(along)
-        squared = jnp.sum(away * away, axis=1)
+        outward = jax.vmap(lambda u: cross(u, direction))(along)
+        squared = jnp.sum(outward * outward, axis=1)
         is_crossing = squared > PARALLEL_EDGES
-        away = away / jnp.sqrt(jnp.where(is_crossing, squared, 1.0))[:, None]
-        away = jnp.where((jnp.sum(away * (left + right), axis=1) < 0.0)[:, None], -away, away)
-        is_between = (jnp.sum(away * left, axis=1) >= min_cosine) & (jnp.sum(away * right, axis=1) >= min_cosine)
-        gaps = -jnp.sum(away * start, axis=1) - jnp.abs(away) @ size
-        return jnp.where(is_valid & is_crossing & is_between, gaps, -FAR), away
+        outward = outward / jnp.sqrt(jnp.where(is_crossing, squared, 1.0))[:, None]
+        outward = jnp.where((jnp.sum(outward * (left + right), axis=1) < 0.0)[:, None], -outward, outward)
+        is_between = (jnp.sum(outward * left, axis=1) >= min_cosine) & (jnp.sum(outward * right, axis=1) >= min_cosine)
+        gaps = -jnp.sum(outward * start, axis=1) - jnp.abs(outward) @ size
+        return jnp.where(is_valid & is_crossing & is_between, gaps, -FAR), outward
 
-    gaps, aways = jax.vmap(with_box_edge)(jnp.eye(3))
+    gaps, outward_axes = jax.vmap(edge_gaps)(jnp.eye(3))
     best = jnp.argmax(gaps.reshape(-1))
-    gap, away = pick(gaps.reshape(-1), best), pick(aways.reshape(-1, 3), best)
+    gap, outward = pick(gaps.reshape(-1), best), pick(outward_axes.reshape(-1, 3), best)
     row = pick(jnp.concatenate([start, along, length[:, None]], axis=1), best % len(edges))
     is_edge = np.arange(3) == best // len(edges)
-    corner = jnp.where(away < 0.0, size, -size)  # support corner of the box
+    corner = jnp.where(outward < 0.0, size, -size)  # support corner of the box
     on_hull = (row[:3] + 0.5 * row[6] * row[3:6], row[3:6], 0.5 * row[6])
     on_box = (
         jnp.where(is_edge, 0.0, corner),
@@ -265,6 +267,6 @@ def _by_edges(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, Conta
     )
     near = nearest_on_segments(*on_hull, *on_box)
     # for separated shapes the nearest points of the edges need not lie along the axis, but the gap is along it
-    middle, half_gap = 0.5 * (near[0] + near[1]), -0.5 * gap * away
-    rows = (jnp.broadcast_to(x, (4, 3)) for x in (-away, middle + half_gap, middle - half_gap))
+    middle, half_gap = 0.5 * (near[0] + near[1]), -0.5 * gap * outward
+    rows = (jnp.broadcast_to(x, (4, 3)) for x in (-outward, middle + half_gap, middle - half_gap))
     return gap, ContactPoints(jnp.concatenate([gap[None], jnp.full(3, FAR)]), *rows)

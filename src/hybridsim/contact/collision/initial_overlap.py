@@ -1,4 +1,4 @@
-"""Initial interpenetration of shapes, which contact would turn into a violent separation."""
+"""Initial overlap of shapes, which contact would resolve by pushing them apart violently."""
 
 import itertools
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MIN_OVERLAP = 1e-3
-"""Depth [m] above which an overlap is reported: less passes for intended contact."""
+"""Depth [m] above which an overlap is reported: smaller ones are taken for intended contact."""
 MAX_NAMES = 4
-"""Pairs that a message lists by name; the others are only counted."""
+"""Maximum number of pairs listed by name in a message; the others are only counted."""
 
 
 def warn_about_overlaps(model: Model, candidates: Candidates, *, within_trees: bool) -> None:
-    """Warn of candidate pairs whose shapes overlap in the model's home configuration.
+    """Warn about candidate pairs whose shapes overlap in the model's home configuration.
 
     Args:
         model: the mechanism.

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, from_second, pick
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, contacts_from_second, pick
 from hybridsim.core.numerics import MIN_HALF_EXTENT, TINY_LENGTH_SQUARED, clamp, unit
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
 
 BISECTIONS = 20
-"""Bisection steps of a right angle towards the nearest point of an ellipse, before Newton's method."""
-ELLIPSE_STEPS = 2
+"""Bisection steps over a quadrant for the nearest point of an ellipse, before Newton's method."""
+NEWTON_STEPS = 2
 """Newton steps after bisection: the first leaves an error of 1e-12 rad, the second rounding error."""
 MIN_SLOPE = 1e-9
 """Lower bound of the slope in a Newton step, relative to the squared half axes: it vanishes at some interior points."""
@@ -42,8 +42,8 @@ def _planar(prism: PlacedShape, cylinder: PlacedShape, distance) -> ContactPoint
     normal = -(X.R[:, :2] @ outward)
     half, half_prism = cylinder.size[1], prism.size[2]
     height = 0.5 * (clamp(p[2] - half, -half_prism, half_prism) + clamp(p[2] + half, -half_prism, half_prism))
-    on_tip = X.point(jnp.concatenate([p[:2] - cylinder.size[0] * outward, height[None]]))
-    return from_second(gap[None], normal[None], on_tip[None])
+    on_cylinder = X.point(jnp.concatenate([p[:2] - cylinder.size[0] * outward, height[None]]))
+    return contacts_from_second(gap[None], normal[None], on_cylinder[None])
 
 
 def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, Vec2]:
@@ -63,7 +63,7 @@ def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, 
     height, normal = pick(jnp.sum(from_start * outward, axis=1), nearest), pick(outward, nearest)
     is_beside = pick((t >= 0.0) & (t <= 1.0) & has_length, nearest)
 
-    # beyond a corner the direction is from it, or towards it inside a concave outline
+    # beyond a corner the direction points away from it, or towards it inside a concave outline
     sign = jnp.where(_is_inside(outline, ends, p), -1.0, 1.0)
     direction, distance = unit(pick(to_edge, nearest), sign * normal)
     return jnp.where(is_beside, height, sign * distance), jnp.where(is_beside, normal, sign * direction)
@@ -91,26 +91,26 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     """
     a, b = jnp.maximum(half[0], MIN_HALF_EXTENT), jnp.maximum(half[1], MIN_HALF_EXTENT)
 
-    def condition(angle: Scalar, p: Vec2) -> Scalar:
-        """Minus half the slope of the squared distance: positive before the nearest point."""
+    def half_slope(angle: Scalar, p: Vec2) -> Scalar:
+        """Minus half the derivative of the squared distance by the angle: positive before the nearest point."""
         s, c = jnp.sin(angle), jnp.cos(angle)
         return (a * a - b * b) * c * s - p[0] * a * s + p[1] * b * c
 
-    def halve(bracket, _):
+    def bisect(bracket, _):
         low, high = bracket
         middle = 0.5 * (low + high)
-        is_before = condition(middle, jnp.abs(p)) > 0.0
+        is_before = half_slope(middle, jnp.abs(p)) > 0.0
         return (jnp.where(is_before, middle, low), jnp.where(is_before, high, middle)), None
 
     bracket = (jnp.asarray(0.0), jnp.asarray(0.5 * np.pi))
-    low, high = jax.lax.stop_gradient(jax.lax.scan(halve, bracket, length=BISECTIONS)[0])
-    # back to the quadrant of `p`; the steps below do not depend on the quadrant, so the axes are no discontinuities
+    low, high = jax.lax.stop_gradient(jax.lax.scan(bisect, bracket, length=BISECTIONS)[0])
+    # back to the quadrant of `p`; steps below do not depend on the quadrant, which avoids discontinuities at the axes
     angle = 0.5 * (low + high)
     angle = jnp.where(p[0] < 0.0, np.pi - angle, angle)
     angle = jnp.where(p[1] < 0.0, -angle, angle)
     max_slope = -MIN_SLOPE * (a * a + b * b)
-    for _ in range(ELLIPSE_STEPS):
-        value, slope = jax.jvp(lambda angle: condition(angle, p), (angle,), (jnp.ones_like(angle),))
+    for _ in range(NEWTON_STEPS):
+        value, slope = jax.jvp(lambda angle: half_slope(angle, p), (angle,), (jnp.ones_like(angle),))
         # inside, where several points are equally near, the slope vanishes: limit the step to the bracket
         angle = angle - clamp(value / jnp.where(slope < max_slope, slope, max_slope), low - high, high - low)
     s, c = jnp.sin(angle), jnp.cos(angle)

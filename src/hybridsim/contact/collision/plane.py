@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, from_first, pick
+from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, contacts_from_first, pick
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
 from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray, Scalar
@@ -15,7 +15,7 @@ def _ball_contacts(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: S
     """Balls against a plane."""
     normal = plane.X_WG.R[:, 2]
     gap = (points - plane.X_WG.p[None]) @ normal - radius
-    return from_first(gap, jnp.broadcast_to(normal, points.shape), points - radius * normal[None])
+    return contacts_from_first(gap, jnp.broadcast_to(normal, points.shape), points - radius * normal[None])
 
 
 def sphere_plane(sphere: PlacedShape, plane: PlacedShape) -> ContactPoints:
@@ -25,8 +25,8 @@ def sphere_plane(sphere: PlacedShape, plane: PlacedShape) -> ContactPoints:
 
 def capsule_plane(capsule: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """One point per end."""
-    reach = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _ball_contacts(plane, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
+    half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
+    return _ball_contacts(plane, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
 
 
 DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
@@ -36,7 +36,7 @@ DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0,
 def box_plane(box: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """Four points: the lower end of each diagonal; these are the four lowest corners.
 
-    The index of a corner is persistent as long as it is below the centre. With indices by face, the warm start of a
+    A corner keeps its index as long as it is below the centre. If indices were assigned per face, the warm start of a
     contact would go to another corner when the box tips over an edge.
     """
     ends = DIAGONALS @ (box.size[:, None] * box.X_WG.R.T)
@@ -64,9 +64,9 @@ def cylinder_plane(cylinder: PlacedShape, plane: PlacedShape) -> ContactPoints:
     radial = radial + UPRIGHT_TILT * weight**2 * np.array([1.0, 0.0])
     radial = radial / jnp.sqrt(jnp.sum(radial * radial) + UPRIGHT_TILT**4)
     lowest = R[:, :2] @ radial
-    beside = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
+    sideways = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
     lower, upper = cylinder.X_WG.p + half * axis, cylinder.X_WG.p - half * axis
-    rim = radius * (RIM_POINTS @ jnp.stack([lowest, beside]))
+    rim = radius * (RIM_POINTS @ jnp.stack([lowest, sideways]))
     return _ball_contacts(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
 
 

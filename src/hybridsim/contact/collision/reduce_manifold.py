@@ -13,18 +13,18 @@ HEIGHT_WEIGHT = 10.0
 FIRST_HEIGHT_WEIGHT = 1000.0
 """The same for the first point, which must be the deepest one unless heights are nearly equal."""
 COINCIDENT = 1e-6
-"""Distance [m] below which points count as one: two add no support, and define no line."""
-_FIRST = np.array([0.8, 0.6])
+"""Distance [m] below which points count as coincident: the second one adds no support, and both define no line."""
+_FIRST_DIRECTION = np.array([0.8, 0.6])
 """Direction that selects the first point among equally deep ones.
 
-If it were simply the deepest, vibrations of bodies at rest would switch points, and their warm starts with them.
+Without it, vibrations of bodies at rest would switch between points, and warm starts with them.
 """
-_TIE_BREAK = 1e-5 * _FIRST
+_TIE_BREAK = 1e-5 * _FIRST_DIRECTION
 """Added to distances for the same reason: among equally distant points the choice is always the same."""
 
 
 def reduce_manifold(
-    flat: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
+    lateral: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """Select four points: a deepest one, the farthest from it, from the line through both, and from the triangle.
 
@@ -32,7 +32,7 @@ def reduce_manifold(
     or an edge is near the surface, fewer than four points remain.
 
     Args:
-        flat: coordinates of the points along the contact surface [m].
+        lateral: coordinates of the points along the contact surface [m].
         heights: heights of the points above it [m].
         exists: points to select from.
 
@@ -40,15 +40,15 @@ def reduce_manifold(
         Indices of the selected points, and which of them exist and do not coincide with an earlier one.
     """
     # a discrete choice has no derivative
-    flat, heights = jax.lax.stop_gradient((jnp.asarray(flat), jnp.asarray(heights)))
+    lateral, heights = jax.lax.stop_gradient((jnp.asarray(lateral), jnp.asarray(heights)))
 
     def best(score: Float[AnyArray, " n"]) -> Int[AnyArray, ""]:
         return jnp.argmax(jnp.where(exists, score, -np.inf))
 
     above = heights - jnp.min(jnp.where(exists, heights, np.inf))
-    first = best(flat @ _FIRST - FIRST_HEIGHT_WEIGHT * above)
-    offsets = flat - pick(flat, first)[None]
-    cost = HEIGHT_WEIGHT * above - flat @ _TIE_BREAK
+    first = best(lateral @ _FIRST_DIRECTION - FIRST_HEIGHT_WEIGHT * above)
+    offsets = lateral - pick(lateral, first)[None]
+    cost = HEIGHT_WEIGHT * above - lateral @ _TIE_BREAK
     farthest = best(_length(offsets) - cost)
     line = pick(offsets, farthest)
     length = _length(line)
@@ -62,7 +62,7 @@ def reduce_manifold(
     right, left = _beyond_line(x - length, y, corner[0] - length, corner[1]), -_beyond_line(x, y, *corner)
     chosen = jnp.stack([first, farthest, third, best(jnp.maximum(jnp.maximum(right, left), -y) - cost)])
 
-    points = [pick(flat, chosen[k]) for k in range(4)]
+    points = [pick(lateral, chosen[k]) for k in range(4)]
     is_new = [
         jnp.stack([_length(points[k] - points[j]) > COINCIDENT for j in range(k)]).all() if k else jnp.asarray(True)
         for k in range(4)

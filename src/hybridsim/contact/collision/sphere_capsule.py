@@ -50,8 +50,8 @@ def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half
     sine_squared = 1.0 - cosine * cosine
     # nearest point of the first line to the second line, and for parallel segments the middle of the common section; a
     # weighted mean of both, since the nearest point of nearly parallel segments is ill-conditioned
-    reach = jnp.abs(cosine) * half_q
-    first, last = jnp.maximum(-half_p, -along_u - reach), jnp.minimum(half_p, -along_u + reach)
+    projection = jnp.abs(cosine) * half_q
+    first, last = jnp.maximum(-half_p, -along_u - projection), jnp.minimum(half_p, -along_u + projection)
     middle = 0.5 * (first + last)
     s = clamp((cosine * along_v - along_u + PARALLEL_BLEND * middle) / (sine_squared + PARALLEL_BLEND), -half_p, half_p)
     t = clamp(along_v + s * cosine, -half_q, half_q)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, from_first
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, contacts_from_first
 from hybridsim.core.numerics import MIN_HALF_EXTENT, clamp
 from hybridsim.core.types import AnyArray, Scalar
 
@@ -22,12 +22,12 @@ def sphere_terrain(sphere: PlacedShape, terrain: PlacedShape) -> ContactPoints:
 
 def capsule_terrain(capsule: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """One point per end."""
-    reach = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _ball_contacts(terrain, jnp.stack([capsule.X_WG.p + reach, capsule.X_WG.p - reach]), capsule.size[0])
+    half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
+    return _ball_contacts(terrain, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
 
 
 def box_terrain(box: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """Eight points, the corners: on terrain no face is the lowest."""
+    """Eight points, the corners: on terrain any of them may be in contact."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
     return _ball_contacts(terrain, box.to_world(signs * box.size[None]), 0.0)
 
@@ -43,15 +43,15 @@ def hull_terrain(hull: PlacedShape, terrain: PlacedShape) -> ContactPoints:
 
 
 def _ball_contacts(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
-    def one(p):
+    def contact(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
         normal = normal / jnp.sqrt(normal @ normal)
         return (p[2] - height) * normal[2] - radius, normal
 
-    gap, normal = jax.vmap(one)(terrain.to_shape(points))
+    gap, normal = jax.vmap(contact)(terrain.to_shape(points))
     normal = normal @ terrain.X_WG.R.T
-    return from_first(gap, normal, points - radius * normal)
+    return contacts_from_first(gap, normal, points - radius * normal)
 
 
 def terrain_height(terrain: PlacedShape, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, Scalar]:

@@ -7,8 +7,8 @@ At a penetration x > 0 with rate ẋ the normal force is
 With d = 3/2 c k the coefficient of restitution at a low impact speed v is 1 − c v. Friction follows from the normal
 force and the slip velocity by one of the laws in `friction_laws.py`.
 
-Parameters that the user does not specify are limited to what explicit time steps resolve stably
-(`stability_limits.py`): stiffness, damping and the slope of friction, at any impact depth and load.
+Parameters that the user does not specify are limited such that explicit time steps are stable
+(`stability_limits.py`): stiffness, damping and the slope of friction, at any penetration and load.
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ from hybridsim.contact.pair_parameters import (
     per_pair,
     specified_pairs,
 )
-from hybridsim.contact.precontact_gradient import precontact_gradient
+from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.messages import name_list
 from hybridsim.core.types import AnyArray, Scalar, as_floats
@@ -43,7 +43,7 @@ from hybridsim.model.topology import WORLD
 from hybridsim.taps.taps import Taps
 
 WEIGHT_DEPTH = 1.1e-3
-"""Depth [m] at which one contact of default stiffness bears the weight of both mechanisms in contact."""
+"""Depth [m] at which one contact of default stiffness supports the weight of both mechanisms."""
 DAMPING_PER_STIFFNESS = 1.0
 """Ratio of default damping to stiffness [s/m]."""
 SURFACE_DEPTH = 1e-3
@@ -68,7 +68,7 @@ class CompliantContact(AbstractContact):
     friction: PairParameters = None
     """Coulomb's μ per pair; by default that of an explicit pair in the model, or the larger one of the two surfaces."""
     stiffness: PairParameters = None
-    """k [N/mⁿ] per pair; by default that of the surfaces, or else bears the weight of the mechanisms at 1.1 mm."""
+    """k [N/mⁿ] per pair; by default that of the surfaces, or else supports the weight of the mechanisms at 1.1 mm."""
     damping: PairParameters = None
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
     exponent: PairParameters = 1.5
@@ -83,8 +83,8 @@ class CompliantContact(AbstractContact):
     """Pairs to exclude."""
     self_collision: bool = eqx.field(static=True, default=True)
     """Whether bodies of one tree can collide with each other."""
-    inverse_mass: StabilityLimits | None = None
-    """Apparent inverse masses that limit unspecified parameters; set by `bind`."""
+    stability_limits: StabilityLimits | None = None
+    """Limits of unspecified parameters; set by `bind`."""
     sources: ParameterSources = ParameterSources()
     """Sources of the parameters of each pair; set by `bind`."""
     candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
@@ -114,38 +114,38 @@ class CompliantContact(AbstractContact):
             surface_damping=_surface_pairs(model.geometry.damping, pairs, damping),
         )
         is_limited = not all((*sources.stiffness, *sources.damping, *sources.transition))
-        exponent = per_pair("exponent", self.exponent, pairs, is_positive=True)
+        exponent = per_pair("exponent", self.exponent, pairs, must_be_positive=True)
         friction = self.friction
         if friction is not None:
             friction = per_pair("friction", friction, pairs, default=pair_friction(model.geometry, pairs))
         limits = stability_limits(model, pairs) if is_limited else None
         default = None if all(sources.stiffness) else _weights(model, pairs) / WEIGHT_DEPTH**exponent
-        bound = replace(
+        contact = replace(
             self,
             friction=friction,
             stiffness=_pair_values("stiffness", self.stiffness, pairs, default),
             exponent=exponent,
             law=law.bind(pairs),
-            inverse_mass=limits,
+            stability_limits=limits,
             sources=sources,
             candidates=pairs,
         )
-        stiffness = as_floats(bound.pair_stiffness(model))
+        stiffness = as_floats(contact.pair_stiffness(model))
         damping = _pair_values("damping", self.damping, pairs, DAMPING_PER_STIFFNESS * stiffness)
-        bound = replace(bound, stiffness=stiffness, damping=damping)
-        return replace(bound, damping=as_floats(bound.pair_damping(model)))
+        contact = replace(contact, stiffness=stiffness, damping=damping)
+        return replace(contact, damping=as_floats(contact.pair_damping(model)))
 
     def wrenches(self, model, contacts, X_WB, dt, taps):
         return body_wrenches(contacts, self.candidates, X_WB, self.forces(model, contacts, dt, taps))
 
     def forces(self, model: Model, contacts: ContactState, dt: Scalar, taps: Taps) -> Float[AnyArray, "nc 3"]:
         """Contact forces on the first bodies, in the contact frames [N]."""
-        each = np.array(self.candidates.pair_indices, dtype=int)
+        pair_index = np.array(self.candidates.pair_indices, dtype=int)
         mu = pair_friction(model.geometry, self.candidates) if self.friction is None else jnp.asarray(self.friction)
-        mu = mu[each]
+        mu = mu[pair_index]
 
         def friction(normal):
-            return friction_forces(self._law(mu * normal, dt), normal, contacts.velocity[:, 1:], mu)
+            return friction_forces(self._contact_law(mu * normal, dt), normal, contacts.velocity[:, 1:], mu)
 
         return tap_impulses(self._normal(model, contacts, dt), friction, dt, taps, gap=contacts.gap) / dt
 
@@ -158,47 +158,52 @@ class CompliantContact(AbstractContact):
         return self._with_surfaces(self.damping, model.geometry.damping, self.sources.surface_damping, 0.0)
 
     def _with_surfaces(
-        self, pair_values, surface_values, chosen: tuple[int, ...], power: float
+        self, pair_values, surface_values, surface_pairs: tuple[int, ...], power: float
     ) -> Float[AnyArray, " npairs"]:
-        """Values of all pairs, for chosen ones converted from those of their surfaces [N/m, N·s/m], equal at 1 mm."""
-        if not chosen:
+        """Values of all pairs; for `surface_pairs`, those of the surfaces [N/m, N·s/m] with equal forces at 1 mm."""
+        if not surface_pairs:
             return pair_values
-        scale = SURFACE_DEPTH ** (power - jnp.asarray(self.exponent)[np.array(chosen, dtype=int)])
-        converted = scale * pair_series(surface_values, self.candidates, chosen)
+        scale = SURFACE_DEPTH ** (power - jnp.asarray(self.exponent)[np.array(surface_pairs, dtype=int)])
+        converted = scale * pair_series(surface_values, self.candidates, surface_pairs)
         indices = np.arange(len(self.candidates.pairs))
-        indices[list(chosen)] = len(indices) + np.arange(len(chosen))
+        indices[list(surface_pairs)] = len(indices) + np.arange(len(surface_pairs))
         return jnp.concatenate([jnp.asarray(pair_values), converted])[indices]
 
     def _normal(self, model: Model, contacts: ContactState, dt: Scalar) -> Float[AnyArray, " nc"]:
         """Normal forces [N]."""
-        each = np.array(self.candidates.pair_indices, dtype=int)
-        k, d, n = (jnp.asarray(x)[each] for x in (self.pair_stiffness(model), self.pair_damping(model), self.exponent))
+        pair_index = np.array(self.candidates.pair_indices, dtype=int)
+        k, d, n = (
+            jnp.asarray(x)[pair_index] for x in (self.pair_stiffness(model), self.pair_damping(model), self.exponent)
+        )
         slope = k * n * WEIGHT_DEPTH ** (n - 1.0) if self.reach else None
-        if self.inverse_mass is not None:
-            k, d = self._limit(self.inverse_mass, -contacts.gap, k, d, n, dt)
+        if self.stability_limits is not None:
+            k, d = self._limit(self.stability_limits, -contacts.gap, k, d, n, dt)
         normal = hunt_crossley(-contacts.gap, -contacts.velocity[:, 0], k, d, n)
-        return normal if slope is None else precontact_gradient(normal, contacts.gap, slope, self.reach)
+        return normal if slope is None else with_precontact_gradient(normal, contacts.gap, slope, self.reach)
 
     def _limit(self, limits: StabilityLimits, depth, k, d, n, dt: Scalar) -> tuple[AnyArray, AnyArray]:
-        """Stiffness and damping of contacts at their depths, within the stability limits unless specified.
+        """Stiffness and damping of contacts at their depths, within stability limits where not specified by the user.
 
         Beyond the depth at which the spring would be too stiff, force is linear in depth, and damping scales with it.
         """
-        each, power = np.array(self.candidates.pair_indices, dtype=int), _power(depth, n)
-        slope, max_slope = n * k * power, limits.max_stiffness(self.candidates, dt)[each] * jnp.maximum(depth, 0.0)
-        is_steep = (slope > max_slope) & ~np.array(self.sources.stiffness)[each]
+        pair_index, power = np.array(self.candidates.pair_indices, dtype=int), _power(depth, n)
+        slope, max_slope = (
+            n * k * power,
+            limits.max_stiffness(self.candidates, dt)[pair_index] * jnp.maximum(depth, 0.0),
+        )
+        is_steep = (slope > max_slope) & ~np.array(self.sources.stiffness)[pair_index]
         scale = jnp.where(is_steep, max_slope / jnp.where(is_steep, slope, 1.0), 1.0)
         limited = d * scale * limits.damping_scale(d * scale * power, self.candidates, dt)
-        return k * scale, jnp.where(np.array(self.sources.damping)[each], d, limited)
+        return k * scale, jnp.where(np.array(self.sources.damping)[pair_index], d, limited)
 
-    def _law(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
-        """Friction law with parameters per contact, for these sliding friction forces [N]."""
-        each = np.array(self.candidates.pair_indices, dtype=int)
-        law = jax.tree.map(lambda x: jnp.asarray(x)[each], self.law)
-        if self.inverse_mass is None or all(self.sources.transition):
+    def _contact_law(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
+        """Friction law with one parameter value per contact, stable for these sliding friction forces [N]."""
+        pair_index = np.array(self.candidates.pair_indices, dtype=int)
+        law = jax.tree.map(lambda x: jnp.asarray(x)[pair_index], self.law)
+        if self.stability_limits is None or all(self.sources.transition):
             return law
-        min_transition = self.inverse_mass.min_transition(friction, self.candidates, dt)
-        return law.with_min_transition(jnp.where(np.array(self.sources.transition)[each], 0.0, min_transition))
+        min_transition = self.stability_limits.min_transition(friction, self.candidates, dt)
+        return law.with_min_transition(jnp.where(np.array(self.sources.transition)[pair_index], 0.0, min_transition))
 
 
 def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping: AnyArray, exponent: AnyArray):
@@ -213,8 +218,8 @@ def _power(depth: AnyArray, exponent: AnyArray) -> AnyArray:
     return jnp.where(is_closed, jnp.where(is_closed, depth, 1.0) ** exponent, 0.0)
 
 
-def _pair_values(what: str, specified: PairParameters, pairs: Candidates, default: AnyArray | None) -> AnyArray:
-    return per_pair(what, default if specified is None else specified, pairs, default=default)
+def _pair_values(label: str, specified: PairParameters, pairs: Candidates, default: AnyArray | None) -> AnyArray:
+    return per_pair(label, default if specified is None else specified, pairs, default=default)
 
 
 def _surface_pairs(values: AnyArray, pairs: Candidates, is_specified: tuple[bool, ...]) -> tuple[int, ...]:
@@ -240,14 +245,14 @@ def _warn_about_restitution(model: Model, pairs: Candidates) -> None:
 
 
 def _weights(model: Model, pairs: Candidates) -> np.ndarray:
-    """Weight of the mechanisms that each pair's shapes belong to [N]; for 9.81 m/s² if the model has no gravity."""
+    """Weight of the mechanisms of each pair's shapes [N]; at 9.81 m/s² if the model has no gravity."""
     mass = np.asarray(model.body.mass)
     roots = [chain[0] for chain in model.topology.ancestors]
-    of_tree = {root: sum(mass[k] for k, body_root in enumerate(roots) if body_root == root) for root in set(roots)}
+    tree_mass = {root: sum(mass[k] for k, body_root in enumerate(roots) if body_root == root) for root in set(roots)}
     gravity = float(np.linalg.norm(np.asarray(model.gravity))) or 9.81
 
     def trees(pair) -> set[int]:
         bodies = (pairs.infos[shape].body for shape in (pair.first, pair.second))
         return {roots[body] for body in bodies if body != WORLD}
 
-    return gravity * np.array([sum(of_tree[root] for root in trees(pair)) for pair in pairs.pairs])
+    return gravity * np.array([sum(tree_mass[root] for root in trees(pair)) for pair in pairs.pairs])

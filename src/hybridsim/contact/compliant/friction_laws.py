@@ -24,10 +24,10 @@ Vec2 = Float[AnyArray, "2"]
 
 
 class FrictionLaw(eqx.Module):
-    """Friction coefficient by slip speed. Parameters are specified per pair as those of `CompliantContact`.
+    """Friction coefficient as a function of slip speed. Parameters are specified as for `CompliantContact`.
 
-    The transition velocity is by default as small as is stable for the time step under the load: if friction could
-    reverse a contact's slip within a step, bodies at rest would chatter and drift.
+    The default transition velocity increases with load and time step as stability requires: if friction could reverse
+    a contact's slip within a step, bodies at rest would chatter and drift.
     """
 
     transition: eqx.AbstractVar[PairParameters]
@@ -42,9 +42,9 @@ class FrictionLaw(eqx.Module):
     def bind(self, candidates: Candidates) -> "FrictionLaw":
         """Return a copy with one value per pair; raises `ValueError` for invalid ones."""
 
-        def values(name: str, specified: PairParameters, **more) -> AnyArray:
-            what = f"{name} of the friction law"
-            return per_pair(what, specified, candidates, is_positive=name in self.positive, **more)
+        def values(name: str, specified: PairParameters, **options) -> AnyArray:
+            label = f"{name} of the friction law"
+            return per_pair(label, specified, candidates, must_be_positive=name in self.positive, **options)
 
         names = [field.name for field in fields(self) if field.name != "transition"]
         law = replace(self, **{name: values(name, getattr(self, name)) for name in names})
@@ -77,7 +77,7 @@ DEFAULT_TRANSITION = 0.01
 
 
 def _excess(static: PairParameters) -> AnyArray | float:
-    """Excess of static over sliding friction, relative to sliding friction, of a bound law."""
+    """Excess of static over sliding friction, relative to sliding friction; the law must be bound."""
     assert static is not None and not isinstance(static, Mapping)
     return static - 1.0
 

@@ -1,13 +1,13 @@
 """Stability limits of explicit time steps for contact stiffness, damping and friction that the user does not specify.
 
-A spring, a damper or a steep friction law at a contact is stable in explicit steps as long as the velocity change by
-all contacts within a step is bounded. The bound depends on depths and loads: a box bears the boxes on it, a foot the
-robot that lands on it. Depth and load are therefore those of the step; the coupling between contacts follows from the
-masses, once, at q = 0.
+A spring, a damper or a steep friction law at a contact is stable in explicit steps as long as the velocity change due
+to all contacts within a step is small enough. It depends on depths and loads: a box supports the boxes on it, a foot
+the robot that lands on it. Depths and loads are therefore those of the current step; the coupling between contacts is
+computed once, from the masses at q = 0.
 
-    spring      k ≤ SPRING / (dt² w)       slope of force over depth
-    damper      c ≤ 1 / (dt w)             stops a contact within a step and no more
-    friction    v_t ≥ FRICTION · dt w μN   does not reverse slow slip within a step
+    spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)       slope of force over depth
+    damper      c ≤ 1 / (dt w)                          does not reverse the velocity within a step
+    friction    v_t ≥ MIN_TRANSITION_RATIO · dt w μN    does not reverse slow slip within a step
 
 Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the apparent inverse mass of contacts: of all points
 of a pair under a common load, or of a single point where only one is loaded.
@@ -25,9 +25,9 @@ from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 
-SPRING = 0.5
+MAX_STIFFNESS_RATIO = 0.5
 """Largest squared natural frequency of a contact, relative to the squared step rate."""
-FRICTION = 0.6
+MIN_TRANSITION_RATIO = 0.6
 """Smallest transition velocity, relative to the slip change by friction within a step. A larger one means faster creep
 under tangential load."""
 
@@ -39,16 +39,16 @@ class ContactCoupling(eqx.Module):
     """Velocity changes of contacts per unit impulse at contacts, in one direction [1/kg]."""
 
     pairs: Float[AnyArray, "npairs npairs"]
-    """At a pair (row) due to a pair (column), with the impulse distributed over the points of a face."""
+    """At a pair (row) due to another (column), with the impulse distributed over the points of a face."""
     point: PerPair
     """At a single point of a pair, due to an impulse at that point."""
 
     def weighted_sum(self, strength: PerContact, pairs: Candidates) -> PerContact:
-        """Σ w · strength at every contact: over all pairs, or for its own point alone if that is larger."""
-        each = np.array(pairs.pair_indices, dtype=int)
-        of_pair = np.equal(np.arange(len(pairs.pairs))[:, None], each[None]).astype(float)
-        total = jnp.asarray(self.pairs) @ (of_pair @ strength)
-        return jnp.maximum(total[each], jnp.asarray(self.point)[each] * strength)
+        """Σ w · strength at every contact: over all pairs, or only for its own point if that is larger."""
+        pair_index = np.array(pairs.pair_indices, dtype=int)
+        is_of_pair = np.equal(np.arange(len(pairs.pairs))[:, None], pair_index[None]).astype(float)
+        total = jnp.asarray(self.pairs) @ (is_of_pair @ strength)
+        return jnp.maximum(total[pair_index], jnp.asarray(self.point)[pair_index] * strength)
 
 
 class StabilityLimits(eqx.Module):
@@ -61,53 +61,55 @@ class StabilityLimits(eqx.Module):
         """Largest stable stiffness of one contact [N/m]."""
         points = np.array([pair.max_points for pair in pairs.pairs], dtype=float)
         shared = points * jnp.diag(jnp.asarray(self.normal.pairs))
-        return SPRING / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
+        return MAX_STIFFNESS_RATIO / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
 
     def damping_scale(self, damping: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
-        """Scale of the damping [N·s/m] of contacts such that none stops within less than a step."""
+        """Factor of the damping [N·s/m] of contacts such that none is stopped in less than a step."""
         return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, pairs))
 
     def min_transition(self, friction: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
         """Smallest stable transition velocity [m/s] for sliding friction forces [N]."""
-        return FRICTION * dt * self.slip.weighted_sum(friction, pairs)
+        return MIN_TRANSITION_RATIO * dt * self.slip.weighted_sum(friction, pairs)
 
 
 def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
     """Stability limits of the contacts of a mechanism.
 
     Raises:
-        ValueError: masses or placements are traced, so their values are not known yet.
+        ValueError: masses or placements are traced, so they have no values yet.
     """
     response, geometry = mobility(model), model.geometry
-    ends = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in pairs.pairs]
-    shapes = sorted({k for shapes in ends for k in shapes})
+    movable = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in pairs.pairs]
+    shapes = sorted({k for pair_shapes in movable for k in pair_shapes})
     centres = {
         k: response.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0]
         for k in shapes
     }
     self_coupling = {k: _self_coupling(model, response, k) for k in shapes}
     cross_coupling = {
-        (a, b): float(np.linalg.norm(centres[a] @ response.inverse @ centres[b].T, 2)) for a in shapes for b in shapes
+        (a, b): float(np.linalg.norm(centres[a] @ response.mass_inverse @ centres[b].T, 2))
+        for a in shapes
+        for b in shapes
     }
 
     def coupling(direction: int) -> ContactCoupling:
         face, point = ({k: self_coupling[k][direction][index] for k in shapes} for index in (0, 1))
         of_pairs = np.array(
             [
-                [sum(face[a] if a == b else cross_coupling[a, b] for a in one for b in other) for other in ends]
-                for one in ends
+                [sum(face[a] if a == b else cross_coupling[a, b] for a in one for b in other) for other in movable]
+                for one in movable
             ]
-        ).reshape(len(ends), len(ends))
+        ).reshape(len(movable), len(movable))
         # a common motion of both shapes of a pair does not change their relative velocity
-        of_pairs[np.diag_indices(len(ends))] = [sum(face[k] for k in one) for one in ends]
-        of_points = np.array([sum(point[k] for k in one) for one in ends], dtype=float)
+        of_pairs[np.diag_indices(len(movable))] = [sum(face[k] for k in one) for one in movable]
+        of_points = np.array([sum(point[k] for k in one) for one in movable], dtype=float)
         return ContactCoupling(of_pairs, of_points + MIN_INVERSE_MASS)
 
     return StabilityLimits(coupling(0), coupling(1))
 
 
 def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Largest inverse mass of a shape's faces, along the normal and tangentially: of a face and of a single point."""
+    """Largest apparent inverse masses of a face and of one of its points, along the normal and tangentially [1/kg]."""
     info, X_BG = model.geometry.infos[shape], model.geometry.placement
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
     axes = np.asarray(response.poses[info.body].R) @ R
@@ -124,4 +126,4 @@ def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[
 
 def _inverse_mass(J: np.ndarray, response: Mobility) -> float:
     """Largest eigenvalue of J M⁻¹ Jᵀ."""
-    return float(np.linalg.norm(J @ response.inverse @ J.T, 2))
+    return float(np.linalg.norm(J @ response.mass_inverse @ J.T, 2))

@@ -5,9 +5,9 @@ opposes slip within |x_t| ≤ μ x_n; scalar rows obey lower ≤ x ≤ upper wit
 impulse is set so that its own w vanishes, then projected onto its feasible set, for a fixed number of sweeps over all
 rows.
 
-A is never formed. The joint effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads and
-writes: the cost of an update grows with the degrees of freedom, not with the contacts. Updates do not depend on the row
-index, so a sweep is one loop, in XLA and, if it is long, in native code.
+A is never formed. The combined effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads
+and writes: the cost of an update grows with the degrees of freedom, not with the contacts. Updates do not depend on the
+row index, so a sweep is one loop, in XLA and, if it is long, in native code.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ class ContactProblem(eqx.Module):
 
     u: Float[AnyArray, "n nv"]
     k: Float[AnyArray, "n nv"]
-    """Factors of A: u of one row times k of another is the velocity of the one due to a unit impulse of the other."""
+    """Factors of A: u[i] · k[j] is the velocity of row i due to a unit impulse of row j."""
     cfm: Float[AnyArray, " n"]
     """Regularisation added to the diagonal of A [1/kg, or 1/(kg·m²) for hinges]."""
     b: Float[AnyArray, " n"]
@@ -57,13 +57,13 @@ class ContactProblem(eqx.Module):
         """Delassus matrix: velocity of each row due to a unit impulse of each row [1/kg, or 1/(kg·m²) for hinges]."""
         upper = np.triu(np.ones((self.u.shape[0], self.u.shape[0]), dtype=bool))
         A = self.u @ self.k.T
-        return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code never computes the lower half
+        return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code does not compute the lower triangle
 
     @property
     def blocks(self) -> Float[AnyArray, "nc 3 3"]:
         """Diagonal 3×3 blocks of A, one per contact."""
         nc = self.nc
-        u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (self.u, self.k))
+        u, k = (factor[: 3 * nc].reshape(nc, 3, factor.shape[1]) for factor in (self.u, self.k))
         blocks = jnp.einsum("ciz,cjz->cij", u, k)
         upper = np.broadcast_to(np.triu(np.ones((3, 3), dtype=bool)), blocks.shape)
         blocks = jnp.where(upper, blocks, blocks.transpose(0, 2, 1))
@@ -76,7 +76,7 @@ class ContactProblem(eqx.Module):
         scalar = jnp.einsum("nz,nz->n", self.u[3 * nc :], self.k[3 * nc :]) + self.cfm[3 * nc :]
         contacts = 1.0 / jnp.stack([blocks[:, 0, 0], blocks[:, 1, 1], blocks[:, 2, 2]], axis=1)
         if self.cone == "cone" and nc:
-            # one step size for both tangents, too small to overshoot: then the projected impulse opposes the slip
+            # one step size for both tangents, too small to overshoot, so that the projected impulse opposes the slip
             tangent = 1.0 / (jnp.maximum(blocks[:, 1, 1], blocks[:, 2, 2]) + jnp.abs(blocks[:, 1, 2]))
             contacts = jnp.concatenate([contacts[:, :1], tangent[:, None], tangent[:, None]], axis=1)
         return jnp.concatenate([contacts.reshape(-1), 1.0 / scalar])
@@ -85,7 +85,7 @@ class ContactProblem(eqx.Module):
     def tangent_friction(self) -> Float[AnyArray, "nc 2"]:
         """Coulomb's μ along both tangents: zero along tangents without mobility.
 
-        A planar mechanism has no motion out of its plane, and native code then eliminates the impulses there.
+        A planar mechanism cannot move out of its plane, and native code eliminates the impulses in that direction.
         """
         blocks = self.blocks
         is_mobile = jnp.stack([blocks[:, 1, 1], blocks[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
@@ -93,7 +93,7 @@ class ContactProblem(eqx.Module):
 
 
 class Impulses(eqx.Module):
-    """Impulses and their joint effect."""
+    """Impulses and their combined effect z."""
 
     x: Float[AnyArray, " n"]
     z: Float[AnyArray, " nv"]
@@ -137,7 +137,7 @@ class _ContactRow(eqx.Module):
 def _contact_rows(problem: ContactProblem) -> _ContactRow:
     nc = problem.nc
     steps = problem.step_sizes[: 3 * nc].reshape(nc, 3)
-    u, k = (half[: 3 * nc].reshape(nc, 3, half.shape[1]) for half in (problem.u, problem.k))
+    u, k = (factor[: 3 * nc].reshape(nc, 3, factor.shape[1]) for factor in (problem.u, problem.k))
     cfm, b = (x[: 3 * nc].reshape(nc, 3) for x in (problem.cfm, problem.b))
     block = steps[:, :, None] * problem.blocks
     return _ContactRow(steps[:, :, None] * u, k, block, steps * cfm, steps * b, problem.tangent_friction)
@@ -145,7 +145,7 @@ def _contact_rows(problem: ContactProblem) -> _ContactRow:
 
 def _update_contact(cone: str, z: Float[AnyArray, " nv"], data: tuple[_ContactRow, Float[AnyArray, "3"]]):
     row, x = data
-    # unconstrained update of each impulse by itself
+    # unconstrained update of each impulse, independent of the other two
     proposed = x - (row.u @ z + row.cfm * x + row.b)
     normal = jnp.maximum(proposed[0], 0.0)
     proposed = proposed[1:] - row.block[1:, 0] * (normal - x[0])
@@ -153,16 +153,16 @@ def _update_contact(cone: str, z: Float[AnyArray, " nv"], data: tuple[_ContactRo
         limit = row.friction * normal
         first = _clamp_impulse(proposed[0], -limit[0], limit[0])
         second = _clamp_impulse(proposed[1] - row.block[2, 1] * (first - x[1]), -limit[1], limit[1])
-        new = jnp.stack([normal, first, second])
+        updated = jnp.stack([normal, first, second])
     else:
-        new = jnp.concatenate([normal[None], _project_to_circle(proposed, jnp.max(row.friction) * normal)])
-    return z + (new - x) @ row.k, new
+        updated = jnp.concatenate([normal[None], _project_to_circle(proposed, jnp.max(row.friction) * normal)])
+    return z + (updated - x) @ row.k, updated
 
 
 def _clamp_impulse(x: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
     """Clamp between two bounds, with a zero derivative where they coincide.
 
-    Otherwise an open contact without slip would have the derivative of a sticking one.
+    Without this, an open contact without slip would have the derivative of a sticking one.
     """
     return clamp(_differentiate_if(lower < upper, x), lower, upper)
 
@@ -198,8 +198,8 @@ def _scalar_rows(problem: ContactProblem) -> _ScalarRow:
 
 def _update_scalar(z: Float[AnyArray, " nv"], data: tuple[_ScalarRow, Float[AnyArray, ""]]):
     row, x = data
-    new = _clamp_impulse(x - (row.u @ z + row.cfm * x + row.b), row.lower, row.upper)
-    return z + (new - x) * row.k, new
+    updated = _clamp_impulse(x - (row.u @ z + row.cfm * x + row.b), row.lower, row.upper)
+    return z + (updated - x) * row.k, updated
 
 
 def project(problem: ContactProblem, proposed: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
@@ -222,10 +222,10 @@ def _project_contact(cone: str, proposed: Float[AnyArray, "3"], friction: Float[
     return jnp.concatenate([normal[None], _project_to_circle(proposed[1:], jnp.max(limit))])
 
 
-def project_tangents(
+def project_jvp(
     problem: ContactProblem, proposed: Float[AnyArray, " n"], tangents: Float[AnyArray, "n k"]
 ) -> Float[AnyArray, "n k"]:
-    """Jacobian of `project`, which is block diagonal, times a matrix of tangents."""
+    """Jacobian of `project`, which is block diagonal, times a matrix of tangent vectors."""
     nc = problem.nc
     jacobians = jax.vmap(jax.jacfwd(partial(_project_contact, problem.cone)))
     blocks = jacobians(proposed[: 3 * nc].reshape(nc, 3), problem.tangent_friction)

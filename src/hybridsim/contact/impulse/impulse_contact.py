@@ -31,7 +31,7 @@ from hybridsim.contact.impulse.joint_constraints import JointConstraints, joint_
 from hybridsim.contact.impulse.solve import GRADIENTS, ConstraintRows, Mechanism, solve_contacts, velocity_change
 from hybridsim.contact.impulse.stabilisation import Recovery, Stabilisation
 from hybridsim.contact.pair_parameters import PairParameters, pair_friction, pair_max, pair_mean, per_pair
-from hybridsim.contact.precontact_gradient import precontact_gradient
+from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.numerics import TINY_COMPLIANCE
 from hybridsim.core.types import AnyArray, Scalar
@@ -40,10 +40,10 @@ from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
 MIN_FALL_STEPS = 2.0
-"""Time steps of free fall whose speed an approach must exceed to count as an impact; slower contacts do not bounce."""
+"""Minimum approach speed of an impact, in time steps of free fall; slower contacts do not bounce."""
 
 RIGID_RESTITUTION = 0.1
-"""Restitution at which a bouncing contact is rigid; its softness decreases linearly up to this value."""
+"""Restitution from which a bouncing contact is rigid; below it, softness decreases linearly with restitution."""
 
 
 class ImpulseState(eqx.Module):
@@ -52,16 +52,16 @@ class ImpulseState(eqx.Module):
     impulse: Float[AnyArray, " n"]
     """Warm start of the solver: impulses of the last step [N·s, and N·m·s for joints]."""
     approach: Float[AnyArray, " nc"]
-    """Approach speed of contacts in an impact that have not separated yet [m/s], otherwise zero."""
+    """Approach speed [m/s] of contacts that are in an impact and have not separated yet, zero for all others."""
 
 
 class InverseMass(eqx.Module):
     """Apparent inverse masses at q = 0, which scale softness."""
 
     pairs: Float[AnyArray, " npairs"] = eqx.field(default_factory=lambda: np.zeros(0))
-    """Sum over the two shapes of each pair [1/kg]."""
+    """Of every pair: sum over its two shapes [1/kg]."""
     limits: Float[AnyArray, " nl"] = eqx.field(default_factory=lambda: np.zeros(0))
-    """Each limited joint [1/kg or 1/(kg·m²)]."""
+    """Of every degree of freedom with limits [1/kg or 1/(kg·m²)]."""
 
 
 class ImpulseContact(AbstractContact):
@@ -121,14 +121,16 @@ class ImpulseContact(AbstractContact):
 
         parameters = {field: values(field) for field in ("friction", "softness", "cfm")}
         parameters["restitution"] = values("restitution", max_value=1.0)
-        joints, (of_shapes, of_joints) = joint_constraints(model), apparent_inverse_masses(model)
-        of_pairs = np.array([of_shapes[pair.first] + of_shapes[pair.second] for pair in pairs.pairs])
+        joints, (inverse_of_shapes, inverse_of_joints) = joint_constraints(model), apparent_inverse_masses(model)
+        inverse_of_pairs = np.array(
+            [inverse_of_shapes[pair.first] + inverse_of_shapes[pair.second] for pair in pairs.pairs]
+        )
         return replace(
             self,
             **parameters,
             stabilisation=self.stabilisation.bind(pairs),
             joints=joints,
-            inverse_mass=InverseMass(of_pairs, of_joints[list(joints.limited)]),
+            inverse_mass=InverseMass(inverse_of_pairs, inverse_of_joints[list(joints.limited)]),
             candidates=pairs,
         )
 
@@ -146,7 +148,7 @@ class ImpulseContact(AbstractContact):
         force = x[: 3 * nc].reshape(nc, 3) / dt
         normal = self._with_precontact_gradient(force[:, 0], contacts.gap, mechanism, rows, dt)
         tapped = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=contacts.gap)
-        # both differences are exactly zero, without rounding error, where values have not changed
+        # both differences are exactly zero, without rounding error, where taps and gradients leave values unchanged
         if self.reach:
             qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
         if taps.is_active:
@@ -162,7 +164,7 @@ class ImpulseContact(AbstractContact):
     def _rows(self, model: Model, motion: StepKinematics, state: ImpulseState, dt: Scalar) -> ConstraintRows:
         """Constraint rows of one step."""
         pairs, geometry, contacts = self.candidates, model.geometry, motion.contacts
-        each = np.array(pairs.pair_indices, dtype=int)
+        pair_index = np.array(pairs.pair_indices, dtype=int)
         friction = pair_friction(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
         restitution = (
             pair_max(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
@@ -173,23 +175,23 @@ class ImpulseContact(AbstractContact):
 
         recovery = self.stabilisation.target_velocity(contacts.gap, contacts.velocity[:, 0], dt, geometry, pairs)
         target = jnp.where(contacts.gap > 0.0, -contacts.gap / dt, recovery)
-        # depends on the impact only: the step is continuous at zero restitution, which can then be estimated from zero
+        # a function of the impact only: the step is continuous at zero restitution, a possible initial value of a fit
         is_bouncing = state.approach > 0.0
-        target = jnp.where(is_bouncing, restitution[each] * state.approach, target)
+        target = jnp.where(is_bouncing, restitution[pair_index] * state.approach, target)
         velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)
         velocity = jnp.concatenate([velocity, joint.J @ motion.qd - joint.target_velocity])
 
         compliance = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
         # friction has no compliance, nor do bouncing contacts, for an accurate restitution
-        factor = jnp.where(is_bouncing, jnp.maximum(1.0 - restitution[each] / RIGID_RESTITUTION, 0.0), 1.0)
-        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(factor * compliance[each])
+        factor = jnp.where(is_bouncing, jnp.maximum(1.0 - restitution[pair_index] / RIGID_RESTITUTION, 0.0), 1.0)
+        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(factor * compliance[pair_index])
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
         return ConstraintRows(
             J=J,
             b=velocity + J @ (dt * classical_acceleration(model, motion.qd, np.zeros(model.nv))),
             dt=dt,
             cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.frictional))]) + TINY_COMPLIANCE,
-            friction=friction[each],
+            friction=friction[pair_index],
             lower=joint.lower,
             upper=joint.upper,
             cone=self.cone,
@@ -199,7 +201,9 @@ class ImpulseContact(AbstractContact):
         """Normal forces with derivatives of open contacts."""
         if not self.reach:
             return normal_force
-        # a closed contact compensates a change of its gap within the recovery time
+        # a closed contact corrects a change of its gap within the recovery time
         u, k = jax.vmap(mechanism.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
-        return precontact_gradient(normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach)
+        return with_precontact_gradient(
+            normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach
+        )

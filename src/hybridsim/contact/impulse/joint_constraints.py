@@ -26,7 +26,7 @@ class JointConstraints(eqx.Module):
 
 
 class JointConstraintRows(eqx.Module):
-    """Joint rows in one state."""
+    """Joint constraint rows at one state."""
 
     J: Float[AnyArray, "nj nv"]
     target_velocity: Float[AnyArray, " nj"]
@@ -38,7 +38,7 @@ class JointConstraintRows(eqx.Module):
 
 
 def joint_constraints(model: Model) -> JointConstraints:
-    """Joint constraints of a model; where its parameters are traced, all possible ones."""
+    """Joint constraints of a model; those of all degrees of freedom if its limits or friction are traced."""
     joint = model.joint
 
     def active(*values) -> tuple[int, ...]:
@@ -51,10 +51,10 @@ def joint_constraints(model: Model) -> JointConstraints:
     return JointConstraints(active(*limits), active(joint.friction, joint.breakaway))
 
 
-def joint_constraint_rows(model: Model, rows: JointConstraints, q: Q, qd: Qd, dt: Scalar) -> JointConstraintRows:
-    """Joint constraint rows in one state."""
+def joint_constraint_rows(model: Model, constraints: JointConstraints, q: Q, qd: Qd, dt: Scalar) -> JointConstraintRows:
+    """Joint constraint rows at one state."""
     joint, tree_qd = model.joint, expand_v(model, qd)
-    limited, frictional = np.array(rows.limited, dtype=int), np.array(rows.frictional, dtype=int)
+    limited, frictional = np.array(constraints.limited, dtype=int), np.array(constraints.frictional, dtype=int)
     position = scalar_positions(model, expand_q(model, q))[limited]
     lower_gap, upper_gap = position - joint.lower[limited], joint.upper[limited] - position
     is_lower = lower_gap <= upper_gap

@@ -1,7 +1,7 @@
 """Gauss–Jordan elimination without pivoting, for the linear systems of contact derivatives.
 
-Each row of these systems is a row of a positive definite matrix, of the identity, or a mixture of both where a contact
-slides, so the diagonal entry is a safe pivot. Pivoting would cost more than the elimination itself.
+Each row of these systems is a row of a positive definite matrix, of the identity, or a combination of both where a
+contact slides, so the diagonal entry is a safe pivot. Pivoting would cost more than the elimination itself.
 """
 
 import jax
@@ -12,18 +12,18 @@ from jaxtyping import Float
 from hybridsim.core.types import AnyArray
 
 MIN_PIVOT = 1e-12
-"""Replacement of a vanishing pivot, which redundant contacts without a unique solution lead to."""
+"""Replacement for a vanishing pivot, which arises from redundant contacts without a unique solution."""
 
 
 def solve_without_pivoting(G: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Solution x of G x = b; linear in b, with forward and reverse mode."""
+    """Solution x of G x = b; linear in b, differentiable in forward and reverse mode."""
     return jax.lax.custom_linear_solve(
         lambda x: G @ x, b, lambda _, b: _gauss_jordan(G, b), lambda _, b: _gauss_jordan(G.T, b)
     )
 
 
 def _gauss_jordan(G: Float[AnyArray, "n n"], b: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Eliminate one unknown after the other from all rows.
+    """Solution by elimination of one unknown after another from all other rows.
 
     The current unknown is always first and moves to the end with its row, so no index depends on the loop counter.
     """

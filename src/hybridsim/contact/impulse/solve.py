@@ -2,7 +2,8 @@
 
 `unrolled`: derivative of the sweeps themselves, exact for the computed result, converged or not.
 
-`implicit`: derivative of the converged solution, a fixed point of the projected Jacobi update x = N(x − s (A x + b)).
+`implicit`: derivative of the converged solution, a fixed point of the projected Jacobi update x = N(x − s (A x + b)),
+with step sizes s and the projection N onto the feasible set.
 Differentiating the fixed point gives one linear system for the tangent of x, whatever the number of sweeps, and reverse
 mode stores none of them. Its error is of the order of the convergence error, and it ignores the warm start.
 """
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.impulse.gauss_seidel import ContactProblem, gauss_seidel, project, project_tangents
+from hybridsim.contact.impulse.gauss_seidel import ContactProblem, gauss_seidel, project, project_jvp
 from hybridsim.contact.impulse.linear_solve import solve_without_pivoting
 from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
 from hybridsim.dynamics.kinematics import Kinematics
@@ -27,9 +28,9 @@ from hybridsim.spatial.inertia import RigidInertia
 
 GRADIENTS = ("unrolled", "implicit")
 IMPLICIT_SOFTNESS = 2e-7
-"""Softness of every row in the implicit derivative, relative to its diagonal entry of A. Sticking feet of one body
-constrain each other along the line between them, nearly redundantly: the internal force would take millions of sweeps
-to converge, and without softness the derivative would be that of a solution that is never reached."""
+"""Softness of every row in the implicit derivative, relative to its diagonal entry of A. Two sticking feet of one body
+are nearly redundant constraints along the line between them: their internal force takes millions of sweeps to converge,
+and without softness the derivative would be that of a solution that is never reached."""
 
 
 class Mechanism(NamedTuple):
@@ -53,7 +54,7 @@ class Mechanism(NamedTuple):
         return self.tau - reduce_tau(self.model, bias)
 
     def imbalance(self, qdd: Qdd) -> Tau:
-        """Joint torques minus inverse dynamics of given accelerations: zero without impulses."""
+        """Joint torques minus inverse dynamics at given accelerations; zero without impulses."""
         tree_tau = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
         return self.tau - reduce_tau(self.model, tree_tau)
 
@@ -64,7 +65,7 @@ class ConstraintRows(eqx.Module):
     J: Float[AnyArray, "n nv"]
     """Constraint Jacobian."""
     b: Float[AnyArray, " n"]
-    """As in `ContactProblem`, but without the velocity change by the accelerations of the step."""
+    """As in `ContactProblem`, but without the velocity change due to the free acceleration."""
     dt: Scalar
     """Time step [s]."""
     cfm: Float[AnyArray, " n"]
@@ -75,7 +76,7 @@ class ConstraintRows(eqx.Module):
     cone: str = eqx.field(static=True)
 
     def problem(self, factors: MassFactors, free: Float[AnyArray, " nv"]) -> ContactProblem:
-        """Contact problem with the free acceleration, given as the second half of the solve for M⁻¹ torque."""
+        """Contact problem for a free acceleration, given as D⁻¹ u of `MassFactors.half_solve`."""
         u, k = jax.vmap(factors.half_solve)(self.J)
         return ContactProblem(
             u, k, self.cfm, self.b + self.dt * (u @ free), self.friction, self.lower, self.upper, self.cone
@@ -103,10 +104,10 @@ def solve_contacts(
     """
     if gradient == "implicit":
         return _solution(mechanism, rows, jax.lax.stop_gradient(warm_start), sweeps)
-    return _sweep(mechanism, rows, warm_start, sweeps)
+    return _run_sweeps(mechanism, rows, warm_start, sweeps)
 
 
-def _sweep(
+def _run_sweeps(
     mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
     """Impulses and accelerations by Gauss–Seidel.
@@ -129,7 +130,7 @@ def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[A
 def _solution(
     mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
-    return _sweep(mechanism, rows, warm_start, sweeps)
+    return _run_sweeps(mechanism, rows, warm_start, sweeps)
 
 
 @_solution.def_jvp
@@ -146,7 +147,7 @@ def _solution_jvp(primals, tangents):
         return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
 
     _, tangent = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
-    # none for parameters, such as friction, that do not affect accelerations at fixed impulses
+    # `None` if only parameters such as friction vary, which do not affect accelerations at fixed impulses
     d_qdd = jnp.zeros_like(qdd) if tangent is None else factors.apply_mass_inverse(tangent)
 
     def proposed(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
@@ -154,13 +155,13 @@ def _solution_jvp(primals, tangents):
         return x - step_sizes * (rows.b + rows.dt * (rows.J @ qdd + J @ delta_qdd) + rows.cfm * x)
 
     def update(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
-        limits = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
-        return project(limits, proposed(rows, delta_qdd))
+        varied = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
+        return project(varied, proposed(rows, delta_qdd))
 
     zero = jnp.zeros_like(qdd)
     _, tangent = eqx.filter_jvp(update, (rows, zero), (tangents[1], d_qdd))
     # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = tangent of N at fixed x
     identity = np.eye(len(x))
     propagation = (1.0 - IMPLICIT_SOFTNESS) * identity - step_sizes[:, None] * problem.A
-    dx = solve_without_pivoting(identity - project_tangents(problem, proposed(rows, zero), propagation), tangent)
+    dx = solve_without_pivoting(identity - project_jvp(problem, proposed(rows, zero), propagation), tangent)
     return ContactSolution(x, qdd), ContactSolution(dx, d_qdd + factors.apply_mass_inverse(dx @ J) / dt)

@@ -26,7 +26,7 @@ DEFAULT_ERP = 0.05
 
 
 class Stabilisation(eqx.Module):
-    """Penetration recovery."""
+    """Penetration recovery: target velocity of penetrating contacts."""
 
     @abc.abstractmethod
     def bind(self, candidates: Candidates) -> "Stabilisation":
@@ -74,9 +74,9 @@ class Baumgarte(Stabilisation):
     """Penetrations decay like a damped oscillator."""
 
     alpha: PairParameters = None
-    """α [1/s] per pair; by default 1/(2 dt), which stops the approach within one step; smaller values do not."""
+    """α [1/s] per pair; by default 1/(2 dt), the smallest value that stops the approach within one step."""
     beta: PairParameters = None
-    """β [1/s] per pair; by default the value that removes a twentieth of the penetration in every step."""
+    """β [1/s] per pair; by default the value that removes the fraction `DEFAULT_ERP` in every step."""
 
     def bind(self, candidates: Candidates) -> "Baumgarte":
         alpha, beta = (

@@ -74,7 +74,8 @@ def _cards(result: Mapping[str, Any]) -> str:
             factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
         cards.append(
             f"<div class='card'><div class='label'>{_score_label(row)}</div>"
-            f"<div class='value'>{format_number(before, 3)} → {format_number(after, 3)} <small>σ</small></div><div class='quiet'>{factor}</div></div>"
+            f"<div class='value'>{format_number(before, 3)} → {format_number(after, 3)} <small>σ</small></div>"
+            f"<div class='quiet'>{factor}</div></div>"
         )
     note = "<p class='quiet'>Root mean square errors over all channels; σ is the standard deviation of the noise.</p>"
     return f"<div class='cards'>{''.join(cards)}</div>{note}"
