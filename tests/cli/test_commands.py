@@ -296,12 +296,12 @@ def test_wrong_options_suggest_the_right_one():
 
 
 def test_tracebacks_are_shown_in_debug_mode_only(monkeypatch, capsys):
-    from hybridsim.cli.options import ReadingOptions
+    from hybridsim.cli.options import ModelLoader
 
     def fail(self, name):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(ReadingOptions, "load", fail)
+    monkeypatch.setattr(ModelLoader, "load", fail)
     assert run(["taps", "pendulum"]) == 1
     assert "RuntimeError: boom" in capsys.readouterr().err
     monkeypatch.setenv("HYBRIDSIM_DEBUG", "1")

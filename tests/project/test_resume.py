@@ -68,7 +68,7 @@ def test_a_run_stopped_repeatedly_is_bitwise_identical_to_an_uninterrupted_run(s
 
 
 def test_the_record_of_a_stopped_run_equals_that_of_an_uninterrupted_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
     task = arm_task(tmp_path, held_out=0)
     whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
     run_fit(task, whole)
@@ -92,7 +92,7 @@ KILLS = {
 
 @pytest.mark.parametrize("position", KILLS.values(), ids=KILLS)
 def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(position, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
     monkeypatch.setattr(keepers, "MAX_TIME_SHARE", 1e9)  # every step is written
     # the second stage terminates immediately: it repeats the first one with a loose gradient tolerance
     content = LevenbergMarquardt(gradient_tolerance=1e-3)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hybridsim.cli.options import Reading, ReadingOptions
+from hybridsim.cli.options import Loader, ModelLoader
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -22,7 +22,7 @@ def blueprint(
     out: Path | None = None,
     weights: Path | None = None,
     graft: int = 0,
-    reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Show the inputs and outputs of a blueprint's networks as a table and a diagram, or export one network as C.
@@ -41,7 +41,7 @@ def blueprint(
         out: file for the wiring diagram (SVG) or the C source; by default next to the blueprint.
         weights: file for a diagram of all weights (SVG), for show.
         graft: index of the network to export, from 0.
-        reading: how to read the model file.
+        loader: options of the model loader.
         json: print JSON instead of text.
     """
     from hybridsim.core.files import write_atomically
@@ -51,7 +51,7 @@ def blueprint(
     from hybridsim.viz.weights_diagram import weights_diagram
     from hybridsim.viz.wiring_diagram import wiring_diagram
 
-    sim = Simulator(reading.load(model), contact=contact)
+    sim = Simulator(loader.load(model), contact=contact)
     loaded = load_blueprint(file, sim)
     if action == "export-c":
         return _export_c(

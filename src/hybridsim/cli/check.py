@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions
+from hybridsim.cli.options import Loader, ModelLoader, ModelName
 from hybridsim.cli.output import print_json, print_problems, print_table, say, summary_line
 from hybridsim.core.messages import pluralize
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hybridsim.model.model import Model
 
 
-def check(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
+def check(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:  # noqa: B008 - frozen
     """Show the contents of a model file and every problem found in it.
 
     The exit code is 0 if the model can be used, 1 if not.
@@ -24,10 +24,10 @@ def check(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fa
 
     Args:
         model: file or built-in mechanism.
-        reading: how to read the file.
+        loader: options of the model loader.
         json: print JSON instead of text.
     """
-    loaded, problems = reading.inspect(model)
+    loaded, problems = loader.inspect(model)
     if json:
         print_json(
             {

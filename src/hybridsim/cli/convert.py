@@ -5,14 +5,14 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say
 
 
 def convert(
     model: ModelName,
     out: Annotated[Path, tyro.conf.Positional],
-    reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Convert a model to URDF or MJCF; the suffix of OUT selects the format (.urdf, .xml or .mjcf).
@@ -27,13 +27,13 @@ def convert(
     Args:
         model: file or built-in mechanism.
         out: file to write.
-        reading: how to read the model.
+        loader: options of the model loader.
         json: print JSON instead of text.
     """
     from hybridsim.io.convert import convert as convert_model
 
     refuse_to_overwrite(model, out)
-    notes = convert_model(reading.load(model), out)
+    notes = convert_model(loader.load(model), out)
     if json:
         print_json({"out": str(out), "notes": notes})
         return 0

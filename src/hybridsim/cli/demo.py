@@ -38,9 +38,9 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
     folder = _copy_files(out)
     rows: list[tuple[str, Any]] = []
     with StopRequest() as stop:
-        for name, meaning in PROJECTS.items():
+        for name, description in PROJECTS.items():
             if not json:
-                say(f"{folder / name}.toml: {meaning}")
+                say(f"{folder / name}.toml: {description}")
             outcome = _fit(folder / f"{name}.toml", stop, quiet=json)
             if outcome.result is None:
                 say(f"Stopped. Resume with: hybridsim fit {folder / name}.toml --resume", stderr=True)
@@ -51,7 +51,7 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
             errors = score["in_noise"]
             if not rows:
                 rows.append(("initial model", errors["before"]["rms"]))
-            rows.append((meaning, errors["after"]["rms"]))
+            rows.append((description, errors["after"]["rms"]))
     page = folder / "runs" / "networks" / "summary.html"
     if json:
         print_json({"error_in_noise": dict(rows), "page": str(page)})

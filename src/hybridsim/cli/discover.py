@@ -22,7 +22,7 @@ def discover(
 ) -> int:
     """Select the smallest set of network inputs that explains a project's recordings.
 
-    The project's [[graft]] sections list the candidate outputs and inputs generously. Inputs that the held-out runs
+    The project's [[graft]] sections list all candidate outputs and inputs. Inputs that the held-out runs
     show to be unnecessary are removed, and the remaining networks are written as a blueprint. Results are saved after
     every seed.
 
@@ -32,8 +32,8 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: number of restarts, each with other initial weights and other runs left out; the share of seeds that
-            select an input indicates how certain it is.
+        seeds: number of restarts, each with other initial weights and other runs left out; the fraction of seeds that
+            select an input is a measure of confidence in it.
         resume: continue an interrupted discovery.
         fresh: discard an earlier discovery and start over.
         out: output folder; by default runs/NAME-discovery next to the project.
@@ -70,17 +70,18 @@ def discover(
         on_seed=record.save_seed,
         log=(lambda text: None) if quiet or json else lambda text: say(text, style="dim", stderr=True),
     )
-    facts = record.finish(discovery)
+    summary = record.finish(discovery)
     if json:
-        print_json(facts | {"out": str(folder)})
+        print_json(summary | {"out": str(folder)})
         return 0
-    rows = [(name, f"{share:.0%}") for name, share in facts["inputs"].items() if share > 0.0]
+    rows = [(name, f"{share:.0%}") for name, share in summary["inputs"].items() if share > 0.0]
     print_table(("input → output", "selected"), rows or [("nothing", "–")], right=("selected",))
-    never = sum(share == 0.0 and not name.startswith("a constant") for name, share in facts["inputs"].items())
-    say(f"{pluralize(never, 'other input')} never selected in {pluralize(len(facts['seeds']), 'seed')}")
+    never = sum(share == 0.0 and not name.startswith("a constant") for name, share in summary["inputs"].items())
+    say(f"{pluralize(never, 'other input')} never selected in {pluralize(len(summary['seeds']), 'seed')}")
     say(
-        f"error on held-out runs, in standard deviations of the noise: {facts['error_without_networks']:.3g} without "
-        f"networks, {facts['error_with_all_inputs']:.3g} with all inputs, {facts['error']:.3g} with the selected inputs"
+        f"error on held-out runs, in standard deviations of the noise: {summary['error_without_networks']:.3g} without "
+        f"networks, {summary['error_with_all_inputs']:.3g} with all inputs, {summary['error']:.3g} with the selected "
+        "inputs"
     )
     say(f"blueprint, wiring.svg and weights.svg: {folder}")
     return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES = Literal["lab_pendulum", "driven_pendulum", "ibm_pendulum"]
 GOAL_MISSED = 4
-"""Exit code, as of a fit that did not converge."""
+"""Exit code, the same as that of a fit that did not converge."""
 
 
 def experiment(
@@ -68,7 +68,7 @@ def experiment(
             folder,
             smoke=smoke,
             on_step=lambda _, step: progress.show(step, None),
-            on_case=lambda case, found: progress.log(f"{case}: {found['words']}, {found['ended']}"),
+            on_case=lambda case, result: progress.log(f"{case}: {result['words']}, {result['ended']}"),
             stop=lambda: stop.requested,
         )
     if results is None:

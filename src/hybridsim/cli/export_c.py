@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -17,7 +17,7 @@ def export_c(
     dt: float | None = None,
     prefix: str | None = None,
     fma: bool = True,
-    reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Export one time step of a model and its derivatives as C99 source for controllers.
@@ -38,7 +38,7 @@ def export_c(
         dt: time step [s]; by default that of the model. It remains a parameter of the generated code.
         prefix: prefix of the C identifiers; by default derived from the model's name.
         fma: use fused multiply-add; disable it for processors that lack it.
-        reading: how to read the file.
+        loader: options of the model loader.
         json: print a summary as JSON instead of text.
     """
     if dt is not None and not (math.isfinite(dt) and dt > 0.0):
@@ -49,7 +49,7 @@ def export_c(
     from hybridsim.sim.c_export.export_step import export_c as export_step
     from hybridsim.sim.simulator import Simulator
 
-    mechanism = reading.load(model)
+    mechanism = loader.load(model)
     exported = export_step(Simulator(mechanism, dt=dt, integrator=integrator), out, prefix=prefix, fma=fma)
     if json:
         print_json(

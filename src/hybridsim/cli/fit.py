@@ -88,25 +88,25 @@ def fit(
             )
         except DivergedError as error:
             problem = str(error)
-    facts = {"record": str(record.folder), "interrupted": outcome is not None and outcome.result is None}
+    report = {"record": str(record.folder), "interrupted": outcome is not None and outcome.result is None}
     if outcome is None:
-        _print_stopped(facts | {"problem": problem}, f"hybridsim: {problem}", json)
+        _print_stopped(report | {"problem": problem}, f"hybridsim: {problem}", json)
         return DIVERGED
     if outcome.result is None:
         again = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
         stage, step = outcome.position
-        _print_stopped(facts, f"Stopped in stage {stage + 1} after step {step}. Resume with: {again}", json)
+        _print_stopped(report, f"Stopped in stage {stage + 1} after step {step}. Resume with: {again}", json)
         return stop.exit_code
     if json:
-        print_json(facts | outcome.result)
+        print_json(report | outcome.result)
     else:
         _print(outcome.result, record)
     return 0 if outcome.result["status"] == CONVERGED else NOT_CONVERGED
 
 
-def _print_stopped(facts: dict[str, Any], text: str, json: bool) -> None:
+def _print_stopped(report: dict[str, Any], text: str, json: bool) -> None:
     if json:
-        print_json(facts)
+        print_json(report)
     else:
         say(text, stderr=True)
 

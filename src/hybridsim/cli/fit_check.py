@@ -25,7 +25,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
     training, held_out = ([run.name for run in runs] for runs in (problem.train, problem.held_out))
     channels = list(problem.measurements.noise)
     if json:
-        facts = {
+        report = {
             "name": task.name,
             "model": task.model,
             "training": training,
@@ -39,7 +39,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
             "condition": result.condition,
             "remarks": result.messages(),
         }
-        print_json(facts)
+        print_json(report)
         return 0
     say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {task.model}")
     say(f"  parameters  {_names(physics)}")

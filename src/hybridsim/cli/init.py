@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -21,7 +21,7 @@ def init(
     out: Path = Path("project.toml"),
     step: float | None = None,
     force: bool = False,
-    reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Write a starter project for a model and its recordings; columns are matched to joints by name.
@@ -39,7 +39,7 @@ def init(
         out: project file to write.
         step: sampling interval [s], for recordings without a time column.
         force: overwrite an existing file.
-        reading: how to read the model.
+        loader: options of the model loader.
         json: print JSON instead of text.
     """
     import math
@@ -57,14 +57,14 @@ def init(
         refuse_to_overwrite(path, out)
     if out.exists() and not force:
         raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")
-    default = ReadingOptions()
-    options = {f.name: getattr(reading, f.name) for f in fields(reading)}
+    default = ModelLoader()
+    options = {f.name: getattr(loader, f.name) for f in fields(loader)}
     starter = explore(
-        reading.load(model),
+        loader.load(model),
         model,
         data,
         is_built_in=model in BUILT_IN and not Path(model).exists(),
-        reading={name: value for name, value in options.items() if value != getattr(default, name)},
+        load_options={name: value for name, value in options.items() if value != getattr(default, name)},
         step=step,
     )
     write_atomically(out, starter_text(starter, out.absolute().parent).encode())

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 SIGNAL_EXIT_CODE = 128
-"""Offset of the exit code of a program that a signal ended, as of shells."""
+"""Exit code of a program terminated by a signal, minus the signal number, by shell convention."""
 REPEAT_HINTS = {
     signal.SIGINT: "press again to stop immediately",
     signal.SIGTERM: "a second SIGTERM stops immediately",

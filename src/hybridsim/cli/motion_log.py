@@ -14,7 +14,7 @@ class MotionLog:
     """A CSV file with the columns `time`, `q:NAME` and `qd:NAME`, created when the first rows are written."""
 
     def __init__(self, path: Path, topology: "Topology", *, every: int = 1):
-        """Set up a log.
+        """Prepare a log.
 
         Args:
             path: file to write; its folder must exist.

@@ -1,4 +1,4 @@
-"""Options common to several commands: the model and how to read it."""
+"""Options common to several commands: the model and the options of its loader."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -21,8 +21,8 @@ ModelName = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadingOptions:
-    """How to read a model file."""
+class ModelLoader:
+    """Loader of model files, with its options as flags."""
 
     base: Base = "fixed"
     """Whether a URDF's root link is fixed to the world or free to move."""
@@ -42,7 +42,7 @@ class ReadingOptions:
 
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():
-            if used := [f"--{option}" for option in options if options[option] != getattr(ReadingOptions(), option)]:
+            if used := [f"--{option}" for option in options if options[option] != getattr(ModelLoader(), option)]:
                 message = f"{', '.join(used)}: applies to model files only, and {name!r} is a built-in mechanism"
                 return None, [Problem(message, "remove it, or specify a file", code="option.built_in")]
             return BUILT_IN[name](), []
@@ -62,8 +62,8 @@ class ReadingOptions:
         return model
 
 
-Reading = Annotated[ReadingOptions, tyro.conf.OmitArgPrefixes]
-"""Reading options as flags without a prefix."""
+Loader = Annotated[ModelLoader, tyro.conf.OmitArgPrefixes]
+"""Loader whose flags have no prefix."""
 
 
 def refuse_to_overwrite(model: str, out: Path | None) -> None:

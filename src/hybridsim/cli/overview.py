@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 ABOUT = "Robot simulation that fits physics and neural networks to recorded motion."
 EXAMPLES = """For example:
-  hybridsim demo                          # complete fits on the recordings that ship with it
+  hybridsim demo                          # complete fits on recordings that ship with the package
   hybridsim check robot.urdf              # contents and problems of a model file
   hybridsim init robot.urdf run*.csv      # writes project.toml
   hybridsim fit project.toml              # fits the model

@@ -56,11 +56,11 @@ def predict(
         runs = recordings_of(loaded, [(path,) for path in data])
     print_problems([problem for recording in runs for problem in recording.problems], stderr=True)
     folder = out or record.predictions
-    facts = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
+    report = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
     if json:
-        print_json(facts | {"out": str(folder)})
+        print_json(report | {"out": str(folder)})
         return 0
-    for row in facts["scores"]:
+    for row in report["scores"]:
         say(f"{row['kind']} over {row['seconds']:.3g} s, {pluralize(row['windows'], 'window')}:")
         cells = [
             (name, _cell(values["before"]), _cell(values["after"]), task.units.get(name, ""))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.motion_log import MotionLog
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_warnings, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import name_hint, pluralize
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BLOCK = 500
 """Steps between updates of progress bar and file; all blocks share one compiled function."""
 MAX_STEPS = 10**9
-"""Longer simulations are considered a typing error."""
+"""Maximum number of steps; more are assumed to be a typing error."""
 PLOTTED_ROWS = 10_000
 """Rows of a trajectory that are plotted."""
 DIVERGED = 3
@@ -40,7 +40,7 @@ def simulate(
     velocity: dict[str, float] = {},  # noqa: B006
     command: dict[str, float] = {},  # noqa: B006
     every: int = 1,
-    reading: Reading = ReadingOptions(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
 ) -> int:
     """Simulate a mechanism from its home configuration and write the trajectory to a CSV file.
@@ -72,14 +72,14 @@ def simulate(
         velocity: initial velocities by name [rad/s, m/s]; zero by default.
         command: constant actuator commands by name; zero by default.
         every: write only every n-th step.
-        reading: how to read the file.
+        loader: options of the model loader.
         json: print a summary as JSON instead of text.
     """
     import numpy as np
 
     from hybridsim.sim.simulator import CONTACTS, Simulator
 
-    mechanism = reading.load(model)
+    mechanism = loader.load(model)
     step = float(mechanism.timestep if dt is None else dt)
     steps = step_count(time, step)
     if every < 1:
@@ -126,7 +126,7 @@ def simulate(
 
         plot_motion(mechanism, motion.t, motion.q, motion.qd, plot)
 
-    facts = {
+    report = {
         "model": mechanism.name,
         "steps": completed,
         "dt_s": step,
@@ -137,7 +137,7 @@ def simulate(
         "problem": problem,
     }
     if json:
-        print_json(facts)
+        print_json(report)
     else:
         written = f"{out}" + (f" and {plot}" if plot else "")
         end = f"t = {completed * step:g} s"

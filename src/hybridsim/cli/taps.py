@@ -2,12 +2,12 @@
 
 import warnings
 
-from hybridsim.cli.options import ModelName, Reading, ReadingOptions
+from hybridsim.cli.options import Loader, ModelLoader, ModelName
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import ModelWarning
 
 
-def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = False) -> int:  # noqa: B008 - frozen
+def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:  # noqa: B008 - frozen
     """List the quantities that networks can read or modify, with the names of the model.
 
     For example:
@@ -16,7 +16,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
 
     Args:
         model: file or built-in mechanism.
-        reading: how to read the file.
+        loader: options of the model loader.
         json: print JSON instead of text.
     """
     from hybridsim.contact.candidates import find_candidates
@@ -24,7 +24,7 @@ def taps(model: ModelName, reading: Reading = ReadingOptions(), json: bool = Fal
     from hybridsim.sim.simulator import axis_names
     from hybridsim.taps.catalog import CATALOG, Axis, Form
 
-    mechanism = with_hulls(reading.load(model))
+    mechanism = with_hulls(loader.load(model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # nothing is simulated
         names = dict(axis_names(mechanism, find_candidates(mechanism))) | {Axis.NONE: ()}

@@ -9,7 +9,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import FitResult, Progress, fit
 from hybridsim.identify.score import WindowScores, score_windows
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.checkpoint import StageEnd
+from hybridsim.project.record.checkpoint import StageResult
 from hybridsim.project.record.checkpoint_store import FolderCheckpointStore
 from hybridsim.project.record.export_fit import write_model, write_weights
 from hybridsim.project.record.history import History, Step
@@ -27,7 +27,7 @@ from hybridsim.project.report.comparison import (
     scoring_window,
     theta_before,
 )
-from hybridsim.project.report.figures import fit_pictures
+from hybridsim.project.report.figures import fit_figures
 from hybridsim.project.report.held_out import HeldOutMonitor
 from hybridsim.project.report.result import result
 from hybridsim.project.report.summary_page import summary_page
@@ -88,7 +88,7 @@ def run_fit(
         def on_step(progress: Progress) -> None:
             nonlocal position
             position = (progress.stage, progress.step)
-            held_out = monitor.after(progress, is_last=progress.stage in store.ends)
+            held_out = monitor.evaluate(progress, is_last=progress.stage in store.stage_results)
             history.append(
                 Step(progress.stage, progress.step, progress.cost, progress.rms, held_out, round(progress.seconds, 3))
             )
@@ -98,7 +98,7 @@ def run_fit(
         store.flush()
         if fit_result.stopped:
             return Outcome(fit_result, None, position)
-        report = _write_report(task, record, fit_result, store.ends, history.read())
+        report = _write_report(task, record, fit_result, store.stage_results, history.read())
         return Outcome(fit_result, report, position)
 
 
@@ -111,7 +111,10 @@ def _check_unchanged(record: Record, now: dict[str, Any], log: Callable[[str], N
             f"{'; '.join(changes)}. Undo the changes, or start over with --fresh."
         )
     if changes := version_changes(before, now):
-        log(f"The run was started with other software or hardware ({'; '.join(changes)}): its last digits may differ.")
+        log(
+            f"The run was started with other software or hardware ({'; '.join(changes)}): results may differ "
+            "in the last digits."
+        )
 
 
 def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str], None]) -> tuple[int, int]:
@@ -128,21 +131,21 @@ def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str],
 
 
 def _write_report(
-    task: Task, record: Record, fit_result: FitResult, ends: dict[int, StageEnd], history: Sequence[Step]
+    task: Task, record: Record, fit_result: FitResult, stage_results: dict[int, StageResult], history: Sequence[Step]
 ) -> dict[str, Any]:
     """Score the fit and write model, weights, plots, summary page and, last, the result, which marks completeness."""
     thetas = np.stack([theta_before(task.problem), fit_result.theta])
     windows, comparisons = _score(task, thetas)
     model = write_model(task, fit_result.theta, record)
     write_weights(task, fit_result.theta, record)
-    report = result(task, fit_result, ends, comparisons, model)
+    report = result(task, fit_result, stage_results, comparisons, model)
     held_out = task.problem.held_out
     runs, label = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
-    pictures = fit_pictures(windows, runs, label, history, task.units)
+    figures = fit_figures(windows, runs, label, history, task.units)
     record.plots.mkdir(exist_ok=True)
-    for name, content in pictures.items():
+    for name, content in figures.items():
         write_file(record.plots / name, content)
-    write_file(record.summary_file, summary_page(report, record.manifest(), pictures))
+    write_file(record.summary_file, summary_page(report, record.manifest(), figures))
     write_json(record.result_file, report)
     return report
 

@@ -11,7 +11,13 @@ from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
 from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.record import checkpoint as checkpoints
-from hybridsim.project.record.checkpoint import DamagedCheckpointError, SavedCheckpoint, StageEnd, from_bytes, to_bytes
+from hybridsim.project.record.checkpoint import (
+    DamagedCheckpointError,
+    SavedCheckpoint,
+    StageResult,
+    from_bytes,
+    to_bytes,
+)
 
 
 class Memory(NamedTuple):
@@ -31,8 +37,11 @@ def saved(own=OWN, stage: int = 2) -> SavedCheckpoint:
     rng = np.random.default_rng(0)
     point = Point(rng.normal(size=(1, 3)), rng.normal(size=(1, 4, 2)), rng.normal(size=(1, 4, 0)))
     state = SolverState(point, np.array([1.0 / 3.0]), np.array([0]), np.asarray(17), own)
-    ends = {0: StageEnd(0.1 + 0.2, Termination.SMALL_GAIN, 12), 1: StageEnd(2.0, Termination.OUT_OF_STEPS, 100)}
-    return SavedCheckpoint(Checkpoint(stage, state), ends)
+    stage_results = {
+        0: StageResult(0.1 + 0.2, Termination.SMALL_GAIN, 12),
+        1: StageResult(2.0, Termination.OUT_OF_STEPS, 100),
+    }
+    return SavedCheckpoint(Checkpoint(stage, state), stage_results)
 
 
 def assert_same_bits(a, b):
@@ -43,7 +52,7 @@ def assert_same_bits(a, b):
 def test_a_state_is_restored_exactly():
     given = saved()
     found = from_bytes(to_bytes(given))
-    assert found.checkpoint.stage == 2 and found.ends == given.ends
+    assert found.checkpoint.stage == 2 and found.stage_results == given.stage_results
     state = found.checkpoint.state
     assert isinstance(state, SolverState) and isinstance(state.point, Point)
     for a, b in zip(given.checkpoint.state.point, state.point, strict=True):

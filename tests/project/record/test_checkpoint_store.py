@@ -115,4 +115,4 @@ def test_the_last_checkpoint_of_a_stage_is_written_immediately(tmp_path, monkeyp
     again = FolderCheckpointStore(tmp_path)
     found = again.newest()
     assert found is not None and found.stage == 1
-    assert again.ends[0].termination is Termination.SMALL_GAIN and again.ends[0].steps == 5
+    assert again.stage_results[0].termination is Termination.SMALL_GAIN and again.stage_results[0].steps == 5

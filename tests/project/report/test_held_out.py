@@ -34,7 +34,7 @@ def evaluations(
         for step in range(1, steps + 1):
             clock[0] += step_time
             now = Progress(stage, 2, step, steps, 1.0, 1.0, theta, clock[0])
-            if monitor.after(now, is_last=step == steps) is not None:
+            if monitor.evaluate(now, is_last=step == steps) is not None:
                 evaluated[stage].append(step)
     return evaluated, sum(map(len, evaluated)) * evaluation_time / clock[0]
 
@@ -81,9 +81,9 @@ def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
     found = {}
     for always in (False, True):
         if always:
-            monkeypatch.setattr(HeldOutMonitor, "_is_cheap", lambda self, progress: True)
+            monkeypatch.setattr(HeldOutMonitor, "_is_within_budget", lambda self, progress: True)
         else:
-            monkeypatch.setattr(HeldOutMonitor, "after", lambda self, progress, is_last: None)
+            monkeypatch.setattr(HeldOutMonitor, "evaluate", lambda self, progress, is_last: None)
         record = Record(tmp_path / f"run_{always}")
         theta = run_fit(arm_task(tmp_path, stages=stages), record).fit.theta
         steps = History(record.history_file).read()

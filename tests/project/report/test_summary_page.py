@@ -16,7 +16,7 @@ from hybridsim.project.fit_run import run_fit
 from hybridsim.project.record.history import Step
 from hybridsim.project.record.record import Record
 from hybridsim.project.report.comparison import HELD_OUT, theta_before
-from hybridsim.project.report.figures import fit_pictures, window_curves
+from hybridsim.project.report.figures import fit_figures, window_curves
 from hybridsim.project.report.result import CONVERGED, remarks_on, suggestions
 from hybridsim.project.report.summary_page import summary_page
 from support.fit_tasks import DAMPING, MASS, arm_task
@@ -124,7 +124,7 @@ def test_names_from_files_cannot_change_the_page(made):
 
 
 def test_parameters_at_bounds_and_lack_of_convergence_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_pictures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
     solver = LevenbergMarquardt(max_steps=4, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0)
     stages = (Stage(window=0.75, solver=solver),)
     task = arm_task(tmp_path, stages=stages, held_out=0, max_damping=0.05)
@@ -163,9 +163,9 @@ def test_windows_that_diverge_are_plotted_without_simulation(made):
     assert curves.before is None and curves.after is None
     # a step whose line was lost has no residual
     history = [Step(0, 1, 2.0, 3.0), Step(0, 2, 1.0, 1.0, 1.5), Step(1, 1, None, None)]
-    pictures = fit_pictures(broken, task.problem.held_out, "held-out", history, {})
-    assert set(pictures) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
-    assert all(content.startswith(PNG) for content in pictures.values())
+    figures = fit_figures(broken, task.problem.held_out, "held-out", history, {})
+    assert set(figures) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
+    assert all(content.startswith(PNG) for content in figures.values())
 
 
 def test_predictions_are_scored_after_the_interval_of_the_initial_state(made):

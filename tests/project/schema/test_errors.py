@@ -131,7 +131,7 @@ MALFORMED = {
     "actuator": (PROJECT + "[[command]]\nactuator = 'motor'\ncolumn = 'u'\n", 19,
         "no actuator is named 'motor'", "joint0"),
     "driven joint": (PROJECT + "[[command]]\njoint = 'elbow'\ncolumn = 'u'\n", 19,
-        "no drivable joint is named 'elbow'", "joint0"),
+        "no joint that can be actuated is named 'elbow'", "joint0"),
     "tap": (PROJECT + "[[graft]]\noutputs = 'joint.taw'\ninputs = 'joint.q'\n", 19, "no quantity 'joint.taw'", "taps"),
     "input of tap": (PROJECT + "[[graft]]\noutputs = 'joint.tau'\ninputs = ['joint.q',\n'input.wind']\n", 21,
         "'wind'", "taps"),

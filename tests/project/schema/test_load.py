@@ -79,8 +79,8 @@ def test_paths_of_the_model_are_relative_to_the_project_folder(tmp_path):
     )
     project = load_project(write_project(tmp_path, text))
     assert project.model_file == tmp_path / "models" / "arm.urdf"
-    assert project.reading["packages"] == {"arm": tmp_path / "arm_description"}
-    assert project.reading["allowed"] == (tmp_path / "meshes",) and project.reading["base"] == "free"
+    assert project.load_options["packages"] == {"arm": tmp_path / "arm_description"}
+    assert project.load_options["allowed"] == (tmp_path / "meshes",) and project.load_options["base"] == "free"
 
 
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path):

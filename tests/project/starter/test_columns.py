@@ -112,19 +112,19 @@ def test_plain_measurements_are_preferred():
 
 def test_degrees_are_recognized_by_their_range():
     swing = [np.array([-80.0, 10.0, 95.0])]
-    assert position_unit("", swing, sliding=False, limits=NO_LIMITS).unit == "deg"
-    assert position_unit("", [np.array([-2.0, 9.0])], sliding=False, limits=NO_LIMITS).unit == "rad"
-    assert position_unit("rad", swing, sliding=False, limits=NO_LIMITS).unit == "rad"
+    assert position_unit("", swing, prismatic=False, limits=NO_LIMITS).unit == "deg"
+    assert position_unit("", [np.array([-2.0, 9.0])], prismatic=False, limits=NO_LIMITS).unit == "rad"
+    assert position_unit("rad", swing, prismatic=False, limits=NO_LIMITS).unit == "rad"
     # within the limits in degrees, far beyond them in radians
-    assert position_unit("", [np.array([-12.0, 15.0])], sliding=False, limits=(-0.5, 0.5)).unit == "deg"
-    assert position_unit("", [np.array([0.0, 250.0])], sliding=True, limits=(0.0, 0.3)).unit == "mm"
+    assert position_unit("", [np.array([-12.0, 15.0])], prismatic=False, limits=(-0.5, 0.5)).unit == "deg"
+    assert position_unit("", [np.array([0.0, 250.0])], prismatic=True, limits=(0.0, 0.3)).unit == "mm"
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, "rad/s"), (180 / np.pi, "deg/s"), (30 / np.pi, "rpm")])
 def test_units_of_velocities_are_guessed_by_comparison_with_positions(factor, unit):
     t = np.arange(500) * 0.01
     position = ("deg", [np.rad2deg(np.sin(t))], [t])
-    assert velocity_unit("", [factor * np.cos(t)], position, sliding=False).unit == unit
+    assert velocity_unit("", [factor * np.cos(t)], position, prismatic=False).unit == unit
 
 
 def test_units_of_time_are_guessed_from_the_step():

@@ -118,7 +118,7 @@ def _setup_and_space(
         sim = simulator(project, model, blueprint, []) or sim
     sensors = sensors_of(project, sim, problems)
     missing = [name for name, part in (("graft", blueprint), ("sensor", sensors)) if part is None]
-    # problems of the other parameters can be reported even so
+    # errors in the other parameters can still be reported
     setup = Setup(sim, sensors or Sensors.of(sim, {"time": "step.time"}))
     space = space_of(project, setup, problems, missing=missing)
     _warn_about_unread_inputs(project, sim.blueprint, problems)
@@ -137,7 +137,7 @@ def _measurements(project: Project, noise: dict[str, float], actuators: dict[str
 
 
 def _check_times(project: Project, runs: list[Recording], measurements: Measurements, dt: float) -> None:
-    """Raise if durations of runs or windows are incompatible with the time step, mostly because of a wrong unit."""
+    """Raise if durations of runs or windows are incompatible with the time step, typically due to a wrong unit."""
     locator, problems, seconds = project.locator, [], {}
     for run in runs:
         try:

@@ -25,7 +25,7 @@ from hybridsim.project.schema.project_error import ProjectError, translate_advic
 from hybridsim.project.schema.toml_lines import KeyPath
 
 MIN_RELATIVE_NOISE = 1e-6
-"""Lower bound of estimated noise relative to the standard deviation of a channel, of the order of rounding errors."""
+"""Lower bound of estimated noise relative to the standard deviation of a channel; lower values are rounding errors."""
 COLUMN_PROBLEMS = ("data.missing_column", "data.array", "data.object", "data.text")
 """Problem codes caused by a wrong column name."""
 FILE_PROBLEMS = ("file.missing", "file.directory", "file.special", "data.format")
@@ -51,7 +51,7 @@ def recordings_of(project: Project, files: Iterable[Sequence[Path]] | None = Non
         except DataError as error:
             problems += error.problems
     if problems:
-        raise ProjectError(sort_problems(_at_project_keys(problems, project)))
+        raise ProjectError(sort_problems(_relocate_to_project(problems, project)))
     return runs
 
 
@@ -100,7 +100,7 @@ def noise_of(project: Project, runs: Sequence[Recording], problems: list[Problem
         try:
             level = float(np.median([noise_level(s) for s in series]))
         except DataError as error:
-            problems += [_at_key(project, key_path, problem) for problem in error.problems]
+            problems += [_relocate(project, key_path, problem) for problem in error.problems]
             continue
         spread = float(np.std(np.concatenate([s.values for s in series])))
         if spread == 0.0:
@@ -150,7 +150,7 @@ def _split_run(run: Recording, fraction: float) -> Split:
     return [replace(first, name=f"{run.name} (first part)")], [replace(last, name=f"{run.name} (last part)")]
 
 
-def _at_project_keys(problems: Sequence[Problem], project: Project) -> list[Problem]:
+def _relocate_to_project(problems: Sequence[Problem], project: Project) -> list[Problem]:
     """Problems of data, relocated to the keys of the project that cause them and merged over files."""
     groups: dict[tuple, list[Problem]] = {}
     for problem in problems:
@@ -166,11 +166,11 @@ def _at_project_keys(problems: Sequence[Problem], project: Project) -> list[Prob
         files = dict.fromkeys(problem.file for problem in group if problem.file)
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
         origin = f" (in {next(iter(files))}{more})" if files else ""
-        merged.append(_at_key(project, key[1], replace(first, message=f"{first.message}{origin}")))
+        merged.append(_relocate(project, key[1], replace(first, message=f"{first.message}{origin}")))
     return merged
 
 
-def _at_key(project: Project, key_path: KeyPath, problem: Problem) -> Problem:
+def _relocate(project: Project, key_path: KeyPath, problem: Problem) -> Problem:
     message = (
         f"{project.locator.key(key_path)}: {problem.message}"
         if len(key_path) != 2 or key_path[0] == "data"

@@ -20,7 +20,7 @@ from hybridsim.params.rows import row_names
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace, ownership_conflicts
 from hybridsim.project.build.networks import network
-from hybridsim.project.schema.fit import FittedWeights, FreeEntry, GraftTable, StageEntry
+from hybridsim.project.schema.fit import FreeEntry, GraftTable, StageEntry, WeightFitSection
 from hybridsim.project.schema.load import Project
 from hybridsim.project.schema.location import SourceLocator
 from hybridsim.project.schema.project_error import translate_advice
@@ -80,11 +80,11 @@ def grafts_of(
 
 
 def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
-    reads = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
-    changes = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
-    sizes = BoundGraft(lambda x: x, changes, reads, entry.mode, entry.per)
-    size_in = sum(one.scalars_per_row if sizes.is_per_row(one) else one.size for one in reads)
-    size_out = sum(one.scalars_per_row if entry.per == "element" else one.size for one in changes)
+    inputs_read = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
+    outputs_changed = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
+    sizes = BoundGraft(lambda x: x, outputs_changed, inputs_read, entry.mode, entry.per)
+    size_in = sum(tap.scalars_per_row if sizes.is_per_row(tap) else tap.size for tap in inputs_read)
+    size_out = sum(tap.scalars_per_row if entry.per == "element" else tap.size for tap in outputs_changed)
     net = network(entry.network, size_in, size_out, seed)
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 
@@ -123,7 +123,7 @@ def sensors_of(project: Project, sim: Simulator, problems: list[Problem]) -> Sen
 def space_of(
     project: Project, setup: Setup, problems: list[Problem], *, missing: Sequence[str] = ()
 ) -> ParameterSpace | None:
-    """Parameter space of a project, or None.
+    """Parameter space of a project; None if there are errors.
 
     Args:
         project: the project.
@@ -132,9 +132,11 @@ def space_of(
         missing: prefixes of names that the setup lacks because of other errors; these names are not reported.
     """
     content, locator = project.content, project.locator
-    frees: list[tuple[KeyPath, Free]] = [(("free", index), _free(entry)) for index, entry in enumerate(content.free)]
+    free_entries: list[tuple[KeyPath, Free]] = [
+        (("free", index), _free(entry)) for index, entry in enumerate(content.free)
+    ]
     count = len(content.graft)
-    weights: list[tuple[KeyPath, int, FittedWeights]] = [
+    weights: list[tuple[KeyPath, int, WeightFitSection]] = [
         (("graft", k), k, entry) for k, entry in enumerate(content.graft)
     ]
     if content.blueprint is not None:
@@ -143,14 +145,14 @@ def space_of(
     for key_path, index, entry in weights:
         if entry.fit:
             bounds = None if entry.limit is None else (-entry.limit, entry.limit)
-            frees.append((key_path, Free(f"graft[{index}]", l2=entry.l2, bounds=bounds)))
-    if not frees:
+            free_entries.append((key_path, Free(f"graft[{index}]", l2=entry.l2, bounds=bounds)))
+    if not free_entries:
         names = [parameter.name for parameter in (*CATALOG, INERTIAL) if row_names(parameter.rows, setup)]
         fix = f'add [[free]], for example with name = "joint.damping[*]"; available parameters: {", ".join(names)}'
         problems.append(locator.problem((), "the project has no free parameters", fix, "project.free"))
         return None
     before, parts = len(problems), []
-    for key_path, free in frees:
+    for key_path, free in free_entries:
         if any(name.startswith(tuple(missing)) for name in free.names):
             continue
         part = resolve(free, setup)
@@ -164,7 +166,9 @@ def space_of(
             message, _, fix = translate_advice(text).partition("; ")
             fix = fix or "docs/projects.md describes the free parameters"
             problems.append(locator.problem(key_path, f"{locator.section(key_path)}: {message}", fix, "project.free"))
-    return ParameterSpace(setup, [free for _, free in frees]) if len(problems) == before and not missing else None
+    return (
+        ParameterSpace(setup, [free for _, free in free_entries]) if len(problems) == before and not missing else None
+    )
 
 
 def _free(entry: FreeEntry) -> Free:

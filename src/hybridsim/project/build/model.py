@@ -25,7 +25,7 @@ KEYS_BY_CODE = {"file.missing": "file", "file.directory": "file", "file.unreadab
 
 
 def mechanism(project: Project, problems: list[Problem]) -> Model | None:
-    """Model of a project, or None; errors and warnings are appended to `problems`."""
+    """Model of a project; None if there are errors. Errors and warnings are appended to `problems`."""
     section, locator = project.content.model, project.locator
     if section.built_in:
         if section.built_in not in BUILT_IN:
@@ -36,8 +36,10 @@ def mechanism(project: Project, problems: list[Problem]) -> Model | None:
         model = BUILT_IN[section.built_in]()
     else:
         assert project.model_file is not None
-        model, reported = inspect_model(project.model_file, **project.reading)
-        problems += [_at_project_key(problem, project) for problem in reported if problem.severity is not Severity.NOTE]
+        model, reported = inspect_model(project.model_file, **project.load_options)
+        problems += [
+            _relocate_to_project(problem, project) for problem in reported if problem.severity is not Severity.NOTE
+        ]
         if model is None:
             return None
     if section.contact.kind == "none":
@@ -53,7 +55,7 @@ def mechanism(project: Project, problems: list[Problem]) -> Model | None:
 
 
 def simulator(project: Project, model: Model, blueprint: Blueprint, problems: list[Problem]) -> Simulator | None:
-    """Simulator of a project, or None; errors and warnings are appended to `problems`."""
+    """Simulator of a project; None if there are errors. Errors and warnings are appended to `problems`."""
     section, locator = project.content.model, project.locator
     contact = section.contact
     try:
@@ -93,7 +95,7 @@ def with_actuators(project: Project, model: Model, problems: list[Problem]) -> t
         elif entry.actuator:
             actuators[entry.series_name] = entry.actuator
         elif entry.joint:
-            extended = _with_torque(model, entry.joint)
+            extended = _with_torque_actuator(model, entry.joint)
             if isinstance(extended, tuple):
                 model, actuators[entry.series_name] = extended
             else:
@@ -114,16 +116,16 @@ def is_direct(actuators: Actuators, index: int) -> bool:
     return law == (1.0, 1.0, 0.0, 0.0, 0.0)
 
 
-def _with_torque(model: Model, joint: str) -> tuple[Model, str] | Problem:
+def _with_torque_actuator(model: Model, joint: str) -> tuple[Model, str] | Problem:
     """Model with a direct actuator on a joint, and the actuator's name; or the reason why that is impossible."""
     topology, actuators = model.topology, model.actuator
-    drivable = [
+    candidates = [
         name
         for name, kind, master in zip(topology.joint_names, topology.joint_types, topology.mimics, strict=True)
         if kind in (JointType.REVOLUTE, JointType.PRISMATIC) and master < 0
     ]
-    if joint not in drivable:
-        return Problem(f"no drivable joint is named {joint!r}", name_hint(joint, drivable))
+    if joint not in candidates:
+        return Problem(f"no joint that can be actuated is named {joint!r}", name_hint(joint, candidates))
     index = topology.joint_names.index(joint)
     existing = [k for k, driven_joint in enumerate(actuators.joints) if driven_joint == index]
     for k in existing:
@@ -154,7 +156,7 @@ def _with_torque(model: Model, joint: str) -> tuple[Model, str] | Problem:
     return replace(model, actuator=extended), name
 
 
-def _at_project_key(problem: Problem, project: Project) -> Problem:
+def _relocate_to_project(problem: Problem, project: Project) -> Problem:
     """A problem of the model file, relocated to the project's line if a key of the project causes it."""
     topic, _, name = problem.code.partition(".")
     key = KEYS_BY_CODE.get(problem.code) or (name if topic == "option" else "")

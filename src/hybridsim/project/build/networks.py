@@ -45,8 +45,8 @@ def network(table: tables.Kind, inputs: int, outputs: int, seed: int) -> Callabl
     """
     sizes = _sizes(table.kind, inputs, outputs)
     if sizes is None:
-        sizes_given = f"{inputs} inputs and {outputs} outputs"
-        raise ValueError(f"a network of kind {table.kind!r} {table.reads}; it cannot have {sizes_given}")
+        actual = f"{inputs} inputs and {outputs} outputs"
+        raise ValueError(f"a network of kind {table.kind!r} {table.signature}; it cannot have {actual}")
     settings = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
     if settings.get("seed", 0) is None:
         settings["seed"] = seed

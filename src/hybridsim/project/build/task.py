@@ -23,7 +23,7 @@ class Task:
     """Name of a built-in mechanism, or path of the model file."""
     model_file: Path | None = None
     """Model file, if the model is not built in."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    load_options: Mapping[str, Any] = field(default_factory=dict)
     """Options for the model file; arguments of `load_model`."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Units of the channels by name."""
@@ -43,7 +43,7 @@ def task_of(built: BuiltProject) -> Task:
         project_text=project.text,
         model=content.model.file or content.model.built_in,
         model_file=project.model_file,
-        reading=project.reading,
+        load_options=project.load_options,
         units=channel_units(built.problem.setup, column_units),
         seed=content.run.seed,
     )

@@ -1,4 +1,4 @@
-"""Serialization of checkpoints: exact, with a hash that detects any damage.
+"""Serialization of checkpoints: exact, with a hash that detects corruption.
 
 The arrays of the solver state are tensors of a safetensors file, named by their paths (`state.point.theta`,
 `state.internal.factor`). The metadata contains the structure of the state, the results of completed stages, and the
@@ -32,7 +32,7 @@ class DamagedCheckpointError(HybridsimError):
     """A checkpoint whose bytes differ from those written."""
 
 
-class StageEnd(NamedTuple):
+class StageResult(NamedTuple):
     """Result of a completed stage."""
 
     cost: float
@@ -44,7 +44,7 @@ class SavedCheckpoint(NamedTuple):
     """Content of a checkpoint file."""
 
     checkpoint: Checkpoint
-    ends: Mapping[int, StageEnd]
+    stage_results: Mapping[int, StageResult]
     """Results of completed stages by index."""
 
 
@@ -54,7 +54,7 @@ def to_bytes(saved: SavedCheckpoint) -> bytes:
     about = {
         "stage": saved.checkpoint.stage,
         "form": _flatten(saved.checkpoint.state, "state", arrays),
-        "ends": {str(stage): [end.cost, int(end.termination), end.steps] for stage, end in saved.ends.items()},
+        "ends": {str(stage): [end.cost, int(end.termination), end.steps] for stage, end in saved.stage_results.items()},
     }
     metadata = {"format": str(FORMAT), "about": json.dumps(about), "sha256": _NO_HASH}
     data = safetensors.numpy.save(arrays, metadata)
@@ -81,11 +81,11 @@ def from_bytes(data: bytes) -> SavedCheckpoint:
     about = json.loads(metadata["about"])
     state = SolverState(*_unflatten(about["form"], "state", arrays))
     state = state._replace(point=Point(*state.point))
-    ends = {
-        int(stage): StageEnd(cost, Termination(termination), steps)
+    stage_results = {
+        int(stage): StageResult(cost, Termination(termination), steps)
         for stage, (cost, termination, steps) in about["ends"].items()
     }
-    return SavedCheckpoint(Checkpoint(about["stage"], state), ends)
+    return SavedCheckpoint(Checkpoint(about["stage"], state), stage_results)
 
 
 def _hash(data: bytes) -> str:

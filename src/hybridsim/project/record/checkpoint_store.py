@@ -9,13 +9,19 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.solvers.solver import Termination
-from hybridsim.project.record.checkpoint import DamagedCheckpointError, SavedCheckpoint, StageEnd, from_bytes, to_bytes
+from hybridsim.project.record.checkpoint import (
+    DamagedCheckpointError,
+    SavedCheckpoint,
+    StageResult,
+    from_bytes,
+    to_bytes,
+)
 from hybridsim.project.record.write import write_file
 
 MAX_CHECKPOINTS = 2
 """Number of checkpoints that are stored."""
 MAX_TIME_SHARE = 0.1
-"""Maximum fraction of the time spent on writing; where steps are fast, not every step is written."""
+"""Maximum fraction of the time spent on writing; if steps are fast, some checkpoints are skipped."""
 PATTERN = "checkpoint-*.safetensors"
 
 
@@ -23,7 +29,7 @@ class FolderCheckpointStore:
     """Checkpoint store in a folder, for `identify.fit`.
 
     Attributes:
-        ends: results of completed stages by index.
+        stage_results: results of completed stages by index.
     """
 
     def __init__(self, folder: Path, *, log: Callable[[str], None] = lambda text: None):
@@ -37,7 +43,7 @@ class FolderCheckpointStore:
         self._last = max((_serial(path) for path in folder.glob(PATTERN)), default=0)
         self._pending: Checkpoint | None = None
         self._next_write = 0.0
-        self.ends: dict[int, StageEnd] = {}
+        self.stage_results: dict[int, StageResult] = {}
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, or hold it back if the last one was written too recently.
@@ -50,7 +56,7 @@ class FolderCheckpointStore:
         state, is_last = checkpoint.state, not np.any(checkpoint.state.termination == Termination.RUNNING)
         if is_last:
             best = int(np.argmin(state.cost))
-            self.ends[checkpoint.stage] = StageEnd(
+            self.stage_results[checkpoint.stage] = StageResult(
                 float(state.cost[best]), Termination(int(state.termination[best])), int(state.steps)
             )
         self._pending = checkpoint
@@ -63,7 +69,7 @@ class FolderCheckpointStore:
             return
         start = time.monotonic()
         path = self._folder / f"checkpoint-{self._last + 1:06d}.safetensors"
-        write_file(path, to_bytes(SavedCheckpoint(self._pending, self.ends)))
+        write_file(path, to_bytes(SavedCheckpoint(self._pending, self.stage_results)))
         self._pending, self._last = None, self._last + 1
         for old in self._files()[MAX_CHECKPOINTS:]:
             old.unlink(missing_ok=True)
@@ -83,7 +89,7 @@ class FolderCheckpointStore:
             except DamagedCheckpointError as error:
                 damaged[path] = f"{path.name} is damaged: {error}"
                 continue
-            self.ends = dict(saved.ends)
+            self.stage_results = dict(saved.stage_results)
             if damaged:
                 self._log("; ".join(damaged.values()) + f". Resuming from the previous one, {path.name}.")
             for file in damaged:

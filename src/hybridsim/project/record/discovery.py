@@ -80,7 +80,7 @@ class DiscoveryRecord:
         write_file(self.folder / "weights.svg", weights_diagram(bound))
         if sparse.grafts:
             save_blueprint(sparse, self.folder / "blueprint.toml", sim)
-        facts = {
+        summary = {
             "name": self.task.name,
             "error_without_networks": discovery.baseline_error,
             "error": discovery.final.error,
@@ -91,9 +91,9 @@ class DiscoveryRecord:
             "seeds": [sorted(str(c) for c in seed.best.support) for seed in discovery.seeds],
         }
         seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
-        content = {"manifest": self._manifest, "columns": self._names, "seeds": seeds, "found": facts}
+        content = {"manifest": self._manifest, "columns": self._names, "seeds": seeds, "found": summary}
         write_json(self._file, content)
-        return facts
+        return summary
 
     @property
     def _names(self) -> list[str]:

@@ -37,7 +37,7 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         try:
-            changes = export(task.model_file, _as_in_file(task, model), out, **task.reading)
+            changes = export(task.model_file, _without_additions(task, model), out, **task.load_options)
         except ModelError as error:
             message = f"The identified model could not be written to a model file: {error}"
             return {"file": None, "changes": [], "warnings": [message]}
@@ -65,12 +65,12 @@ def write_weights(task: Task, theta: Float[np.ndarray, " n"], record: Record) ->
         write_file(record.weights_file, safetensors.numpy.save(arrays, {"format": "1", "name": task.name}))
 
 
-def _as_in_file(task: Task, fitted: Model) -> Model:
+def _without_additions(task: Task, fitted: Model) -> Model:
     """Fitted model without the floor and actuators that the project adds to the model of the file."""
     assert task.model_file is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # reported when the project was built
-        model = load_model(task.model_file, **task.reading)
+        model = load_model(task.model_file, **task.load_options)
     old, structure = jax.tree.flatten(model)
     new = jax.tree.leaves(fitted)
     if len(old) != len(new):

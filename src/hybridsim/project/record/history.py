@@ -9,7 +9,7 @@ from hybridsim.project.record.write import replace_nonfinite, write_error, write
 
 @dataclass(frozen=True)
 class Step:
-    """Line of the history."""
+    """One step of a fit: a line of the history."""
 
     stage: int
     step: int

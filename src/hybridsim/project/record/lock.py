@@ -1,6 +1,6 @@
 """Exclusive lock of a run record for the process that writes it.
 
-The operating system releases the lock when the process ends, for whatever reason. The lock file remains and contains
+The operating system releases the lock when the process ends, even after a crash. The lock file remains and contains
 the id of the last process that held it.
 """
 
@@ -13,7 +13,7 @@ from hybridsim.core.errors import HybridsimError
 
 try:
     import fcntl
-except ImportError:  # Windows has other locks
+except ImportError:  # not available on Windows
     fcntl = None
 
 

@@ -17,10 +17,10 @@ from hybridsim.identify.score import Score, WindowScores, score_predictions
 from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
-BEFORE_PREDICTION = 0.1
-"""Time before a prediction to which its initial state is fitted [s], if it contains enough samples."""
+MIN_INITIALIZATION_TIME = 0.1
+"""Minimum length of the interval before a prediction from which its initial state is estimated [s]."""
 MIN_SAMPLES = 10
-"""Minimum number of samples of every channel to which the initial state of a prediction is fitted."""
+"""Minimum number of samples of every channel in that interval."""
 HORIZONS = (0.25, 1.0)
 """Prediction horizons [s]."""
 MIN_WINDOW, DEFAULT_WINDOW = 0.25, 1.0
@@ -70,34 +70,34 @@ def predictions(
     problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], name: str
 ) -> list[Comparison]:
     """Scores of predictions of runs, for all horizons for which the runs are long enough."""
-    before = time_before_prediction(problem, runs)
+    history = initialization_time(problem, runs)
     longest = max(end - begin for begin, end in (time_span(run, problem.measurements) for run in runs))
     comparisons = []
-    for after in HORIZONS:
-        if before + after > longest:
+    for horizon in HORIZONS:
+        if history + horizon > longest:
             continue
         try:
-            scores = score_predictions(problem, thetas, runs, history=before, horizon=after)
+            scores = score_predictions(problem, thetas, runs, history=history, horizon=horizon)
         except HybridsimError:
             continue  # sensor delays may leave such a window without samples, which must not lose the fit
-        comparisons.append(comparison(scores, name, PREDICTED, after))
+        comparisons.append(comparison(scores, name, PREDICTED, horizon))
     return comparisons
 
 
-def time_before_prediction(problem: FitProblem, runs: Sequence[Recording]) -> float:
-    """Time to which the initial state of a prediction is fitted [s]; longer if the sampling rate is low."""
+def initialization_time(problem: FitProblem, runs: Sequence[Recording]) -> float:
+    """Length of the interval used to estimate the initial state of a prediction [s]; longer if sampling is slow."""
     slowest = max(run.series[name].median_step for run in runs for name in problem.measurements.noise)
-    return max(BEFORE_PREDICTION, MIN_SAMPLES * slowest)
+    return max(MIN_INITIALIZATION_TIME, MIN_SAMPLES * slowest)
 
 
-def in_noise(score: Score, noise: Mapping[str, float]) -> Float[Array, " W"]:
+def normalized_rms(score: Score, noise: Mapping[str, float]) -> Float[Array, " W"]:
     """Root mean square error of every window over its channels, in standard deviations of the noise."""
     square = np.square(score.rms / np.array([noise[name] for name in score.channels]))
     count = np.isfinite(square).sum(axis=1)
     return np.sqrt(np.nansum(square, axis=1)[count > 0] / count[count > 0])
 
 
-def by_channel(score: Score) -> dict[str, float | None]:
+def rms_by_channel(score: Score) -> dict[str, float | None]:
     """Root mean square error over all windows by channel, in the channel's unit; None for channels without samples."""
     errors: dict[str, float | None] = {}
     for name, column in zip(score.channels, score.rms.T, strict=True):

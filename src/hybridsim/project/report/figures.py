@@ -1,4 +1,4 @@
-"""Figures of a fit: selected windows, errors of all windows, and course of the residuals."""
+"""Figures of a fit: selected windows, errors of all windows, and residuals over the steps."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ MAX_CHANNELS = 6
 """Maximum number of channels in a figure; the channels with the largest errors are selected."""
 
 
-def fit_pictures(
+def fit_figures(
     scores: WindowScores, runs: Sequence[Recording], label: str, history: Sequence[Step], units: Mapping[str, str]
 ) -> dict[str, bytes]:
     """Figures as PNG files by name.
@@ -26,15 +26,17 @@ def fit_pictures(
         units: units of the channels.
     """
     before, after = scores.errors
-    pictures = {name: as_png(window_figure(*args)) for name, args in _windows(scores, runs, label, units).items()}
+    figures = {
+        name: as_png(window_figure(*args)) for name, args in _selected_windows(scores, runs, label, units).items()
+    }
     if len(after) > 1:
-        pictures["windows.png"] = as_png(errors_figure(before, after, f"All windows of the {label} runs"))
+        figures["windows.png"] = as_png(errors_figure(before, after, f"All windows of the {label} runs"))
     if stages := _stage_progress(history):
-        pictures["course.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
-    return pictures
+        figures["course.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
+    return figures
 
 
-def _windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
+def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
     """Curves and titles of the windows with median and largest error after the fit."""
     after = np.where(np.isfinite(scores.errors[1]), scores.errors[1], np.inf)
     order = np.argsort(after, kind="stable")

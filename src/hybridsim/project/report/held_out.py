@@ -28,7 +28,7 @@ class HeldOutMonitor:
         self._point: Point | None = None
         self._total_time = self._expected_time = 0.0
 
-    def after(self, progress: Progress, *, is_last: bool) -> float | None:
+    def evaluate(self, progress: Progress, *, is_last: bool) -> float | None:
         """Root mean square residual of the held-out runs after a step, in standard deviations of the noise.
 
         Args:
@@ -38,7 +38,7 @@ class HeldOutMonitor:
         Returns:
             None if there are no held-out runs, if the time budget is exhausted, or if every window diverges.
         """
-        if not self._problem.held_out or not (is_last or self._is_cheap(progress)):
+        if not self._problem.held_out or not (is_last or self._is_within_budget(progress)):
             return None
         is_first, is_new = self._stage < 0, progress.stage != self._stage
         start = time.monotonic()
@@ -50,7 +50,7 @@ class HeldOutMonitor:
         self._expected_time = 0.0 if is_new else elapsed
         return rms
 
-    def _is_cheap(self, progress: Progress) -> bool:
+    def _is_within_budget(self, progress: Progress) -> bool:
         """Whether another evaluation fits into the time budget."""
         is_power_of_two = progress.step & (progress.step - 1) == 0
         expected_time = self._expected_time if progress.stage == self._stage else 0.0

@@ -21,11 +21,11 @@ from hybridsim.project.report.comparison import (
     PREDICTED,
     Comparison,
     comparison,
+    initialization_time,
     scoring_window,
     theta_before,
-    time_before_prediction,
 )
-from hybridsim.project.report.figures import fit_pictures
+from hybridsim.project.report.figures import fit_figures
 from hybridsim.project.report.result import score_row
 
 COLUMNS = ("run", "window", "time", "channel", "measured", "before", "after")
@@ -38,8 +38,8 @@ class Prediction(NamedTuple):
     windows: WindowScores
     """Predictions before and after the fit."""
     comparisons: tuple[Comparison, ...]
-    lead: float
-    """Time before each prediction to which its initial state is fitted [s]."""
+    initialization_time: float
+    """Length of the interval before each prediction from which its initial state is estimated [s]."""
 
 
 def fitted_theta(task: Task, record: Record) -> np.ndarray:
@@ -68,13 +68,13 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     """
     problem = task.problem
     thetas = np.stack([theta_before(problem), theta])
-    lead = time_before_prediction(problem, runs)
-    windows = score_predictions(problem, thetas, runs, history=lead, horizon=horizon)
+    history = initialization_time(problem, runs)
+    windows = score_predictions(problem, thetas, runs, history=history, horizon=horizon)
     comparisons = (
         comparison(windows, "these", PREDICTED, horizon),
         comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), "these", EXPLAINED),
     )
-    return Prediction(tuple(runs), windows, comparisons, lead)
+    return Prediction(tuple(runs), windows, comparisons, history)
 
 
 def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[str, Any]:
@@ -84,17 +84,17 @@ def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[s
     except OSError as error:
         message = f"cannot create the folder {folder}: {error.strerror}; choose another one with --out"
         raise HybridsimError(message) from None
-    facts = {
+    report = {
         "files": [{"file": file, "sha256": sha} for run in prediction.runs for file, sha in run.sources],
         "runs": [run.name for run in prediction.runs],
-        "start_fitted_on": prediction.lead,
+        "start_fitted_on": prediction.initialization_time,
         "scores": [score_row(comparison, task.problem.measurements.noise) for comparison in prediction.comparisons],
     }
     write_file(folder / "prediction.csv", series_as_csv(prediction))
-    write_file(folder / "scores.json", json.dumps(replace_nonfinite(facts), indent=2, ensure_ascii=False) + "\n")
-    for name, content in fit_pictures(prediction.windows, prediction.runs, "predicted", (), task.units).items():
+    write_file(folder / "scores.json", json.dumps(replace_nonfinite(report), indent=2, ensure_ascii=False) + "\n")
+    for name, content in fit_figures(prediction.windows, prediction.runs, "predicted", (), task.units).items():
         write_file(folder / name, content)
-    return facts
+    return report
 
 
 def series_as_csv(prediction: Prediction) -> str:

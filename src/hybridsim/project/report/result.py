@@ -11,29 +11,29 @@ from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
 from hybridsim.networks.weight_name import is_network_weight, parse_weight_name
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.checkpoint import StageEnd
+from hybridsim.project.record.checkpoint import StageResult
 from hybridsim.project.record.manifest import FORMAT
 from hybridsim.project.report.comparison import (
     EXPLAINED,
     HELD_OUT,
     TRAINING,
     Comparison,
-    by_channel,
-    in_noise,
+    normalized_rms,
+    rms_by_channel,
     theta_before,
 )
 
 LARGE_ERROR = 20.0
-"""Error in standard deviations of the noise above which a model is considered structurally wrong."""
-WORSENING = 1.01
-"""Ratio of the errors after and before a fit above which it is reported as worse; smaller ones vanish in rounding."""
+"""Error above which a model is considered structurally wrong [standard deviations of the noise]."""
+WORSENING_RATIO = 1.01
+"""Ratio of the errors after and before a fit above which an increase is reported; smaller ones are rounding errors."""
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
 def result(
     task: Task,
     fitted: FitResult,
-    ends: Mapping[int, StageEnd],
+    stage_results: Mapping[int, StageResult],
     comparisons: Sequence[Comparison],
     model: dict[str, Any] | None,
 ) -> dict[str, Any]:
@@ -42,13 +42,13 @@ def result(
     Args:
         task: the fit.
         fitted: result of the solver.
-        ends: results of the stages by index.
+        stage_results: results of the stages by index.
         comparisons: scores before and after the fit.
         model: description of the exported model, if it came from a file.
     """
     space, theta = task.problem.space, fitted.theta
-    converged = ends[len(task.stages) - 1].termination.converged
-    stages = [_stage(k, stage, ends[k]) for k, stage in enumerate(task.stages)]
+    converged = stage_results[len(task.stages) - 1].termination.converged
+    stages = [_stage(k, stage, stage_results[k]) for k, stage in enumerate(task.stages)]
     per_run = space.run_values(theta)
     report = {
         "format": FORMAT,
@@ -77,7 +77,7 @@ def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, A
     before, after = comparison.before, comparison.after
     channels = {
         name: {"before": old, "after": new}
-        for (name, old), new in zip(by_channel(before).items(), by_channel(after).values(), strict=True)
+        for (name, old), new in zip(rms_by_channel(before).items(), rms_by_channel(after).values(), strict=True)
     }
     return {
         "runs": comparison.runs,
@@ -85,13 +85,13 @@ def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, A
         "seconds": comparison.seconds,
         "windows": len(after.rms) + after.diverged,
         "channels": channels,
-        "in_noise": {"before": _spread(before, noise), "after": _spread(after, noise)},
+        "in_noise": {"before": _error_statistics(before, noise), "after": _error_statistics(after, noise)},
     }
 
 
-def _spread(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
+def _error_statistics(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
     """Errors of windows over all channels, in standard deviations of the noise."""
-    errors = in_noise(score, noise)
+    errors = normalized_rms(score, noise)
     spread: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged}
     if len(errors):
         rms = float(np.sqrt(np.mean(np.square(errors))))
@@ -99,17 +99,17 @@ def _spread(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
     return spread
 
 
-def _stage(number: int, stage: Stage, end: StageEnd) -> dict[str, Any]:
+def _stage(index: int, stage: Stage, stage_result: StageResult) -> dict[str, Any]:
     return {
-        "stage": number + 1,
+        "stage": index + 1,
         "window": stage.window,
         "starts": stage.initial_states,
         "loss": stage.loss,
         "solver": stage.solver.name,
-        "steps": end.steps,
-        "verdict": end.termination.name.lower(),
-        "words": end.termination.message,
-        "cost": end.cost,
+        "steps": stage_result.steps,
+        "verdict": stage_result.termination.name.lower(),
+        "words": stage_result.termination.message,
+        "cost": stage_result.cost,
     }
 
 
@@ -175,10 +175,10 @@ def remarks_on(report: dict[str, Any]) -> list[str]:
         if (
             row["runs"] == HELD_OUT
             and None not in (before["rms"], after["rms"])
-            and after["rms"] > WORSENING * before["rms"]
+            and after["rms"] > WORSENING_RATIO * before["rms"]
         ):
             increase = f"from {before['rms']:.3g} to {after['rms']:.3g} times the noise"
             remarks.append(f"The fit increased the error of {score}: {increase}.")
     if not any(row["runs"] == HELD_OUT for row in report["scores"]):
-        remarks.append("No run was held out, so that generalization of the model cannot be assessed.")
+        remarks.append("No run was held out, so generalization of the model cannot be assessed.")
     return remarks + list((report["model"] or {}).get("warnings", []))

@@ -1,4 +1,4 @@
-"""Summary page of a fit: a self-contained HTML file that works offline and without the run record."""
+"""Summary page of a fit: a self-contained HTML file that needs neither network access nor the run record."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from hybridsim.project.report.comparison import HELD_OUT
 from hybridsim.project.report.page_style import STYLE
 from hybridsim.project.report.result import CONVERGED
 
-PICTURES = {
+FIGURE_CAPTIONS = {
     "window_typical.png": "A typical window: measured, simulated before and after the fit, and the residual after it",
     "window_worst.png": "The worst window: measured, simulated before and after the fit, and the residual after it",
     "windows.png": "Errors of every window before and after the fit",
@@ -18,21 +18,23 @@ PICTURES = {
 """Figures in the order of the page, with their captions."""
 
 
-def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
+def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], figures: Mapping[str, bytes]) -> str:
     """Summary page as HTML.
 
     Args:
         result: content of `result.json`.
         manifest: content of `manifest.json`.
-        pictures: PNG files by name.
+        figures: PNG files by name.
     """
     parts = [
         _head(result, manifest),
         _cards(result),
         _list("Remarks", result["remarks"]),
-        _section("Measurements and simulations", [_picture(name, pictures) for name in PICTURES if name in pictures]),
+        _section(
+            "Measurements and simulations", [_figure(name, figures) for name in FIGURE_CAPTIONS if name in figures]
+        ),
         _section("Errors before and after", [_scores(result)]),
-        _section("Parameters", [_parameters(result), _of_runs(result), _networks(result)]),
+        _section("Parameters", [_parameters(result), _per_run_parameters(result), _networks(result)]),
         _section("Stages", [_stages(result)]),
         _model(result),
         _section("Provenance", [_sources(manifest)]),
@@ -133,7 +135,7 @@ def _parameters(result: Mapping[str, Any]) -> str:
     return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
 
 
-def _of_runs(result: Mapping[str, Any]) -> str:
+def _per_run_parameters(result: Mapping[str, Any]) -> str:
     """Parameters estimated separately for each run, one row per run."""
     if not result["of_runs"]:
         return ""
@@ -251,9 +253,9 @@ def _number_cells(*values: float | None) -> str:
     return "".join(_right(format_number(value)) for value in values)
 
 
-def _picture(name: str, pictures: Mapping[str, bytes]) -> str:
-    data = base64.b64encode(pictures[name]).decode()
-    return f"<img alt='{escape(PICTURES[name])}' src='data:image/png;base64,{data}'>"
+def _figure(name: str, figures: Mapping[str, bytes]) -> str:
+    data = base64.b64encode(figures[name]).decode()
+    return f"<img alt='{escape(FIGURE_CAPTIONS[name])}' src='data:image/png;base64,{data}'>"
 
 
 def _list(title: str, items: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The content of a project file as a whole."""
+"""Schema of a project file."""
 
 from hybridsim.project.schema.data import ChannelEntry, CommandEntry, DataSection
 from hybridsim.project.schema.fit import BlueprintSection, FreeEntry, GraftEntry, StageEntry

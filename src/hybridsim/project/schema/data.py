@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from hybridsim.data.channel import DEFAULT_WINDOW, Channel
-from hybridsim.project.schema.section import Fraction, Nonnegative, Positive, Section, Text, conflict
+from hybridsim.project.schema.section import Fraction, NonemptyText, Nonnegative, Positive, Section, conflict
 
 ESTIMATE = "estimate"
 
@@ -14,20 +14,22 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[Text, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Names = Annotated[tuple[NonemptyText, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 """One name or several."""
 
 
 class DataSection(Section):
     """Recorded files."""
 
-    files: Annotated[tuple[Text | tuple[Text, ...], ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+    files: Annotated[
+        tuple[NonemptyText | tuple[NonemptyText, ...], ...], BeforeValidator(_as_tuple), Field(min_length=1)
+    ]
     """Recorded files, one run each, with wildcards; a nested list is one run of several files."""
-    time: Text = "time"
+    time: NonemptyText = "time"
     """Time column."""
     step: Positive | None = None
     """Sampling interval of files without a time column, in the unit `time_unit`."""
-    time_unit: Text = "s"
+    time_unit: NonemptyText = "s"
     """Unit of time columns and of the step."""
     group: str = ""
     """Group of HDF5 files or topic of MCAP files."""
@@ -81,7 +83,7 @@ class ChannelEntry(_Column):
 
     name: str = ""
     """Name of the channel; by default the address that it measures."""
-    measures: Text
+    measures: NonemptyText
     """Address of the measured quantity, such as `joint.q[elbow]` or `frame.position[tip].x`; or a sum."""
     column: str = ""
     """Column of the files."""
@@ -135,15 +137,15 @@ class CommandEntry(_Column):
     """A recorded input of the simulation."""
 
     actuator: str = ""
-    """Actuator whose command it is."""
+    """Actuator that it commands."""
     joint: str = ""
-    """Joint on which it is the torque or force; a direct actuator is added if the joint has none."""
+    """Joint to which it is applied as torque or force; a direct actuator is added if the joint has none."""
     input: str = ""
     """User input of grafted networks, which read it as `input.NAME`."""
-    column: Text
+    column: NonemptyText
     """Column of the files."""
     between: Literal["hold", "linear"] = "hold"
-    """Interpolation between samples: zero-order hold, as of a controller, or linear."""
+    """Interpolation between samples: zero-order hold, as in digital controllers, or linear."""
 
     @model_validator(mode="after")
     def _check_target(self):

@@ -1,4 +1,4 @@
-"""Validation errors of pydantic as problems that name key, section and line of a project."""
+"""Conversion of pydantic's validation errors to problems that name the key, section and line of a project."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -27,9 +27,9 @@ RENAMED_KEYS = {
     "first_damping": "initial_damping",
     "most_slope": "max_gradient_norm",
 }
-"""Keys of version 0.1 projects that have another name now; the error message gives it."""
+"""Renamed keys of version 0.1 projects, for error messages."""
 
-_KINDS = {
+_TYPES = {
     "float_type": "a number",
     "int_type": "an integer",
     "int_from_float": "an integer",
@@ -125,7 +125,7 @@ def _select_section(sections: list[type[BaseModel]], content: Any, key_path: Key
 
 
 def _sentence(text: str) -> str:
-    """A docstring as the end of a sentence."""
+    """A docstring in one line and without its final period."""
     return text.replace("\n", " ").rstrip(".")
 
 
@@ -153,7 +153,7 @@ def _requirement(error: ErrorDetails) -> str:
     if kind in _RANGES:
         words, key = _RANGES[kind]
         return f"{words} {context[key]:g}"
-    return str(context["expected"]) if kind == "literal_error" else _KINDS.get(kind, "")
+    return str(context["expected"]) if kind == "literal_error" else _TYPES.get(kind, "")
 
 
 def _wrong_value(key_path: KeyPath, requirement: str, locator: SourceLocator) -> Problem:
@@ -204,10 +204,10 @@ def _in_brackets(section: str) -> str:
 
 
 def _conflict(key_path: KeyPath, context: Mapping[str, Any], locator: SourceLocator) -> Problem:
-    whole = (*key_path, context["key"]) if context["key"] else key_path
+    key_or_section = (*key_path, context["key"]) if context["key"] else key_path
     is_section = not context["key"] and isinstance(value_at(locator.content, key_path), dict)
-    subject = locator.section(key_path) if is_section else locator.key(whole)
-    return locator.problem(whole, f"{subject} {context['message']}", context["fix"], "project.conflict")
+    subject = locator.section(key_path) if is_section else locator.key(key_or_section)
+    return locator.problem(key_or_section, f"{subject} {context['message']}", context["fix"], "project.conflict")
 
 
 def _wrong_choice(key_path: KeyPath, error: ErrorDetails, locator: SourceLocator) -> Problem:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hybridsim.project.schema.data import Names
 from hybridsim.project.schema.networks import MLPSection, Network
-from hybridsim.project.schema.section import Nonnegative, Positive, Section, Text, conflict
+from hybridsim.project.schema.section import NonemptyText, Nonnegative, Positive, Section, conflict
 from hybridsim.project.schema.solvers import LevenbergMarquardtSolver, SolverTable
 
 
@@ -41,7 +41,7 @@ class FreeEntry(Section):
     l2: Nonnegative = 0.0
     """Weight of half the sum of squares."""
     group: str = ""
-    """Parameters of a group have l1 times their common norm as cost, and become zero together."""
+    """Group lasso: l1 is the weight of the norm of all parameters of the group, which become zero jointly."""
     tied: bool | tuple[float, ...] = False
     """One value for all matching parameters; a tuple holds the factor of each name."""
     per: Literal["all", "run"] = "all"
@@ -63,7 +63,7 @@ class GraftTable(Section):
     """The network; before the fit, a multilayer perceptron has no effect and other networks have almost none."""
 
 
-class FittedWeights(Section):
+class WeightFitSection(Section):
     """Fit of the weights of networks."""
 
     fit: bool = True
@@ -71,7 +71,7 @@ class FittedWeights(Section):
     l2: Nonnegative = 0.0
     """Weight of half the sum of squared weights."""
     limit: Positive | None = None
-    """Upper bound of the absolute values of weights."""
+    """Bound on the absolute values of weights."""
 
     @model_validator(mode="after")
     def _check_weight_keys(self):
@@ -81,14 +81,14 @@ class FittedWeights(Section):
         return self
 
 
-class GraftEntry(GraftTable, FittedWeights):
+class GraftEntry(GraftTable, WeightFitSection):
     """A network between quantities of the simulation, and the fit of its weights."""
 
 
-class BlueprintSection(FittedWeights):
+class BlueprintSection(WeightFitSection):
     """A blueprint in a separate file, whose networks follow those of the project."""
 
-    file: Text
+    file: NonemptyText
     """TOML file; its weights, if any, are the initial values of the fit."""
 
 
@@ -134,12 +134,12 @@ class StageEntry(Section):
                 "continuity", "needs initial states that are not fixed", 'write initial_states = "free" or "near"'
             )
         if self.continuity is not None and self.stride is not None:
-            raise conflict("continuity", "needs windows without a stride", "leave stride out")
+            raise conflict("continuity", "needs windows without a stride", "remove stride")
         if "initial_state_std" in self.model_fields_set and self.initial_states != "near":
             raise conflict(
                 "initial_state_std", 'applies only to initial_states = "near"', 'write initial_states = "near"'
             )
-        costly = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
-        if costly and self.solver.name != "lm":
+        nonsmooth = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
+        if nonsmooth and self.solver.name != "lm":
             raise conflict("sparsity", f"is not supported by the solver {self.solver.name}", 'write solver = "lm"')
         return self

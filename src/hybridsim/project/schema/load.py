@@ -63,7 +63,7 @@ class Project:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def load_options(self) -> dict[str, Any]:
         """Options for the model file; arguments of `load_model`."""
         model = self.content.model
         return {
@@ -114,8 +114,8 @@ def read_toml(path: Path, schema: type[Table]) -> tuple[str, SourceLocator, Tabl
     Raises:
         ProjectError: the file is invalid; carries all problems with their lines.
     """
-    text = _text(path)
-    content = _parsed(text, str(path))
+    text = _read_text(path)
+    content = _parse_toml(text, str(path))
     locator = SourceLocator(str(path), toml_lines(text), content, schema)
     if problems := [_null_character_problem(key_path, locator) for key_path in _null_character_paths(content)]:
         raise ProjectError(sort_problems(problems))
@@ -130,7 +130,7 @@ def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=lambda problem: (problem.file, problem.line))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -155,7 +155,7 @@ def _text(path: Path) -> str:
     raise ProjectError([problem])
 
 
-def _parsed(text: str, file: str) -> dict[str, Any]:
+def _parse_toml(text: str, file: str) -> dict[str, Any]:
     lines = text.splitlines()
     try:
         return tomllib.loads(text)
@@ -274,11 +274,11 @@ def _matching_files(
         return [tuple(folder / name for name in pattern)]
     exact = folder / pattern
     parts = Path(pattern).parts
-    plain = next((k for k, part in enumerate(parts) if set(part) & WILDCARDS), len(parts))
+    first_wildcard = next((k for k, part in enumerate(parts) if set(part) & WILDCARDS), len(parts))
     try:
-        if exact.exists() or plain == len(parts):
+        if exact.exists() or first_wildcard == len(parts):
             return [(exact,)]
-        matches = folder.joinpath(*parts[:plain]).glob(str(Path(*parts[plain:])))
+        matches = folder.joinpath(*parts[:first_wildcard]).glob(str(Path(*parts[first_wildcard:])))
         files = sorted(file for file in matches if file.is_file())
     except (OSError, ValueError) as error:
         # names that are too long and, in some versions of Python, ** within a name

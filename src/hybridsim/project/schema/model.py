@@ -11,7 +11,7 @@ PairValues = float | dict[str, float]
 
 IMPULSE_KEYS = ("restitution", "softness", "sweeps", "cone", "gradient")
 COMPLIANT_KEYS = ("stiffness", "damping", "exponent", "law")
-"""Keys that only one of the two contact models has."""
+"""Keys specific to one of the two contact models."""
 MODEL_FILE_KEYS = ("base", "inertia", "packages", "allowed", "lenient")
 """Keys that apply to model files only."""
 
@@ -20,7 +20,7 @@ class Contact(Section):
     """Contact model; settings that are not specified are taken from the model's surfaces."""
 
     kind: Literal["none", "impulse", "compliant"]
-    """No contact, impulses or compliant forces."""
+    """Contact model: none, impulse-based or compliant."""
     floor: float | None = None
     """Height of a floor to add [m]."""
     only: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ class Contact(Section):
 
     @model_validator(mode="after")
     def _check_keys_of_kind(self):
-        foreign = {"none": (*IMPULSE_KEYS, *COMPLIANT_KEYS), "impulse": COMPLIANT_KEYS, "compliant": IMPULSE_KEYS}[
+        invalid = {"none": (*IMPULSE_KEYS, *COMPLIANT_KEYS), "impulse": COMPLIANT_KEYS, "compliant": IMPULSE_KEYS}[
             self.kind
         ]
-        for key in self.model_fields_set & set(foreign):
+        for key in self.model_fields_set & set(invalid):
             raise conflict(key, f"does not apply to contact of kind {self.kind!r}", "remove it")
         return self
 
@@ -67,7 +67,7 @@ class Contact(Section):
         return {key: getattr(self, key) for key in self.model_fields_set - {"kind", "floor"}}
 
 
-def _by_kind(value: Any) -> Any:
+def _expand_kind(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -94,7 +94,7 @@ class ModelSection(Section):
     """Semi-implicit Euler, Runge–Kutta 4, or implicit in velocity for stiff damping."""
     backend: Literal["auto", "native", "xla"] = "auto"
     """Backend of the simulation: native code with XLA as fallback, or one of them."""
-    contact: Annotated[Contact, BeforeValidator(_by_kind)] = Contact(kind="none")
+    contact: Annotated[Contact, BeforeValidator(_expand_kind)] = Contact(kind="none")
     """`"none"`, `"impulse"`, `"compliant"`, or a table `[model.contact]` with settings."""
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """Table `[graft.network]`: kind and size of a grafted network; `networks.py` builds it.
 
-`reads` describes the inputs and outputs of a kind, for messages.
+`signature` describes the inputs and outputs of a kind, for messages.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -41,7 +41,7 @@ class ScaledLayers(Layers):
 class MLPSection(ScaledLayers):
     """A multilayer perceptron: an arbitrary function without guarantees."""
 
-    reads: ClassVar[str] = "reads and returns any number of values"
+    signature: ClassVar[str] = "reads and returns any number of values"
     kind: Literal["mlp"] = "mlp"
     output_scale: Positive | tuple[Positive, ...] | Literal["data"] = 1.0
     """Factor of the outputs; `"data"` takes it from the typical magnitude of the modified quantities."""
@@ -52,7 +52,7 @@ class MLPSection(ScaledLayers):
 class DissipativeSection(ScaledLayers):
     """Torques −D v that never add energy."""
 
-    reads: ClassVar[str] = "reads the arguments of D, then as many velocities as it returns torques"
+    signature: ClassVar[str] = "reads the arguments of D, then as many velocities as it returns torques"
     kind: Literal["dissipative"]
     damping_scale: Positive = 1.0
     """Typical damping."""
@@ -61,7 +61,7 @@ class DissipativeSection(ScaledLayers):
 class ConservativeSection(ScaledLayers):
     """Torques −∂V/∂q of a potential."""
 
-    reads: ClassVar[str] = "reads as many coordinates as it returns torques"
+    signature: ClassVar[str] = "reads as many coordinates as it returns torques"
     kind: Literal["conservative"]
     potential_scale: Positive = 1.0
     """Typical potential [J]."""
@@ -70,7 +70,9 @@ class ConservativeSection(ScaledLayers):
 class PortHamiltonianSection(ScaledLayers):
     """Torques (J − D) v − ∂V/∂q + G u."""
 
-    reads: ClassVar[str] = "reads as many coordinates and velocities as it returns torques, then the inputs of its port"
+    signature: ClassVar[str] = (
+        "reads as many coordinates and velocities as it returns torques, then the inputs of its port"
+    )
     kind: Literal["port_hamiltonian"]
     damping_scale: Positive = 1.0
     """Typical damping."""
@@ -81,7 +83,7 @@ class PortHamiltonianSection(ScaledLayers):
 class LagrangianSection(ScaledLayers):
     """Accelerations with additional inertia and an additional potential."""
 
-    reads: ClassVar[str] = (
+    signature: ClassVar[str] = (
         "reads coordinates, velocities, accelerations and the mass matrix of as many joints as it has outputs"
     )
     kind: Literal["lagrangian"]
@@ -94,7 +96,7 @@ class LagrangianSection(ScaledLayers):
 class JointFrictionSection(ScaledLayers):
     """Friction of a joint, symmetric in the direction of motion."""
 
-    reads: ClassVar[str] = (
+    signature: ClassVar[str] = (
         "reads the arguments of the friction, then the velocity, and returns one torque (use per = 'element')"
     )
     kind: Literal["joint_friction"]
@@ -109,7 +111,7 @@ class JointFrictionSection(ScaledLayers):
 class ConeFrictionSection(ScaledLayers):
     """Friction of a contact within Coulomb's cone."""
 
-    reads: ClassVar[str] = (
+    signature: ClassVar[str] = (
         "reads the normal force, two slip velocities and any further arguments, and returns two forces"
     )
     kind: Literal["cone_friction"]
@@ -124,7 +126,9 @@ class ConeFrictionSection(ScaledLayers):
 class InternalForceSection(Layers):
     """A force between two bodies that conserves momentum."""
 
-    reads: ClassVar[str] = "reads poses and twists of two bodies (24 values) and returns the wrench on each (12 values)"
+    signature: ClassVar[str] = (
+        "reads poses and twists of two bodies (24 values) and returns the wrench on each (12 values)"
+    )
     kind: Literal["internal_force"]
     first_point: Triple = (0.0, 0.0, 0.0)
     second_point: Triple = (0.0, 0.0, 0.0)
@@ -140,7 +144,7 @@ class InternalForceSection(Layers):
 class RodDragSection(Section):
     """Drag of a rod: a parametric law without network."""
 
-    reads: ClassVar[str] = "reads the twist of a body (6 values) and returns a wrench (6 values)"
+    signature: ClassVar[str] = "reads the twist of a body (6 values) and returns a wrench (6 values)"
     kind: Literal["rod_drag"]
     start: Triple
     end: Triple
@@ -151,7 +155,7 @@ class RodDragSection(Section):
     """Force per length and speed [N·s/m²]."""
 
 
-def _by_kind(value: Any) -> Any:
+def _expand_kind(value: Any) -> Any:
     return {"kind": "mlp", **value} if isinstance(value, dict) else value
 
 
@@ -166,5 +170,5 @@ Kind = (
     | InternalForceSection
     | RodDragSection
 )
-Network = Annotated[Annotated[Kind, Field(discriminator="kind")], BeforeValidator(_by_kind)]
+Network = Annotated[Annotated[Kind, Field(discriminator="kind")], BeforeValidator(_expand_kind)]
 """One of the kinds; by default a multilayer perceptron."""

@@ -11,7 +11,7 @@ Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 """A fraction in [0, 1)."""
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
-Text = Annotated[str, Field(min_length=1)]
+NonemptyText = Annotated[str, Field(min_length=1)]
 
 CONFLICT = "conflict"
 """Error type of `conflict`."""

@@ -1,4 +1,4 @@
-"""Solvers of the stages of a project; settings that are not specified have the solver's defaults."""
+"""Solvers of the stages of a project; unspecified settings have the solver's defaults."""
 
 from typing import Annotated, Any, Literal
 
@@ -44,7 +44,8 @@ class LbfgsSolver(SolverSection):
     step_tolerance: Nonnegative | None = None
     """Relative change of the unknowns below which it terminates."""
     gradient_tolerance: Nonnegative | None = None
-    """Derivative by any unknown, per standard error of that unknown, below which it terminates."""
+    """Derivative with respect to any unknown times its standard error, relative to the residuals, below which it
+    terminates."""
 
 
 class AdamSolver(SolverSection):
@@ -68,7 +69,7 @@ class AdamSolver(SolverSection):
     """Random seed of the order of windows; by default that of the run."""
 
 
-def _by_name(value: Any) -> Any:
+def _expand_name(value: Any) -> Any:
     if isinstance(value, str):
         return {"name": value}
     return {"name": "lm", **value} if isinstance(value, dict) else value
@@ -76,6 +77,6 @@ def _by_name(value: Any) -> Any:
 
 SolverTable = Annotated[
     Annotated[LevenbergMarquardtSolver | LbfgsSolver | AdamSolver, Field(discriminator="name")],
-    BeforeValidator(_by_name),
+    BeforeValidator(_expand_name),
 ]
 """The name of a solver, or a table with its settings."""

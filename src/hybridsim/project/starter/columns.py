@@ -71,7 +71,7 @@ class LogColumn:
 
     @property
     def kind(self) -> Kind | None:
-        """Kind of the column, if its words determine it."""
+        """Kind of the column; None if its words do not determine it."""
         if NOT_MEASURED & set(self.words):
             return None
         kinds = {KINDS[word] for word in self.words if word in KINDS}

@@ -37,7 +37,7 @@ class Starter:
     model_name: str
     """File or built-in mechanism."""
     is_built_in: bool
-    reading: dict[str, Any]
+    load_options: dict[str, Any]
     """Options for the model file that differ from their defaults."""
     files: tuple[Path, ...]
     several: bool
@@ -52,7 +52,7 @@ class Starter:
     matches: Matches
     notes: tuple[str, ...]
     """Messages to the user."""
-    has_gaps: bool
+    has_nonfinite_values: bool
     """Whether used columns have values that are not finite."""
     is_disordered: bool
     """Whether time stamps are not strictly increasing."""
@@ -70,7 +70,7 @@ def explore(
     files: Sequence[Path],
     *,
     is_built_in: bool,
-    reading: dict[str, Any] | None = None,
+    load_options: dict[str, Any] | None = None,
     step: float | None = None,
 ) -> Starter:
     """Analyse recordings and match their columns to a model.
@@ -80,7 +80,7 @@ def explore(
         model_name: its file or name.
         files: recordings, one run each.
         is_built_in: whether the mechanism is built in.
-        reading: options for the model file that differ from their defaults.
+        load_options: options for the model file that differ from their defaults.
         step: sampling interval [s], for files without a time column.
 
     Raises:
@@ -112,7 +112,7 @@ def explore(
         model,
         model_name,
         is_built_in,
-        reading or {},
+        load_options or {},
         tuple(files),
         several,
         time,
@@ -122,7 +122,7 @@ def explore(
         tuple(commands),
         matches,
         (*notes, *channel_notes, *command_notes),
-        has_gaps=any(not np.isfinite(run).all() for name in used for run in _runs(tables, name)),
+        has_nonfinite_values=any(not np.isfinite(run).all() for name in used for run in _runs(tables, name)),
         is_disordered=bool(time) and not all(_is_increasing(run) for run in _runs(tables, time)),
     )
 
@@ -188,16 +188,18 @@ def _channels(
         if _is_constant(runs):
             notes.append(f"{match.column.name!r} is constant and not used")
             continue
-        sliding, is_scalar = is_prismatic(model, name), name in scalar_joints(model)
+        prismatic, is_scalar = is_prismatic(model, name), name in scalar_joints(model)
         if match.kind is Kind.POSITION:
             limits = _limits(model, name)
-            unit = position_unit(match.column.unit, runs, sliding=sliding, limits=limits) if is_scalar else Guess("")
+            unit = (
+                position_unit(match.column.unit, runs, prismatic=prismatic, limits=limits) if is_scalar else Guess("")
+            )
             position_units[name] = unit.unit
             channels.append(MatchedColumn(match, unit, has_wraps(unit.unit, runs)))
         else:
             source = next((c.match.column.name for c in channels if c.match.target == name), "")
             position = (position_units[name], _runs(tables, source), seconds) if source else None
-            unit = velocity_unit(match.column.unit, runs, position, sliding=sliding) if is_scalar else Guess("")
+            unit = velocity_unit(match.column.unit, runs, position, prismatic=prismatic) if is_scalar else Guess("")
             channels.append(MatchedColumn(match, unit))
     return channels, notes
 

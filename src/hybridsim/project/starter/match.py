@@ -39,8 +39,8 @@ class Matches:
 def match_columns(names: Iterable[str], model: Model, time: str = "") -> Matches:
     """Match columns to joints.
 
-    A column belongs to the joint whose name it contains, or else to the joint of its number: the joint with that number
-    in its name, or the joint with that index, counted from 0 if any column has a 0, else from 1.
+    A column is matched to the joint whose name it contains, or else by its number: to the joint with that number in its
+    name, or to the joint with that index, counted from 0 if any column has a 0, else from 1.
 
     Args:
         names: names of the columns.

@@ -11,9 +11,9 @@ from hybridsim.project.starter.columns import Kind
 from hybridsim.project.starter.explore import MatchedColumn, Starter, relative
 from hybridsim.project.starter.match import is_prismatic
 
-QUICKEST_STOP = 0.01
-"""Time within which friction stops a joint at the upper bound of friction [s]."""
-MASS_RANGE = (0.2, 5.0)
+MIN_STOPPING_TIME = 0.01
+"""Time in which a joint stops if its friction is at the upper bound [s]."""
+RELATIVE_MASS_BOUNDS = (0.2, 5.0)
 """Bounds of masses relative to those of the model."""
 
 
@@ -41,7 +41,7 @@ def _model(starter: Starter, folder: Path) -> Iterator[str]:
         yield f"built_in = {quote(starter.model_name)}"
     else:
         yield f"file = {quote(relative(Path(starter.model_name), folder))}"
-    for key, value in starter.reading.items():
+    for key, value in starter.load_options.items():
         yield f"{key} = {_value(value, folder)}"
     yield f"# dt = {starter.model.timestep:g}  # time step of the simulation [s]; by default that of the model"
     yield '# integrator = "implicit"  # for stiff damping; "rk4" for accuracy'
@@ -65,7 +65,7 @@ def _data(starter: Starter, folder: Path) -> Iterator[str]:
         yield f"time = {quote(starter.time)}"
         reason = f"  # guessed: {starter.time_unit.reason}" if starter.time_unit.reason else ""
         yield f"time_unit = {quote(starter.time_unit.unit)}{reason}"
-    if starter.has_gaps:
+    if starter.has_nonfinite_values:
         yield 'on_nan = "drop"  # drops samples that are not finite'
     if starter.is_disordered:
         yield 'on_disorder = "drop"  # drops samples with non-increasing time stamps'
@@ -111,8 +111,8 @@ def _free(starter: Starter) -> Iterator[str]:
     topology = model.topology
     inertia = _apparent_inertias(starter)
     yield "# Free parameters; all others keep their values in the model."
-    for sliding in (False, True):
-        joints = [joint for joint in starter.joints if is_prismatic(model, joint) is sliding]
+    for prismatic in (False, True):
+        joints = [joint for joint in starter.joints if is_prismatic(model, joint) is prismatic]
         if not joints:
             continue
         rows = [topology.tree_dof_names.index(joint) for joint in joints]
@@ -123,7 +123,7 @@ def _free(starter: Starter) -> Iterator[str]:
             yield from (
                 "[[free]]",
                 f"name = {quote(f'joint.{name}[{selection}]')}",
-                f"bounds = [0.0, {_rounded(upper)}]",
+                f"bounds = [0.0, {_format_rounded(upper)}]",
                 "",
             )
     for body, mass in zip(topology.body_names, np.asarray(model.body.mass), strict=True):
@@ -137,7 +137,7 @@ def _free(starter: Starter) -> Iterator[str]:
             )
         else:
             # without known forces, the scale of all masses is unidentifiable, so that inertias stay fixed
-            bounds = ", ".join(_rounded(factor * mass) for factor in MASS_RANGE)
+            bounds = ", ".join(_format_rounded(factor * mass) for factor in RELATIVE_MASS_BOUNDS)
             yield from ("[[free]]", f"name = {quote(f'body.mass[{body}]')}", f"bounds = [{bounds}]", "")
     yield '# Further candidates: "body.com[*].z", "joint.stiffness[*]", "gravity.z", "sensor.delay[CHANNEL]"; for'
     yield '# encoders that are zeroed before every run, "sensor.bias[CHANNEL]" with per = "run".'
@@ -145,7 +145,7 @@ def _free(starter: Starter) -> Iterator[str]:
 
 def _joint_bounds(starter: Starter, inertia: float) -> dict[str, float]:
     """Upper bounds of the free parameters of joints with a given apparent inertia."""
-    friction = dict.fromkeys(("damping", "friction"), inertia / QUICKEST_STOP)
+    friction = dict.fromkeys(("damping", "friction"), inertia / MIN_STOPPING_TIME)
     return friction | ({"armature": inertia} if starter.commands else {})
 
 
@@ -178,7 +178,7 @@ def _stages() -> Iterator[str]:
     yield "# window = 1.0"
 
 
-def _rounded(value: float) -> str:
+def _format_rounded(value: float) -> str:
     """Value rounded to two digits, as a TOML float."""
     return repr(float(f"{value:.2g}"))
 

@@ -13,11 +13,11 @@ Runs = Sequence[Float[np.ndarray, " n"]]
 
 MAX_REVOLUTIONS = 3.0
 """Revolutions beyond which values are assumed to be degrees, not radians."""
-WRAP = (0.9, 1.1)
-"""Range of jumps, in full turns, that are attributed to wrapping."""
-MAX_STEPS = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
+WRAP_RANGE = (0.9, 1.1)
+"""Range of jumps that are attributed to wrapping [full turns]."""
+MAX_SAMPLING_INTERVAL = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
 """Largest plausible sampling interval in each unit: joints are recorded at several samples per second at least."""
-AGREEMENT = 0.2
+VELOCITY_TOLERANCE = 0.2
 """Relative tolerance for comparing a measured velocity with the derivative of the position."""
 
 
@@ -34,42 +34,42 @@ def time_unit(unit: str, times: Runs) -> Guess:
     if unit:
         return Guess(unit)
     step = _median([np.diff(t) for t in times])
-    name = next(name for name, limit in MAX_STEPS.items() if step <= limit)
+    name = next(name for name, limit in MAX_SAMPLING_INTERVAL.items() if step <= limit)
     return Guess(name, "" if name == "s" else f"the median step is {step:.4g}")
 
 
-def position_unit(unit: str, values: Runs, *, sliding: bool, limits: tuple[float, float]) -> Guess:
+def position_unit(unit: str, values: Runs, *, prismatic: bool, limits: tuple[float, float]) -> Guess:
     """Unit of a position, from its name or else from its range.
 
     Args:
         unit: unit in the name, if any.
         values: values of the column.
-        sliding: whether the joint is prismatic.
+        prismatic: whether the joint is prismatic.
         limits: joint limits [rad or m]; infinite where there are none.
     """
     if unit:
         return Guess(unit)
     peak = max(float(np.max(np.abs(run), initial=0.0, where=np.isfinite(run))) for run in values)
     limit = max(abs(limits[0]), abs(limits[1]))
-    default, alternative = ("m", "mm") if sliding else ("rad", "deg")
+    default, alternative = ("m", "mm") if prismatic else ("rad", "deg")
     # far beyond the limits in one unit and within them in the other
     if np.isfinite(limit) and peak > 2.0 * limit and peak * UNITS[alternative].factor <= 1.1 * limit:
         return Guess(alternative, f"its maximum is {peak:.4g}, and the joint limit is {limit:.4g} {default}")
-    if not sliding and not np.isfinite(limit) and peak > MAX_REVOLUTIONS * 2 * np.pi:
+    if not prismatic and not np.isfinite(limit) and peak > MAX_REVOLUTIONS * 2 * np.pi:
         return Guess(alternative, f"its maximum is {peak:.4g}")
     return Guess(default)
 
 
-def velocity_unit(unit: str, values: Runs, position: tuple[str, Runs, Runs] | None, *, sliding: bool) -> Guess:
+def velocity_unit(unit: str, values: Runs, position: tuple[str, Runs, Runs] | None, *, prismatic: bool) -> Guess:
     """Unit of a velocity, from its name or else by comparison with the derivative of the position, if available.
 
     Args:
         unit: unit in the name, if any.
         values: values of the column.
         position: unit, values and times [s] of the position of the same joint.
-        sliding: whether the joint is prismatic.
+        prismatic: whether the joint is prismatic.
     """
-    default = "m/s" if sliding else "rad/s"
+    default = "m/s" if prismatic else "rad/s"
     if unit or position is None:
         return Guess(unit or default)
     position_unit, positions, times = position
@@ -78,8 +78,8 @@ def velocity_unit(unit: str, values: Runs, position: tuple[str, Runs, Runs] | No
     rate, speed = _median(rates) * UNITS[position_unit].factor, _median(values)
     if rate == 0.0:
         return Guess(default)
-    for candidate in ("m/s", "mm/s") if sliding else ("rad/s", "deg/s", "rpm", "rev/s"):
-        if abs(speed * UNITS[candidate].factor / rate - 1.0) < AGREEMENT:
+    for candidate in ("m/s", "mm/s") if prismatic else ("rad/s", "deg/s", "rpm", "rev/s"):
+        if abs(speed * UNITS[candidate].factor / rate - 1.0) < VELOCITY_TOLERANCE:
             reason = f"it agrees with the derivative of the position in {candidate}"
             return Guess(candidate, "" if candidate == default else reason)
     return Guess(default)
@@ -98,4 +98,4 @@ def has_wraps(unit: str, values: Runs) -> bool:
     if not turn:
         return False
     jumps = [np.abs(np.diff(run)) / turn for run in values]
-    return any(bool(((jump > WRAP[0]) & (jump < WRAP[1])).any()) for jump in jumps)
+    return any(bool(((jump > WRAP_RANGE[0]) & (jump < WRAP_RANGE[1])).any()) for jump in jumps)
