@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hybridsim.demo
@@ -70,14 +71,8 @@ def test_contact_page(tmp_path, monkeypatch):
 
 
 def test_native_page(tmp_path, monkeypatch, capsys):
-    import jax
-    import numpy as np
-
-    try:
-        names = run_blocks(ROOT / "docs/native.md", tmp_path, monkeypatch, {"np": np})
-        assert float(names["area"](np.array([1.0, 0, 0]), np.array([0, 2.0, 0]))) == pytest.approx(2.0)
-    finally:
-        jax.config.update("jax_enable_x64", False)
+    names = run_blocks(ROOT / "docs/native.md", tmp_path, monkeypatch, {"np": np})
+    assert float(names["area"](np.array([1.0, 0, 0]), np.array([0, 2.0, 0]))) == pytest.approx(2.0)
 
 
 def test_c_export_page(tmp_path, monkeypatch):
