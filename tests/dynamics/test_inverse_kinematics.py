@@ -10,7 +10,7 @@ from hybridsim.core.result import Status
 from hybridsim.dynamics.inverse_kinematics import Target, inverse_kinematics
 from hybridsim.dynamics.kinematics import frame_pose, kinematics
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.robots import planar_arm
+from hybridsim.robots import four_joint_arm
 from hybridsim.robots.arm import DH, arm_from_dh
 from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from support.derivatives import check_derivatives
@@ -39,7 +39,7 @@ def two_links(**second):
 
 
 def test_reachable_targets_are_reached():
-    model = planar_arm()
+    model = four_joint_arm()
     q_goal = np.array([0.4, -0.5, 0.9, -0.3])
     tool = tool_pose(model, q_goal)
     target = Target("tool", position=tool.p, rotation=tool.R)
@@ -62,7 +62,7 @@ def test_stays_within_limits():
 
 
 def test_invalid_targets_are_explained():
-    model, q = planar_arm(), np.zeros(4)
+    model, q = four_joint_arm(), np.zeros(4)
     with pytest.raises(KeyError, match="no body or frame named 'hand'"):
         inverse_kinematics(model, [Target("hand", position=np.zeros(3))], q)
     with pytest.raises(ValueError, match="neither position nor rotation"):
@@ -90,7 +90,7 @@ def test_derivative_at_a_reached_pose():
 
 
 def test_a_redundant_arm_follows_its_target_by_the_minimum_norm_motion():
-    model = planar_arm()
+    model = four_joint_arm()
     q = np.array([0.4, -0.5, 0.9, -0.3])
     tool = tool_pose(model, q)
 

@@ -11,7 +11,7 @@ from hybridsim.identify.inverse_dynamics_fit import fit_inverse_dynamics
 from hybridsim.params.free import Free
 from hybridsim.params.log_cholesky import nominal_body
 from hybridsim.params.setup import Setup
-from hybridsim.robots import cube, planar_arm
+from hybridsim.robots import cube, four_joint_arm
 from support.fit_problems import FLYING, problem, simulate_recording, with_values
 
 DT, STEPS = 0.002, 1000
@@ -30,7 +30,7 @@ def excitation(seed: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def true():
-    arm = planar_arm()
+    arm = four_joint_arm()
     return with_values(
         arm,
         lambda m: (m.body.mass, m.joint.damping, m.joint.friction, m.joint.armature, m.joint.friction_width),
@@ -46,7 +46,7 @@ def true():
 
 @pytest.fixture(scope="module")
 def nominal():
-    return Simulator(with_values(planar_arm(), lambda m: m.joint.friction_width, np.full(4, 0.1)), dt=DT)
+    return Simulator(with_values(four_joint_arm(), lambda m: m.joint.friction_width, np.full(4, 0.1)), dt=DT)
 
 
 def runs(model, noise: float):

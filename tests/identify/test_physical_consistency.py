@@ -5,17 +5,17 @@ import pytest
 
 from hybridsim.dynamics.regressor import inertial_parameters
 from hybridsim.identify.physical_consistency import ConsistentInertias, least_squares
-from hybridsim.robots import planar_arm
+from hybridsim.robots import four_joint_arm
 
 
 @pytest.fixture(scope="module")
 def phi():
-    return np.asarray(inertial_parameters(planar_arm()))
+    return np.asarray(inertial_parameters(four_joint_arm()))
 
 
 @pytest.fixture(scope="module")
 def bodies(phi):
-    return ConsistentInertias.of(planar_arm(), phi, np.ones(4, dtype=bool))
+    return ConsistentInertias.of(four_joint_arm(), phi, np.ones(4, dtype=bool))
 
 
 def test_parameters_invert_pseudo_inertias(bodies, phi):

@@ -56,7 +56,7 @@ def test_urdf_supports_friction_and_restitution(tmp_path):
 def test_urdf_preserves_whether_friction_is_specified(tmp_path, specified):
     model = ball(friction=1.0) if specified else ball()
     read, _ = round_trip(model, tmp_path / "m.urdf")
-    assert read.geometry.infos[0].has_friction is specified
+    assert read.geometry.infos[0].is_friction_specified is specified
 
 
 def test_mjcf_supports_all_but_restitution(tmp_path):
@@ -131,7 +131,7 @@ def test_heights_with_nan_are_rejected(tmp_path):
 def test_a_description_has_every_field_of_a_shape():
     model = odd_shapes()
     numbers = {"friction": 0.1, "restitution": 0.2, "recovery_time": 0.3, "softness": 0.4, "priority": 5}
-    numbers |= {"stiffness": 6.0, "damping": 7.0, "has_friction": False}
+    numbers |= {"stiffness": 6.0, "damping": 7.0, "is_friction_specified": False}
     faces = ((0, 1, 2),)
     full = GeomSpec("hull", "box", model.geometry.infos[0].shape, np.ones(3), data=np.eye(3), faces=faces, **numbers)
     full.group, full.mask, full.mesh_file, full.link = 3, 5, "hull.stl", "tip"

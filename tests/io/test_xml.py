@@ -70,7 +70,7 @@ class TestRejection:
         monkeypatch.setattr(xml, "MAX_BYTES", 100)
         assert problem_of(b"<a>" + b" " * 200 + b"</a>").code == "xml.size"
         monkeypatch.setattr(xml, "MAX_BYTES", 1000)
-        monkeypatch.setattr(xml, "MAX_TAGS", 10)
+        monkeypatch.setattr(xml, "MAX_ELEMENTS", 10)
         assert problem_of(b"<a>" + b"<b/>" * 10 + b"</a>").code == "xml.size"
 
     @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[An
 def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """Friction of every pair: that of an explicit pair, or else of the surfaces; specified values override defaults."""
     surface_friction = _maximum(
-        geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.has_friction))
+        geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.is_friction_specified))
     )
     if not geometry.friction_pairs:
         return surface_friction

@@ -47,7 +47,7 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
             inverse = 1.0 / D
             K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
             # along the joint axis only the armature resists
-            projected = IA.subtract_outer(U, K).with_axis_force(S[0], armature * inverse[0] * U[0])
+            projected = IA.subtract_outer(U, K).with_axis_wrench(S[0], armature * inverse[0] * U[0])
             return projected.transform(X_PB), IA, (U, K, D)
         else:
             K = symmetric_solve_3(D, U) if n == 3 else U

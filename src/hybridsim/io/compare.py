@@ -155,9 +155,7 @@ def unwritten_changes(old: Model, new: Model, supported: Collection[str], note: 
     for parameter in PARAMETERS:
         if parameter.path not in supported:
             for name, before, after in _differing_rows(parameter, old, new):
-                yield Change(
-                    parameter.element(name), 0, parameter.title, change_value(before), change_value(after), note
-                )
+                yield Change(parameter.element(name), 0, parameter.title, to_value(before), to_value(after), note)
 
 
 def shape_data_changes(old: Model, new: Model, note: str) -> Iterator[Change]:
@@ -197,8 +195,8 @@ def require_round_trip(
     """
     problems = [
         Problem(
-            f"{parameter.title} of {parameter.element(name)} would read back as {change_value(actual)}, "
-            f"not {change_value(target)}",
+            f"{parameter.title} of {parameter.element(name)} would read back as {to_value(actual)}, "
+            f"not {to_value(target)}",
             "another element of the file overrides it; write the value explicitly in the file first",
             file,
             code="export.verify",
@@ -225,7 +223,7 @@ def _nearly_equal(actual: np.ndarray, expected: np.ndarray) -> bool:
     return np.allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING * max(scale, 1e-3))
 
 
-def change_value(array) -> Value:
+def to_value(array) -> Value:
     """Float or tuple of floats, for a `Change`."""
     array = np.asarray(array, dtype=float)
     return float(array) if array.ndim == 0 else tuple(float(entry) for entry in array.ravel())

@@ -123,7 +123,7 @@ def _geom(model: Model, k: int) -> GeomSpec:
         softness=entry(geometry.softness, k),
         stiffness=entry(geometry.stiffness, k),
         damping=entry(geometry.damping, k),
-        has_friction=info.has_friction,
+        is_friction_specified=info.is_friction_specified,
         priority=info.priority,
         data=np.array(geometry.data[info.data], dtype=float) if info.data >= 0 else None,
         faces=info.faces,

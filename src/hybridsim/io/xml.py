@@ -16,7 +16,7 @@ from hybridsim.core.errors import ModelError, Problem, Severity
 
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 200
-MAX_TAGS = 500_000
+MAX_ELEMENTS = 500_000
 """Maximum number of elements of a file, before expansion of copies."""
 MAX_TEXT = 100
 """Maximum number of characters of text content stored per element; only numeric text content is used."""
@@ -167,10 +167,10 @@ class _Parser:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         line, start = self.expat.CurrentLineNumber + self.line_offset, self.expat.CurrentByteIndex
         self.count += 1
-        if len(self.open_elements) >= MAX_DEPTH or self.count > MAX_TAGS:
+        if len(self.open_elements) >= MAX_DEPTH or self.count > MAX_ELEMENTS:
             message = f"elements are nested more than {MAX_DEPTH} levels deep"
-            if self.count > MAX_TAGS:
-                message = f"the file has more than {MAX_TAGS} elements"
+            if self.count > MAX_ELEMENTS:
+                message = f"the file has more than {MAX_ELEMENTS} elements"
             _reject(
                 "xml.size", message, "the file is damaged or malicious; no robot model is this large", self.file, line
             )

@@ -193,7 +193,7 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
             g.priority,
             int(data_index) if g.data is not None else -1,
             g.faces,
-            g.has_friction,
+            g.is_friction_specified,
         )
         for g, data_index in zip(geoms, data_indices, strict=True)
     )

@@ -113,7 +113,7 @@ class ModelBuilder:
         shape, points = Shape(shape), None if data is None else np.asarray(data, dtype=float)
         if points is not None and shape is Shape.POLYGON and points.shape[-1] == 2:
             points = np.pad(points, ((0, 0), (0, 1)))
-        surface.setdefault("has_friction", "friction" in surface)
+        surface.setdefault("is_friction_specified", "friction" in surface)
         self.spec.geoms.append(GeomSpec(name, body, shape, padded, pose(at, rpy), data=points, **surface))
         return self
 

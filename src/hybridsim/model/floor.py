@@ -46,7 +46,7 @@ def with_floor(
     geometry = model.geometry
     if name in {info.name for info in geometry.infos}:
         raise ValueError(f"model {model.name!r} already has a shape named {name!r}")
-    has_friction = friction is not None
+    is_friction_specified = friction is not None
     friction = DEFAULT_FRICTION if friction is None else friction
     if not (friction >= 0.0 and 0.0 <= restitution <= 1.0 and np.isfinite([height, friction]).all()):
         raise ValueError(
@@ -58,7 +58,13 @@ def with_floor(
         return np.concatenate([np.asarray(rows), np.asarray(row, dtype=float)[None]])
 
     info = GeomInfo(
-        name, WORLD, Shape.PLANE, group=ALL_GROUPS, mask=ALL_GROUPS, link=WORLD_NAME, has_friction=has_friction
+        name,
+        WORLD,
+        Shape.PLANE,
+        group=ALL_GROUPS,
+        mask=ALL_GROUPS,
+        link=WORLD_NAME,
+        is_friction_specified=is_friction_specified,
     )
     return replace(
         model,

@@ -70,7 +70,7 @@ class GeomInfo:
     """Index of the shape's vertices or heights in `Geometry.data`; -1 if it has none."""
     faces: Faces = ()
     """Triangles of a convex hull."""
-    has_friction: bool = True
+    is_friction_specified: bool = True
     """Whether friction was specified. In a contact, a specified friction takes precedence over a default one."""
 
 

@@ -80,9 +80,9 @@ def solid_box(mass: float, half_extents) -> Inertial:
     return Inertial(float(mass), np.zeros(3), mass / 12.0 * np.diag([y + z, x + z, x + y]))
 
 
-def solid_ellipsoid(mass: float, half_axes) -> Inertial:
+def solid_ellipsoid(mass: float, semi_axes) -> Inertial:
     """Mass properties of an ellipsoid of uniform density about its centre; three equal half axes give a sphere."""
-    x, y, z = np.asarray(half_axes, dtype=float) ** 2
+    x, y, z = np.asarray(semi_axes, dtype=float) ** 2
     return Inertial(float(mass), np.zeros(3), mass / 5.0 * np.diag([y + z, x + z, x + y]))
 
 

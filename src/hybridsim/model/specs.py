@@ -125,7 +125,7 @@ class GeomSpec:
     softness: float = DEFAULT_SOFTNESS
     stiffness: float = UNSPECIFIED
     damping: float = UNSPECIFIED
-    has_friction: bool = True
+    is_friction_specified: bool = True
     """Whether friction was specified rather than left at its default."""
     priority: int = 0
     data: np.ndarray | None = None

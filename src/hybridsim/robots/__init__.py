@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hybridsim.model.model import Model
-from hybridsim.robots.arm import arm_from_dh, planar_arm
+from hybridsim.robots.arm import arm_from_dh, four_joint_arm
 from hybridsim.robots.cartpole import cartpole, double_cartpole
 from hybridsim.robots.free import ball, cube
 from hybridsim.robots.pendulum import acrobot, double_pendulum, n_link_pendulum, pendulum
@@ -13,7 +13,7 @@ from hybridsim.robots.swimmer import swimmer
 
 BUILT_IN: dict[str, Callable[[], Model]] = {
     "acrobot": acrobot,
-    "arm": planar_arm,
+    "arm": four_joint_arm,
     "ball": ball,
     "cartpole": cartpole,
     "cube": cube,
@@ -36,9 +36,9 @@ __all__ = [
     "cube",
     "double_cartpole",
     "double_pendulum",
+    "four_joint_arm",
     "n_link_pendulum",
     "pendulum",
-    "planar_arm",
     "pusher",
     "quadruped",
     "swimmer",

@@ -65,7 +65,7 @@ def arm_from_dh(
     return arm.build()
 
 
-def planar_arm() -> Model:
+def four_joint_arm() -> Model:
     """Three links of 0.4, 0.3 and 0.2 m in a vertical plane, on a joint with a vertical axis."""
     rows = [DH(a=0.4, alpha=0.0, d=0.0), DH(a=0.3, alpha=0.0, d=0.0), DH(a=0.2, alpha=0.0, d=0.0)]
     base = DH(a=0.0, alpha=np.pi / 2, d=0.2)

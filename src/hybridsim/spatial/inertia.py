@@ -98,7 +98,7 @@ class ArticulatedInertia(eqx.Module):
             )
         return ArticulatedInertia(_mirror_upper(I), H, _mirror_upper(M))
 
-    def with_axis_force(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
+    def with_axis_wrench(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
         """Copy with row and column of a coordinate axis `s` set to the known wrench for a unit acceleration along it.
 
         Values change by rounding error only, but native code skips rows and columns where the wrench is zero.

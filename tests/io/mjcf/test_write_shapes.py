@@ -65,7 +65,9 @@ def test_groups_pairs_and_friction(tmp_path):
     assert notes == ["pairs without friction get that of their shapes, which MuJoCo would ignore: 'g and h'"]
     assert read.geometry.friction_pairs == (("g", "h"),) and read.geometry.pair_friction == 0.3
     order = [[i.name for i in read.geometry.infos].index(i.name) for i in model.geometry.infos]
-    assert [read.geometry.infos[k] for k in order] == [replace(i, has_friction=True) for i in model.geometry.infos]
+    assert [read.geometry.infos[k] for k in order] == [
+        replace(i, is_friction_specified=True) for i in model.geometry.infos
+    ]
     assert np.array_equal(read.geometry.friction[order], model.geometry.friction)
     assert np.array_equal(read.geometry.size[order][:2], model.geometry.size[:2])
     np.testing.assert_allclose(read.geometry.placement.R[order], model.geometry.placement.R, atol=1e-15)

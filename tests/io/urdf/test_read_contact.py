@@ -47,7 +47,7 @@ def test_springs_and_dampers_are_read_by_shape_and_link(tmp_path):
 def test_unspecified_friction_is_marked(tmp_path):
     specified = '<lateral_friction value="1.0"/>'
     spec, _ = read_urdf(write(tmp_path, apply_changes(on_base("", specified))))
-    assert [(g.friction, g.has_friction) for g in spec.geoms] == [(1.0, False), (1.0, True)]
+    assert [(g.friction, g.is_friction_specified) for g in spec.geoms] == [(1.0, False), (1.0, True)]
 
 
 def test_a_contact_without_damping_has_zero_recovery_time(tmp_path):

@@ -19,7 +19,7 @@ _SCALAR_KINDS = {JointType.REVOLUTE: JointKind.REVOLUTE, JointType.PRISMATIC: Jo
 
 
 @dataclass
-class PlacementWriter:
+class MjcfPlacementEditor:
     """Writes the differences between the body placements of two models."""
 
     editor: MjcfEditor

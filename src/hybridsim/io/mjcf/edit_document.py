@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import Problem
-from hybridsim.io.compare import change_value
+from hybridsim.io.compare import to_value
 from hybridsim.io.edit_xml import Change, Edits, number_text, numbers_text
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_node import Node
@@ -86,7 +86,7 @@ class MjcfEditor:
     def record_change(self, element: Element, name: str, parameter: str, before: Any, after: Any) -> None:
         """Add a row to the table of changes."""
         label = f"{element.tag} {name!r}" if name else element.tag
-        self.changes.append(Change(label, element.line, parameter, change_value(before), change_value(after)))
+        self.changes.append(Change(label, element.line, parameter, to_value(before), to_value(after)))
 
     def set(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
         """Set an attribute to one or several numbers."""

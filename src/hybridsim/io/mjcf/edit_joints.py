@@ -22,7 +22,7 @@ _SCALAR_FIELDS = (
 
 
 @dataclass
-class JointWriter:
+class MjcfJointEditor:
     """Writes the differences between the joints and actuators of two models."""
 
     editor: MjcfEditor

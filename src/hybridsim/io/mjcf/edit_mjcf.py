@@ -17,10 +17,10 @@ from hybridsim.io.compare import (
     unwritten_changes,
 )
 from hybridsim.io.edit_xml import Change
-from hybridsim.io.mjcf.edit_bodies import PlacementWriter
+from hybridsim.io.mjcf.edit_bodies import MjcfPlacementEditor
 from hybridsim.io.mjcf.edit_document import Baseline, MjcfEditor
 from hybridsim.io.mjcf.edit_inertials import MjcfInertialEditor
-from hybridsim.io.mjcf.edit_joints import JointWriter
+from hybridsim.io.mjcf.edit_joints import MjcfJointEditor
 from hybridsim.io.mjcf.edit_world import write_home, write_options, write_pairs, write_surfaces
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
@@ -74,8 +74,8 @@ def export_mjcf(
     baseline = _baseline(imported, model)
     before, editor = baseline.model, MjcfEditor(imported)
     MjcfInertialEditor(editor, baseline, model).write()
-    PlacementWriter(editor, baseline, model).write()
-    JointWriter(editor, before, model).write()
+    MjcfPlacementEditor(editor, baseline, model).write()
+    MjcfJointEditor(editor, before, model).write()
     write_options(editor, before, model)
     write_surfaces(editor, before, model)
     write_pairs(editor, before, model)

@@ -41,8 +41,8 @@ def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float,
     friction = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
     if friction is None:
         surfaces = [geom for geom in spec.geoms if geom.name in (a, b)]
-        highest = max((geom.priority, geom.has_friction) for geom in surfaces)
-        friction = max(geom.friction for geom in surfaces if (geom.priority, geom.has_friction) == highest)
+        highest = max((geom.priority, geom.is_friction_specified) for geom in surfaces)
+        friction = max(geom.friction for geom in surfaces if (geom.priority, geom.is_friction_specified) == highest)
         notes.add("pairs without friction get that of their shapes, which MuJoCo would ignore", f"{a} and {b}")
     return (friction, friction) if friction != DEFAULT_FRICTION else None
 
@@ -53,8 +53,8 @@ def note_default_friction(spec: ModelSpec, notes: Notes) -> None:
     def can_collide(a: GeomSpec, b: GeomSpec) -> bool:
         return a.body != b.body and bool(a.group & b.mask or b.group & a.mask)
 
-    low_friction = [geom for geom in spec.geoms if geom.has_friction and geom.friction < DEFAULT_FRICTION]
-    unspecified = [geom for geom in spec.geoms if not geom.has_friction and geom.friction == DEFAULT_FRICTION]
+    low_friction = [geom for geom in spec.geoms if geom.is_friction_specified and geom.friction < DEFAULT_FRICTION]
+    unspecified = [geom for geom in spec.geoms if not geom.is_friction_specified and geom.friction == DEFAULT_FRICTION]
     names = [geom.name for geom in unspecified if any(can_collide(geom, other) for other in low_friction)]
     if names:
         notes.add("unspecified friction of shapes is 1 in MuJoCo, which uses the maximum of two shapes", *names)

@@ -7,7 +7,7 @@ import numpy as np
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.core.messages import name_list
 from hybridsim.io.attributes import Reader
-from hybridsim.io.compare import change_value
+from hybridsim.io.compare import to_value
 from hybridsim.io.distribute_inertia import Part, distribute_change
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.urdf.edit_text import UrdfText
@@ -82,7 +82,7 @@ class UrdfInertialEditor:
                 self._edit_inertia(element, target.inertia)
         title, line = f"link {link.get('name')!r}", (element or link).line
         return [
-            Change(title, line, parameter, change_value(np.squeeze(before)), change_value(np.squeeze(after)))
+            Change(title, line, parameter, to_value(np.squeeze(before)), to_value(np.squeeze(after)))
             for (parameter, before, after), differs in zip(rows, changed, strict=True)
             if differs
         ]

@@ -13,7 +13,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 
 
-class SurfaceWriter:
+class UrdfSurfaceEditor:
     """Edits the `<contact>` that specifies the surface of a shape, or adds one to its `<collision>`."""
 
     def __init__(self, text: UrdfText, spec: ModelSpec):

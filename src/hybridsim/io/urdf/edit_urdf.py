@@ -8,11 +8,11 @@ import numpy as np
 
 from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.attributes import MAX_NUMBER
-from hybridsim.io.compare import change_value, shape_data_changes, unwritten_changes
+from hybridsim.io.compare import shape_data_changes, to_value, unwritten_changes
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
-from hybridsim.io.urdf.edit_surface import SurfaceWriter
+from hybridsim.io.urdf.edit_surface import UrdfSurfaceEditor
 from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.io.urdf.read_elements import rpy
 from hybridsim.io.xml import Element
@@ -48,7 +48,7 @@ class UrdfEditor:
         self.bodies = merged.bodies
         self.text = UrdfText(source, robot)
         self.inertials = UrdfInertialEditor(self.text, spec, self.merged_into)
-        self.surfaces = SurfaceWriter(self.text, spec)
+        self.surfaces = UrdfSurfaceEditor(self.text, spec)
         self.old = assemble(merged)
         """The model as read from the file."""
         self.changes: list[Change] = []
@@ -89,7 +89,7 @@ class UrdfEditor:
         joint = self._joint(body)
         line = joint.line if joint is not None else 0
         self.changes.append(
-            Change(f"joint {body.joint.name!r}", line, parameter, change_value(before), change_value(after), note)
+            Change(f"joint {body.joint.name!r}", line, parameter, to_value(before), to_value(after), note)
         )
 
     def _skip(self, path: str, rows: range, per_dof: bool = False) -> str:

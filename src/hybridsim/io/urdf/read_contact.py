@@ -38,7 +38,7 @@ def read_surface(reader: Reader, owner: Element) -> dict[str, Any]:
         values = {tag: value for tag, value in values.items() if tag not in _SPRING}
     surface: dict[str, Any] = {field: values[tag] for tag, field in FIELDS.items() if tag in values}
     if "friction" in surface:
-        surface["has_friction"] = True
+        surface["is_friction_specified"] = True
     specified = [tag for tag in _SPRING if tag in values]
     if len(specified) == 1:
         (missing,) = set(_SPRING).difference(specified)

@@ -35,7 +35,7 @@ class Link:
     element: Element
     inertial: Inertial | None = None
     """Mass properties in the link frame; None if the file specifies none."""
-    is_readable: bool = True
+    is_inertial_valid: bool = True
     """False if the `<inertial>` has invalid values; `inertial` is then a placeholder."""
     shapes: list[GeomSpec] = field(default_factory=list)
 
@@ -94,9 +94,9 @@ def read_link(reader: Reader, element: Element) -> Link:
     mass = reader.number(inertial.child("mass"), "value")
     inertia = inertial.child("inertia")
     entries = [reader.number(inertia, name, None if k < 3 else 0.0) for k, name in enumerate(INERTIA_ENTRIES)]
-    link.is_readable = len(reader.problems) == before
+    link.is_inertial_valid = len(reader.problems) == before
     link.inertial = Inertial(mass, np.zeros(3), inertia_matrix(entries)).transform(X_LI)
-    if not link.is_readable:
+    if not link.is_inertial_valid:
         # valid placeholder, so that unreadable values are not also reported as physically inconsistent
         link.inertial = Inertial(1.0, np.zeros(3), 1e-6 * np.eye(3))
     return link

@@ -76,7 +76,7 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> G
     if shape is not Shape.PLANE and not size.any():
         reader.warn(element, "geometry.empty", f"{element.title} has zero size", "specify its size in metres")
     source = Source(element.file, element.line)
-    return GeomSpec(name, "", shape, size, placement, mesh_file=mesh_file, source=source, has_friction=False)
+    return GeomSpec(name, "", shape, size, placement, mesh_file=mesh_file, source=source, is_friction_specified=False)
 
 
 def _check_visual(reader: Reader, visual: Element, resolve: Resolve) -> None:

@@ -27,7 +27,7 @@ def resolve_inertia(reader: Reader, link: Link, moving: bool, policy: InertiaPol
     if specified.mass < 0.0:
         return specified  # invalid under any policy; reported elsewhere
     has_mass, has_inertia = specified.mass != 0.0, bool(specified.inertia.any())
-    if not link.is_readable or (has_mass and has_inertia) or not (moving or has_mass):
+    if not link.is_inertial_valid or (has_mass and has_inertia) or not (moving or has_mass):
         return specified
     element = link.element.child("inertial") or link.element
     defect = "no <inertial>" if link.inertial is None else "zero inertia" if has_mass else "zero mass"

@@ -63,7 +63,9 @@ def _check_meshes(reader: Reader, links: list[Link]) -> None:
 
 def _check_densities(reader: Reader, links: list[Link]) -> None:
     low, high = PLAUSIBLE_DENSITY
-    links_with_mass = [(link, link.inertial.mass) for link in links if link.inertial is not None and link.is_readable]
+    links_with_mass = [
+        (link, link.inertial.mass) for link in links if link.inertial is not None and link.is_inertial_valid
+    ]
     total = sum(mass for _, mass in links_with_mass if mass > 0.0)
     for link, mass in links_with_mass:
         if mass <= NEGLIGIBLE_MASS * total:

@@ -271,7 +271,7 @@ def _add_origin(element: Element, X: Pose) -> None:
 def _add_contact(collision: Element, geom: GeomSpec) -> None:
     """Add the surface parameters of a shape that differ from the defaults."""
     defaults = {"restitution": 0.0, "stiffness": UNSPECIFIED, "damping": UNSPECIFIED}
-    if not geom.has_friction:
+    if not geom.is_friction_specified:
         defaults["friction"] = DEFAULT_FRICTION
     values = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != defaults.get(field)}
     if values:
