@@ -15,7 +15,7 @@ CHECKED = ("core", "model", "data", "io", "project", "cli")
 """Packages that report problems."""
 FILES = "package.xml run.csv step.c project.toml *.toml manifest.json history.jsonl result.json scores.json "
 FILES += "results.json summary.html weights.safetensors prediction.csv identified.* "
-FILES += "course.png windows.png window_typical.png window_worst.png "
+FILES += "progress.png windows.png window_typical.png window_worst.png "
 FILES += "discovery.json blueprint.toml blueprint.safetensors wiring.svg weights.svg"
 QUANTITIES = "joint.q joint.qd step.time input.* topology.* sensor.bias sensor.delay *.*"
 OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}

@@ -51,7 +51,9 @@ class Kernel:
             return guarded_step(sim, run, inputs)[0], run.state.q
 
         self.run = initial_carry(start(setup))
-        self.rollout = Rollout(step, known, space.initial, self.run, Inputs(np.zeros(1)), varying=runtime_cells(known))
+        self.rollout = Rollout(
+            step, known, space.initial, self.run, Inputs(np.zeros(1)), runtime_cells=runtime_cells(known)
+        )
         self.fixed = self.rollout.layouts.fixed.pack(known)
 
     def ends(self, theta: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def simulate(
     only: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
     self_collision: bool = True,
-    start: dict[str, float] = {},  # noqa: B006 - never changed
+    position: dict[str, float] = {},  # noqa: B006 - never changed
     velocity: dict[str, float] = {},  # noqa: B006
     command: dict[str, float] = {},  # noqa: B006
     every: int = 1,
@@ -50,10 +50,10 @@ def simulate(
 
     For example:
       hybridsim simulate acrobot --time 2 --out run.csv --plot run.png
-      hybridsim simulate cartpole --start hinge 0.1 --command slider 1.5
+      hybridsim simulate cartpole --position hinge 0.1 --command slider 1.5
       hybridsim simulate robot.urdf --base free --integrator implicit --dt 0.002
       hybridsim simulate cube --contact impulse --velocity root.wx 5
-      hybridsim simulate robot.urdf --base free --contact impulse --floor 0 --start root.z 0.5
+      hybridsim simulate robot.urdf --base free --contact impulse --floor 0 --position root.z 0.5
       hybridsim simulate quadruped --contact impulse --only '*_foot*|ground'
 
     Args:
@@ -68,7 +68,7 @@ def simulate(
         only: pairs of shapes or links that can collide, such as foot_*|floor; all by default.
         exclude: pairs that do not collide.
         self_collision: enable contact between parts of the mechanism.
-        start: initial coordinates by name, where they differ from home [rad, m].
+        position: initial coordinates by name, where they differ from home [rad, m].
         velocity: initial velocities by name [rad/s, m/s]; zero by default.
         command: constant actuator commands by name; zero by default.
         every: write only every n-th step.
@@ -111,14 +111,14 @@ def simulate(
     except ValueError as error:
         raise HybridsimError(str(error)) from None
     state = sim.initial_state(
-        _with_entries(mechanism.home, topology.coordinate_names, start, "coordinate"),
+        _with_entries(mechanism.home, topology.coordinate_names, position, "coordinate"),
         _with_entries(np.zeros(mechanism.nv), topology.dof_names, velocity, "velocity"),
     )
     commands = _with_entries(np.zeros(mechanism.nu), mechanism.actuator.names, command, "actuator")
     if plot is not None:
-        from hybridsim.viz.plots import require_image_format
+        from hybridsim.viz.plots import check_image_path
 
-        require_image_format(plot)
+        check_image_path(plot)
     with MotionLog(out, topology, every=every) as log, StopRequest() as stop:
         completed, motion, problem = _run(sim, state, commands, steps, log, stop)
     if plot is not None:

@@ -1,7 +1,7 @@
 """Single-threaded linear algebra.
 
-The matrices of a fit are small, and the rollouts, which dominate its time, already use all cores. BLAS would spread
-the matrices over threads that busy-wait for each other: two parallel fits on two cores took ten times as long.
+The matrices of a fit are small, and the rollouts, which dominate its time, already use all cores. BLAS would split each
+product over threads that busy-wait for each other; two parallel fits on two cores then took ten times as long.
 """
 
 from collections.abc import Iterator

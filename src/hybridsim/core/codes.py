@@ -34,7 +34,7 @@ _TOPICS = {
     "limit_stiffness": "invalid",
     "mass": "negative nothing_carried zero_with_inertia",
     "mesh": "empty missing open outside package scheme solid",
-    "mimic": "chain circle fixed kind range self unknown",
+    "mimic": "chain cycle fixed kind range self unknown",
     "mjcf": "attach attribute element include keyword plugin reference refused too_large warning",
     "name": "duplicate missing world",
     "number": "count invalid nonfinite",

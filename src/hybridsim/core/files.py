@@ -1,4 +1,4 @@
-"""Atomic writing of files: a killed program never leaves a partial file."""
+"""Atomic writing of files: a killed program never leaves a truncated file under the final name."""
 
 import os
 import secrets

@@ -15,16 +15,16 @@ MAX_NAME_LENGTH, MAX_CANDIDATES = 100, 500
 """Limits on the length and number of compared names: input may be hostile, and the comparison is slow."""
 
 
-def pluralize(count: int, one: str, many: str = "") -> str:
-    """`1 body`, `3 bodies`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def pluralize(count: int, singular: str, plural: str = "") -> str:
+    """Count with its noun, such as `1 body` or `3 bodies`."""
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
-def and_more(count: int, one: str, many: str = "") -> str:
-    """` (and 3 more rows)`, to follow the first of `count`; empty for one."""
+def and_more(count: int, singular: str, plural: str = "") -> str:
+    """Suffix such as ` (and 3 more rows)`, for a message that names only the first of `count`; empty for one."""
     if count < 2:
         return ""
-    return f" (and {count - 1} more {one if count == 2 else many or one + 's'})"
+    return f" (and {count - 1} more {singular if count == 2 else plural or singular + 's'})"
 
 
 def name_list(names: Iterable[str]) -> str:

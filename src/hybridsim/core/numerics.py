@@ -13,14 +13,14 @@ from hybridsim.core.types import AnyArray, Mat3, Scalar, Vec3
 SMALL_ANGLE_SQUARED = 1e-6
 """Squared angle [rad²] below which trigonometric quotients are replaced by their Taylor series.
 
-At this angle the truncation error of the three terms used below is 1e-21, relatively.
+At this angle the relative truncation error of the series in `sinc` is 3e-30.
 """
 SMALL_SINE = 1e-3
-"""Sine of the half angle below which the logarithm of a rotation is a series; its truncation error is 1e-25."""
+"""Sine of the half angle below which the logarithm of a rotation is a series, of truncation error 1e-25."""
 LIMIT_RAMP = 0.01
-"""Penetration [rad or m] over which the damping of a joint limit is ramped up, so that its force is continuous."""
+"""Excess over a joint limit [rad or m] over which its damping is ramped up, so that its force is continuous."""
 TINY_COMPLIANCE = 1e-10
-"""CFM of every row of a contact problem [1/kg]; prevents division by zero where J M⁻¹ Jᵀ is zero."""
+"""CFM added to every row of a contact problem [1/kg]; prevents division by zero where J M⁻¹ Jᵀ is zero."""
 TINY_SQUARED_NORM = 1e-200
 """Squared norm below which `safe_norm` is zero; the norm, 1e-100, is far below any length."""
 TINY_LENGTH_SQUARED = 1e-24
@@ -28,7 +28,7 @@ TINY_LENGTH_SQUARED = 1e-24
 TINY_AREA_SQUARED = 1e-24
 """Squared area [m⁴] below which the normal of a face is undefined; the area is one square micrometre."""
 MIN_HALF_EXTENT = 1e-9
-"""Lower bound of half extents [m] in divisions of a shape's coordinates."""
+"""Lower bound on the half extents [m] by which a shape's coordinates are divided."""
 
 
 def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:

@@ -11,7 +11,7 @@ class Status(IntEnum):
     DIVERGED = 1
     """A coordinate or velocity became non-finite or exceeded `DIVERGENCE_LIMIT`."""
     MAX_ITERATIONS = 2
-    """An iterative method reached its iteration limit before its tolerance."""
+    """An iterative method reached its iteration limit before it met its tolerance."""
 
 
 DIVERGENCE_LIMIT = 1e10

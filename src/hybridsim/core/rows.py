@@ -1,7 +1,7 @@
 """Gathering and merging rows of arrays by static indices.
 
 JAX's general gather is slow on a CPU, and its transpose, a scatter, is slower. Static indices are nearly always a
-slice, a repetition or the identity, which cost nothing.
+slice, one repeated row or the identity, which cost nothing.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,9 @@ Dimension names used in every signature of the project:
 | name  | meaning                                                              |
 |-------|----------------------------------------------------------------------|
 | nb    | bodies, excluding the world, whose index as a parent is -1           |
-| nq    | coordinates in `q` (a quaternion counts four)                        |
+| nq    | coordinates in `q` (a quaternion counts as four)                     |
 | nv    | degrees of freedom: entries of `qd`, `qdd`, `tau`                    |
-| mq mv | the same, counted over the tree before mimic joints are removed      |
+| mq mv | nq and nv of the tree before mimic joints are removed                |
 | nu    | controls                                                             |
 | nf    | named frames fixed to bodies                                         |
 | ng    | shapes                                                               |

@@ -85,7 +85,7 @@ class WindowSimulator:
 
     @property
     def width(self) -> int:
-        """Number of readings per step."""
+        """Number of outputs per step: readings, then coordinates and velocities if requested."""
         model = self.setup.sim.model
         return len(self.setup.sensors.names) + (model.nq + model.nv if self.with_states else 0)
 
@@ -107,7 +107,7 @@ class WindowSimulator:
                 self._example,
                 self._inputs,
                 outputs=np.zeros(self.width),
-                varying=runtime_cells(self._fixed_tree[0]),
+                runtime_cells=runtime_cells(self._fixed_tree[0]),
                 key=cache_key(structure, static_key),
             )
 

@@ -28,7 +28,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
 _calls: dict[Any, NativeCall | str] = {}
-"""Compiled rollouts of this process, or the reason why there is no native code, by everything except the values."""
+"""Compiled rollouts of this process, or reasons why there is no native code, keyed by everything except values."""
 
 
 def roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
@@ -76,7 +76,7 @@ def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inpu
         row = call.rollout.layouts.fixed.pack(known)
         if call.rollout.is_compatible(row):
             return call
-        varying |= call.rollout.varying | call.rollout.mismatched_cells(row)
+        varying |= call.rollout.runtime_cells | call.rollout.mismatched_cells(row)
 
     def step(fixed, free, carry, inputs):
         return guarded_step(eqx.combine(fixed, free, static), carry, inputs)
@@ -89,7 +89,7 @@ def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inpu
             carry,
             inputs,
             outputs=RolloutOutput(carry.state.q, carry.state.qd, carry.state.t),
-            varying=varying,
+            runtime_cells=varying,
             key=cache_key(structure, static_leaves),
         )
         rollout.check_supported()

@@ -18,7 +18,7 @@ MAX_CURVES = 12
 """Maximum number of curves in one panel; further curves are drawn in additional panels."""
 
 MIN_HALF_HEIGHT = 1e-6
-"""Minimum half height of a panel [rad, m], so that rounding errors do not look like motion."""
+"""Minimum half height of a panel, in its unit, so that rounding errors do not look like motion."""
 
 
 class _Panel(NamedTuple):
@@ -37,7 +37,7 @@ def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path
         qd: velocities, one row per time [rad/s, m/s].
         path: file to write.
     """
-    require_image_format(path)
+    check_image_path(path)
     panels = _panels(model.topology, np.asarray(q), np.asarray(qd))
     figure = Figure(figsize=(8.0, 2.4 * len(panels) + 0.6), layout="constrained")
     axes = np.atleast_1d(figure.subplots(len(panels), 1, sharex=True))
@@ -50,24 +50,24 @@ def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path
     return path
 
 
-def require_image_format(path: str | Path) -> None:
+def check_image_path(path: str | Path) -> None:
     """Raise if the extension of a file is not a supported image format, or its folder does not exist."""
     formats = FigureCanvasBase.get_supported_filetypes()
     if Path(path).suffix.lstrip(".").lower() not in formats:
-        raise HybridsimError(f"cannot draw {path}: the supported formats are .{', .'.join(sorted(formats))}")
+        raise HybridsimError(f"cannot write {path}: the supported formats are .{', .'.join(sorted(formats))}")
     if not Path(path).absolute().parent.is_dir():
-        raise HybridsimError(f"cannot draw {path}: there is no folder {Path(path).absolute().parent}")
+        raise HybridsimError(f"cannot write {path}: there is no folder {Path(path).absolute().parent}")
 
 
 def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
-    """Panels of positions, then velocities; joints with one coordinate share panels, each other joint has its own."""
+    """Panels of positions, then velocities; joints with one coordinate share panels, all others have their own."""
     positions, velocities = [], []
     single_q, single_v, kinds = [], [], set()
     joints = zip(
         topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True
     )
-    for joint, kind, (q0, q1), (v0, v1), master in joints:
-        if master >= 0 or q1 == q0:
+    for joint, kind, (q0, q1), (v0, v1), mimicked in joints:
+        if mimicked >= 0 or q1 == q0:
             continue
         if q1 - q0 == 1:
             single_q.append(q0)

@@ -1,6 +1,6 @@
 """Diagrams of network weights, as in Figure 10 of the NeuralSim paper: units in columns, a line for every weight.
 
-The thickness of a line is proportional to the magnitude of its weight relative to the largest of the layer; positive
+The thickness and opacity of a line grow with the magnitude of its weight relative to the largest of the layer; positive
 weights are blue, negative ones orange, and weights of exactly zero are not drawn.
 """
 
@@ -14,7 +14,7 @@ from hybridsim.networks.prune import input_addresses
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
 from hybridsim.viz.panel_row import INK, panel_row
 
-ROW, GAP, MARGIN, CHARACTER, LAYER, RADIUS = 20, 24, 16, 7.2, 84, 5
+ROW_HEIGHT, GAP, MARGIN, CHARACTER_WIDTH, LAYER_SPACING, RADIUS = 20, 24, 16, 7.2, 84, 5
 """Height of a row, gap between networks, margin, width of a character, layer spacing, radius of a unit [pixels]."""
 MAX_LINE_WIDTH = 3.2
 """Line width of the largest weight of a layer [pixels]."""
@@ -22,7 +22,7 @@ POSITIVE, NEGATIVE, UNUSED, USED = "#2f6f9f", "#c9631f", "#c4cdd5", "#8fbf6a"
 
 
 def weights_diagram(panels: Sequence[tuple[str, BoundBlueprint]]) -> str:
-    """SVG image of the multilayer perceptrons of blueprints, one panel per blueprint; of other networks, the type only.
+    """SVG image of the multilayer perceptrons of blueprints, one panel per blueprint; other networks by type only.
 
     Args:
         panels: titles, and blueprints bound to their models.
@@ -34,21 +34,22 @@ def _panel(title: str, grafts: Sequence[BoundGraft]) -> tuple[int, int, str]:
     """Width, height and SVG content of a panel."""
     addresses = [address for graft in grafts for address in input_addresses(graft)]
     layers = max((len(graft.net.weights) for graft in grafts if isinstance(graft.net, MLP)), default=1)
-    left = MARGIN + CHARACTER * max((len(address) for address in addresses), default=8) + 14
-    right = CHARACTER * max((len(out) for graft in grafts for out in _outputs(graft)), default=8)
-    width = int(max(left + LAYER * layers + 14 + right + MARGIN, 2 * MARGIN + CHARACTER * 1.2 * len(title)))
+    left = MARGIN + CHARACTER_WIDTH * max((len(address) for address in addresses), default=8) + 14
+    right = CHARACTER_WIDTH * max((len(out) for graft in grafts for out in _outputs(graft)), default=8)
+    title_width = CHARACTER_WIDTH * 1.2 * len(title)
+    width = int(max(left + LAYER_SPACING * layers + 14 + right + MARGIN, 2 * MARGIN + title_width))
     parts, y = [f'<text x="{MARGIN}" y="{MARGIN + 8}" font-weight="bold">{escape(title)}</text>'], MARGIN + 26.0
     for graft in grafts:
         if isinstance(graft.net, MLP):
             body, height = _network(graft, graft.net, left, y)
         else:
             label = f"{type(graft.net).__name__} → {', '.join(_outputs(graft))}"
-            body, height = f'<text x="{MARGIN}" y="{y + 14:.1f}">{escape(label)}</text>', ROW
+            body, height = f'<text x="{MARGIN}" y="{y + 14:.1f}">{escape(label)}</text>', ROW_HEIGHT
         parts.append(body)
         y += height + GAP
     if not grafts:
         parts.append(f'<text x="{MARGIN}" y="{y:.1f}">no networks</text>')
-        y += ROW
+        y += ROW_HEIGHT
     return width, int(y - GAP + MARGIN), "".join(parts)
 
 
@@ -60,9 +61,9 @@ def _network(graft: BoundGraft, net: MLP, left: float, y: float) -> tuple[str, f
     """SVG content and height of one network."""
     weights = [np.asarray(W) for W in net.weights]
     sizes = [weights[0].shape[1], *(W.shape[0] for W in weights)]
-    height = ROW * max(sizes)
-    rows_of_layer = [[y + 0.5 * height + ROW * (k - 0.5 * (n - 1)) for k in range(n)] for n in sizes]
-    columns = [left + LAYER * k for k in range(len(sizes))]
+    height = ROW_HEIGHT * max(sizes)
+    rows_of_layer = [[y + 0.5 * height + ROW_HEIGHT * (k - 0.5 * (n - 1)) for k in range(n)] for n in sizes]
+    columns = [left + LAYER_SPACING * k for k in range(len(sizes))]
     parts = []
     for layer, W in enumerate(weights):
         largest = np.abs(W).max(initial=0.0)

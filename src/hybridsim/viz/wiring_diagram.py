@@ -1,6 +1,7 @@
 """Wiring diagrams of blueprints as SVG: inputs of networks on the left, quantities they modify on the right.
 
-The thickness of a line is proportional to the weights of its input; inputs whose weights are zero are grey and dashed.
+The thickness of a line grows with the norm of the weights of its input; lines of inputs whose weights are zero are grey
+and dashed.
 """
 
 from collections.abc import Sequence
@@ -9,11 +10,12 @@ from html import escape
 from hybridsim.networks.wiring_summary import Wiring
 from hybridsim.viz.panel_row import INK, panel_row
 
-ROW, GAP, MARGIN, CHARACTER = 22, 26, 16, 7.2
+ROW_HEIGHT, GAP, MARGIN, CHARACTER_WIDTH = 22, 26, 16, 7.2
 """Height of a row, gap between networks, margin, and width of a character [pixels]."""
-BOX, MAX_TITLE_LENGTH = 150, 18
+BOX_WIDTH, MAX_TITLE_LENGTH = 150, 18
 """Width of a network's box [pixels], and maximum number of characters of its title."""
 LINE, UNUSED, FILL = "#2f6f9f", "#c4cdd5", "#e8f0f6"
+"""Colours of lines, of inputs whose weights are zero, and of boxes."""
 
 
 def wiring_diagram(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
@@ -27,25 +29,25 @@ def wiring_diagram(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
 
 def _panel(title: str, wirings: Sequence[Wiring]) -> tuple[int, int, str]:
     """Width, height and SVG content of a panel."""
-    left = MARGIN + CHARACTER * max((len(wire.address) for w in wirings for wire in w.inputs), default=8) + 10
-    right = CHARACTER * max((len(out) for w in wirings for out in w.outputs), default=8)
+    left = MARGIN + CHARACTER_WIDTH * max((len(wire.address) for w in wirings for wire in w.inputs), default=8) + 10
+    right = CHARACTER_WIDTH * max((len(out) for w in wirings for out in w.outputs), default=8)
     x_in, x_box = left, left + 90
-    x_out = x_box + BOX + 40
-    width = int(max(x_out + 10 + right + MARGIN, 2 * MARGIN + CHARACTER * 1.2 * len(title)))
+    x_out = x_box + BOX_WIDTH + 40
+    width = int(max(x_out + 10 + right + MARGIN, 2 * MARGIN + CHARACTER_WIDTH * 1.2 * len(title)))
     parts, y = [f'<text x="{MARGIN}" y="{MARGIN + 8}" font-weight="bold">{escape(title)}</text>'], MARGIN + 26
     for wiring in wirings:
         rows = max(len(wiring.inputs), len(wiring.outputs), 3)
         parts.append(_network(wiring, y, rows, x_in, x_box, x_out))
-        y += ROW * rows + GAP
+        y += ROW_HEIGHT * rows + GAP
     if not wirings:
         parts.append(f'<text x="{MARGIN}" y="{y}">no networks</text>')
-        y += ROW
+        y += ROW_HEIGHT
     return width, int(y - GAP + MARGIN + 10), "".join(parts)
 
 
 def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_out: float) -> str:
     largest = max((wire.strength or 0.0 for wire in wiring.inputs), default=0.0)
-    middle, height = y + 0.5 * ROW * rows, min(ROW * rows, 78)
+    middle, height = y + 0.5 * ROW_HEIGHT * rows, min(ROW_HEIGHT * rows, 78)
     parts = []
     for wire, y_row in zip(wiring.inputs, _row_positions(len(wiring.inputs), y, rows), strict=True):
         colour, dash, line_width = LINE, "", 1.5
@@ -62,7 +64,8 @@ def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_o
         )
     for out, y_row in zip(wiring.outputs, _row_positions(len(wiring.outputs), y, rows), strict=True):
         parts.append(
-            f'<path d="M{x_box + BOX:.1f} {middle:.1f} L{x_out:.1f} {y_row:.1f}" stroke="{LINE}" stroke-width="1.5"/>'
+            f'<path d="M{x_box + BOX_WIDTH:.1f} {middle:.1f} L{x_out:.1f} {y_row:.1f}" '
+            f'stroke="{LINE}" stroke-width="1.5"/>'
             f'<circle cx="{x_out:.1f}" cy="{y_row:.1f}" r="3" fill="{INK}"/>'
             f'<text x="{x_out + 8:.1f}" y="{y_row + 4:.1f}">{escape(out)}</text>'
         )
@@ -71,13 +74,13 @@ def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_o
     title = f"{wiring.kind} {wiring.shape}".strip()
     lines = [title if len(title) <= MAX_TITLE_LENGTH else wiring.kind, size, mode]
     parts.append(
-        f'<rect x="{x_box:.1f}" y="{middle - 0.5 * height:.1f}" width="{BOX}" height="{height:.1f}" rx="6" '
+        f'<rect x="{x_box:.1f}" y="{middle - 0.5 * height:.1f}" width="{BOX_WIDTH}" height="{height:.1f}" rx="6" '
         f'fill="{FILL}" stroke="{LINE}"/>'
     )
     for k, text in enumerate(lines):
         weight = ' font-weight="bold"' if k == 0 else ""
         parts.append(
-            f'<text x="{x_box + 0.5 * BOX:.1f}" y="{middle + 17 * (k - 1) + 4:.1f}" text-anchor="middle"{weight}>'
+            f'<text x="{x_box + 0.5 * BOX_WIDTH:.1f}" y="{middle + 17 * (k - 1) + 4:.1f}" text-anchor="middle"{weight}>'
             f"{escape(text)}</text>"
         )
     return "".join(parts)
@@ -85,5 +88,5 @@ def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_o
 
 def _row_positions(count: int, y: float, rows: int) -> list[float]:
     """Vertical positions of `count` rows, centred among `rows`."""
-    first = y + 0.5 * ROW * (rows - count) + 0.5 * ROW
-    return [first + ROW * k for k in range(count)]
+    first = y + 0.5 * ROW_HEIGHT * (rows - count) + 0.5 * ROW_HEIGHT
+    return [first + ROW_HEIGHT * k for k in range(count)]

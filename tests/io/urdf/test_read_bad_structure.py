@@ -38,7 +38,7 @@ MIMICS = {
             ('<axis xyz="0 1 0"/>\n  </joint>', '<mimic joint="shoulder"/>\n  </joint>'),
             ('velocity="5"/>', 'velocity="5"/><mimic joint="elbow"/>'),
         ],
-        [("mimic.circle", 8, "'shoulder' → 'elbow' → 'shoulder'")],
+        [("mimic.cycle", 8, "'shoulder' → 'elbow' → 'shoulder'")],
     ),
     "mimic without a joint": Case(
         [('<axis xyz="0 1 0"/>\n  </joint>', "<mimic/>\n  </joint>")], [("attribute.missing", 21, "'joint'")]
@@ -81,7 +81,7 @@ TREES = {
     ),
     "world as a child": Case(
         [('name="lower"', 'name="world"'), ('link="lower"', 'link="world"')],
-        [("name.world", 23, "the name is reserved for the ground")],
+        [("name.world", 23, "the name is reserved for the world")],
     ),
     "free base of a file rooted in the world": Case(
         [('name="base"', 'name="world"'), ('link="base"', 'link="world"')],

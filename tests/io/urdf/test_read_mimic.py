@@ -46,14 +46,14 @@ def test_the_order_of_the_file_does_not_matter(tmp_path):
     [
         (
             chain('<mimic joint="c"/>', '<mimic joint="a"/>', '<mimic joint="b"/>'),
-            "mimic.circle",
+            "mimic.cycle",
             2,
             Severity.ERROR,
             "'a' → 'c' → 'b' → 'a'",
         ),
         (
             chain("", '<mimic joint="c"/>', '<mimic joint="b"/>'),
-            "mimic.circle",
+            "mimic.cycle",
             3,
             Severity.ERROR,
             "remove the <mimic> of the actuated joint",

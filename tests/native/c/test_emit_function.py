@@ -71,7 +71,7 @@ def natives():
 
 
 def c_code(native: NativeFunction, name: str):
-    return c_function("t", name, *native.rollout.program.step_graph, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
+    return c_function("t", name, *native.rollout.graphs.step_graph, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_workspace_is_reused(monkeypatch):
     for _ in range(100):
         x = graph.node("sqrt", graph.node("add", x, graph.input("s", 1)))
     function = c_function("t", "chain", graph, {("y", 0): x}, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
-    assert function.text.count("static") == 67 and function.work == 2
+    assert function.text.count("static") == 67 and function.work_cells == 2
 
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="this machine has no clang")
@@ -204,7 +204,7 @@ def test_unused_arguments_are_accepted():
     function = c_function(
         "t", "f", graph, {("y", 0): graph.constant(2.0)}, {"s": SlotLocation("s")}, {"y": SlotLocation("y", 3)}
     )
-    assert "(void)s;" in function.text and "y[3] = 2.0;" in function.text and function.work == 0
+    assert "(void)s;" in function.text and "y[3] = 2.0;" in function.text and function.work_cells == 0
     assert function.prototype == "void t_f(const double *s, double *y);"
 
 

@@ -242,7 +242,7 @@ def test_code_does_not_grow_with_the_network(cases):
         return state, mlp(free, inputs)
 
     rollout = Rollout(step, None, net, None, np.zeros(41))
-    graph, outputs = rollout.program.vjp_graph
+    graph, outputs = rollout.graphs.vjp_graph
     report = graph.op_counts(outputs.values())
     specs = [graph.data[n] for n in graph.live(outputs.values()) if graph.ops[n] == "array"]
     counts = {

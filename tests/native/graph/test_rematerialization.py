@@ -77,7 +77,7 @@ def test_results_do_not_depend_on_saved_values(monkeypatch):
             monkeypatch.setattr(rematerialization, "SAVE_COST", cost)
             rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
             fixed, free, start, inputs = random_batch(rollout, 5)
-            saved_cells = rollout.program.sweeps[2]
+            saved_cells = rollout.graphs.sweeps[2]
             assert (saved_cells == 0) == (cost == 10_000)
             ct = np.ones((1, rollout.sizes.x)), np.ones((1, 1, rollout.sizes.y))
             for segment in (None, 4):

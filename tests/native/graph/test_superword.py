@@ -116,7 +116,7 @@ def test_comparisons_of_floats_and_integers_are_not_mixed():
 
     x, n = normal(4), np.arange(4)
     scalar, packed = (
-        NativeFunction(function, x, n, target=replace(machine.host(), register=width)) for width in (1, 4)
+        NativeFunction(function, x, n, target=replace(machine.host(), register_width=width)) for width in (1, 4)
     )
     assert np.array_equal(scalar(x, n), packed(x, n))
 
@@ -152,7 +152,7 @@ ARGUMENTS = 0.5 * normal(5, 8), normal(5, 8, 8), np.arange(40).reshape(5, 8)
 @pytest.mark.parametrize("register", [2, 3, 4, 8])
 def test_packing_does_not_change_results(register):
     scalar, packed = (
-        NativeFunction(program, *(a[0] for a in ARGUMENTS), target=replace(machine.host(), register=width))
+        NativeFunction(program, *(a[0] for a in ARGUMENTS), target=replace(machine.host(), register_width=width))
         for width in (1, register)
     )
     kernel = packed.rollout.emit_kernel("forward", single=True)

@@ -97,7 +97,7 @@ def test_fused_multiply_add_differs_by_rounding_only(references):
 
 
 def _text(target: machine.CpuTarget, lanes: int) -> str:
-    target = replace(target, lanes=lanes, register=lanes)
+    target = replace(target, lanes=lanes, register_width=lanes)
     function = NativeFunction(functions, *(a[0] for a in ARGUMENTS), target=target)
     kernel = function.rollout.emit_kernel("forward", single=lanes == 1)
     return emit.module(kernel.functions, kernel.texts)

@@ -256,5 +256,5 @@ def test_operations_have_native_code(operation):
     """One operation per test, so that a failing rule is named."""
     program = [Instruction(operation, 0, 1, immediate) for immediate in (0, 3)]
     native = NativeFunction(lambda values: with_gradient(program, values), [np.zeros((2, 3)), np.zeros(4)])
-    graph, outputs = native.rollout.program.step_graph
+    graph, outputs = native.rollout.graphs.step_graph
     assert graph.op_counts(outputs.values())["sin"] == 0  # all functions are expanded

@@ -87,7 +87,7 @@ def test_derivatives_of_rollouts_are_those_of_xla(batch):
     layouts = rollout.layouts
     arguments = layouts.fixed.pack(fixed), layouts.free.pack(free), start, inputs
     gradient = rollout.gradient(*arguments, np.zeros((1, N)), np.ones((1, 1, 1)))
-    assert loop_count(rollout.program.step_graph[0]) >= 2
+    assert loop_count(rollout.graphs.step_graph[0]) >= 2
     tangents = rollout.tangents(*arguments, np.eye(N)[None], np.zeros((1, N, N)))
 
     def loss(free, start, inputs):

@@ -58,7 +58,7 @@ def test_cached_forward_kernel_proves_support(trajectories):
 
 def test_key_depends_on_everything_that_determines_the_code():
     keys = set()
-    changes = [{}, {"key": "another"}, {"target": machine.AVX2}, {"varying": [3]}]
+    changes = [{}, {"key": "another"}, {"target": machine.AVX2}, {"runtime_cells": [3]}]
     for change in changes:
         rollout = new_rollout(**change)
         keys |= {rollout._disk_key(name, single) for name in ("forward", "gradient") for single in (True, False)}

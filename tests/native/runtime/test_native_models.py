@@ -81,11 +81,11 @@ class Case:
         layouts = self.rollout.layouts
 
         def function(free, floats, commands):
-            run = layouts.carry.with_floats(self.run, floats)
+            run = layouts.carry.with_float_leaves(self.run, floats)
             end, rows = jax.lax.scan(lambda r, u: self.step(self.fixed, free, r, Inputs(u)), run, commands)
-            return layouts.carry.floats(end), layouts.outputs.floats(rows)
+            return layouts.carry.float_leaves(end), layouts.outputs.float_leaves(rows)
 
-        return function, (self.free, layouts.carry.floats(self.run), self.rows[3][0])
+        return function, (self.free, layouts.carry.float_leaves(self.run), self.rows[3][0])
 
 
 def assert_close(result, expected, tolerance):
@@ -100,12 +100,12 @@ def flat(trees):
 def check(case, tolerance):
     layouts = case.rollout.layouts
     function, arguments = case.by_xla()
-    ct_floats = layouts.carry.floats(layouts.carry.unpack(case.cotangents[0][0]))
-    ct_rows = layouts.outputs.floats(layouts.outputs.unpack(case.cotangents[1][0]))
+    ct_floats = layouts.carry.float_leaves(layouts.carry.unpack(case.cotangents[0][0]))
+    ct_rows = layouts.outputs.float_leaves(layouts.outputs.unpack(case.cotangents[1][0]))
     t_free, t_initial = (t[0, 1] for t in case.directions)
     along = (
         layouts.free.unpack(t_free),
-        layouts.carry.floats(layouts.carry.unpack(t_initial)),
+        layouts.carry.float_leaves(layouts.carry.unpack(t_initial)),
         np.zeros_like(arguments[2]),
     )
 
@@ -116,7 +116,7 @@ def check(case, tolerance):
     value, gradients, tangents = jax.jit(value_and_derivatives)(arguments, (ct_floats, ct_rows), along)
     native = case.rollout.gradient(*case.rows, *case.cotangents)
     end = layouts.carry.unpack(native.end[0])
-    assert_close(flat(layouts.carry.floats(end)), flat(value[0]), tolerance)
+    assert_close(flat(layouts.carry.float_leaves(end)), flat(value[0]), tolerance)
     assert_close(
         native.outputs[0].ravel(),
         layouts.outputs.pack(layouts.outputs.treedef.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
@@ -125,13 +125,13 @@ def check(case, tolerance):
     initial = layouts.carry.unpack(native.initial[0])
     # compared as one array, because the gradient of a mass without effect is rounding error only
     assert_close(
-        np.concatenate([native.free[0], flat(layouts.carry.floats(initial))]),
+        np.concatenate([native.free[0], flat(layouts.carry.float_leaves(initial))]),
         np.concatenate([layouts.free.pack(gradients[0]), flat(gradients[1])]),
         tolerance,
     )
     assert_close(native.inputs[0], gradients[2], tolerance)
     sensitivities = case.rollout.tangents(*case.rows, *case.directions)
-    along_end = layouts.carry.floats(layouts.carry.unpack(sensitivities.end_tangents[0, 1]))
+    along_end = layouts.carry.float_leaves(layouts.carry.unpack(sensitivities.end_tangents[0, 1]))
     assert_close(flat(along_end), flat(tangents[0]), tolerance)
 
 

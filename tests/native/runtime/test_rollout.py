@@ -27,13 +27,13 @@ def by_xla(rollout, fixed, free, initial, inputs):
     layouts = rollout.layouts
 
     def function(free_tree, floats, inputs):
-        carry = layouts.carry.with_floats(layouts.carry.unpack(initial), floats)
+        carry = layouts.carry.with_float_leaves(layouts.carry.unpack(initial), floats)
         end, outputs = jax.lax.scan(
             lambda c, s: pendulum(FIXED, free_tree, c, {"torque": s}), jax.tree.map(jnp.asarray, carry), inputs
         )
-        return layouts.carry.floats(end), outputs
+        return layouts.carry.float_leaves(end), outputs
 
-    return function, (layouts.free.unpack(free), layouts.carry.floats(layouts.carry.unpack(initial)), inputs)
+    return function, (layouts.free.unpack(free), layouts.carry.float_leaves(layouts.carry.unpack(initial)), inputs)
 
 
 def test_forward_equals_xla(rollout):
@@ -60,7 +60,7 @@ def test_gradient_equals_xla(rollout):
     with jax.enable_x64(True):
         function, arguments = by_xla(rollout, fixed, free[0], initial[0], inputs[0])
         _, vjp = jax.vjp(function, *arguments)
-        ct = [jnp.asarray(x) for x in layouts.carry.floats(layouts.carry.unpack(ct_end[0]))]
+        ct = [jnp.asarray(x) for x in layouts.carry.float_leaves(layouts.carry.unpack(ct_end[0]))]
         d_free, d_floats, d_inputs = vjp((ct, jax.tree.map(jnp.asarray, layouts.outputs.unpack(ct_outputs[0]))))
     np.testing.assert_allclose(result.free[0], layouts.free.pack(d_free), rtol=1e-12)
     np.testing.assert_allclose(result.initial[0, :4], np.concatenate(d_floats), rtol=1e-12)
@@ -85,7 +85,7 @@ def test_tangents_equal_xla(rollout, batch):
             function, arguments = by_xla(rollout, fixed, free[b], initial[b], inputs[b])
             along = (
                 layouts.free.unpack(t_free[0, d]),
-                layouts.carry.floats(layouts.carry.unpack(t_initial[b, d])),
+                layouts.carry.float_leaves(layouts.carry.unpack(t_initial[b, d])),
                 t_inputs[b, d],
             )
             _, (t_floats, t_outputs) = jax.jvp(function, arguments, along)
@@ -250,9 +250,9 @@ def test_a_step_is_traced_once_for_all_kernels():
         return pendulum(*arguments)
 
     with jax.enable_x64(True):
-        program = Rollout(step, FIXED, FREE, CARRY, INPUTS, outputs=_output_shapes()).program
+        graphs = Rollout(step, FIXED, FREE, CARRY, INPUTS, outputs=_output_shapes()).graphs
         for name in ("step_graph", "jvp_graph", "sweeps", "vjp_graph"):
-            getattr(program, name)
+            getattr(graphs, name)
     assert len(calls) == 1
 
 

@@ -89,7 +89,7 @@ def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine
     parts, state, inputs = split_parameters(sim), sim.initial_state(qd=rng.normal(size=sim.model.nv)), zero_inputs(sim)
     native = Rollout(parts.step, parts.fixed, parts.free, state, inputs)
     # the C derivative has no forward sweep, so the kernel must not save values for its reverse sweep either
-    native.program.__dict__["sweeps"] = (native.program.step_graph, native.program.vjp_graph, 0)
+    native.graphs.__dict__["sweeps"] = (native.graphs.step_graph, native.graphs.vjp_graph, 0)
     x = native.layouts.carry.pack(state)
     u, ct = rng.normal(size=files.input_size), rng.normal(size=files.state_size)
     return Case(sim, files, library, native, defaults(files, "params"), x, u, ct)

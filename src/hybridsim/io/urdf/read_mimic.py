@@ -23,7 +23,7 @@ def resolve_mimics(reader: Reader, joints: Mapping[str, Joint]) -> None:
         joints: the joints by name; an invalid `<mimic>` is removed.
     """
     for joint in joints.values():
-        if joint.spec.mimic and not _is_valid(reader, joint, joints):
+        if joint.spec.mimic and not _check_mimic(reader, joint, joints):
             joint.spec.mimic = ""
     for joint in joints.values():
         _break_cycle(reader, joint, joints)
@@ -39,7 +39,7 @@ def compose_mimics(ratio: float, offset: float, master_ratio: float, master_offs
     return ratio * master_ratio, ratio * master_offset + offset
 
 
-def _is_valid(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> bool:
+def _check_mimic(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> bool:
     spec, master = joint.spec, joints.get(joint.spec.mimic)
     where = f"joint {joint.name!r} mimics {spec.mimic!r}"
     if spec.kind is JointKind.FIXED:
@@ -48,8 +48,8 @@ def _is_valid(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> bool
         fix = did_you_mean(spec.mimic, joints) or f"the joints are {name_list(joints)}"
         reader.report(_mimic(joint), "mimic.unknown", f"{where}, which does not exist", fix)
     elif spec.kind not in _ONE_DOF or master.spec.kind not in _ONE_DOF:
-        culprit = joint if spec.kind not in _ONE_DOF else master
-        message = f"{where}, but joint {culprit.name!r} is {culprit.spec.kind}"
+        unsupported = joint if spec.kind not in _ONE_DOF else master
+        message = f"{where}, but joint {unsupported.name!r} is {unsupported.spec.kind}"
         fix = "only revolute, continuous and prismatic joints can mimic each other"
         reader.report(_mimic(joint), "mimic.kind", message, fix)
     else:
@@ -69,7 +69,7 @@ def _break_cycle(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> N
     else:
         cycle = " → ".join(repr(part.name) for part in [*chain, joint])
         fix = "remove the <mimic> of the actuated joint"
-        reader.report(_mimic(joint), "mimic.circle", f"mimic joints form a cycle: {cycle}", fix)
+        reader.report(_mimic(joint), "mimic.cycle", f"mimic joints form a cycle: {cycle}", fix)
     for part in chain:
         part.spec.mimic = ""
 

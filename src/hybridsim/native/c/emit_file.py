@@ -1,7 +1,7 @@
-"""C files of generated functions: checks of the compiler, and the helper functions that are called.
+"""C files of generated functions: compile-time checks, and the helper functions that are called.
 
 Integers are `uint64_t` throughout and interpreted as two's complement where their sign matters. Bit patterns are
-reinterpreted by `memcpy`, which both C and C++ define and compilers remove.
+reinterpreted by `memcpy`, which is well defined in both C and C++ and which compilers optimise away.
 """
 
 from collections.abc import Sequence

@@ -48,8 +48,8 @@ class CFunction:
     prototype: str
     """Its declaration, valid in C and C++."""
     text: str
-    work: int
-    """Doubles of working memory on its stack."""
+    work_cells: int
+    """Working memory on its stack [doubles]."""
     helpers: frozenset[str]
     """Helper functions that it calls, see `emit_file.py`."""
 
@@ -119,7 +119,9 @@ class CodeBlock:
         self.used: set[str] = set()
         """Arguments that it reads or writes."""
         self.work_type = "const double *"
+        """Type of the workspace argument."""
         self.names: dict[int, str] = {}
+        """Name of each value that is computed in the block."""
         for node in nodes:
             if self.graph.kinds[node] == ARRAY:
                 self.work_type = "double *"

@@ -1,4 +1,4 @@
-"""Array nodes: layers of large networks and long loops, which a kernel computes in loops instead of unrolled.
+"""Array nodes: layers of large networks and long loops, which a kernel computes by loops instead of unrolled code.
 
 An array is a single node of kind `ARRAY`, whose data specify its computation: an input slot, a stack of scalars, an
 elementwise map, a matrix-vector product, an outer product or a loop. During lowering, elements of arrays have ids of
@@ -16,7 +16,7 @@ from hybridsim.native.graph.graph import ARRAY, FLOAT, Graph
 MIN_LARGE_SIZE = 1024
 """Minimum size of a large parameter, which is read in place from the caller's memory."""
 MIN_MATRIX_DIM = 8
-"""Minimum number of rows and of columns of a large parameter; with fewer, it is a list of vectors."""
+"""Minimum number of rows and of columns of a large parameter; with fewer, it is treated as a list of vectors."""
 MAX_UNROLLED_SIZE = 32
 """Maximum size at which an elementwise operation is unrolled."""
 MAX_SCALARIZED_SIZE = 8192
@@ -265,10 +265,10 @@ def strided_matrix(graph: Graph, nodes: np.ndarray) -> tuple[int, int, int, int]
     else:
         array, indices = common
     first = int(indices[0, 0])
-    row_step = int(indices[1, 0]) - first if len(indices) > 1 else 0
-    column_step = int(indices[0, 1]) - first if len(indices[0]) > 1 else 0
-    strided = first + row_step * np.arange(len(indices))[:, None] + column_step * np.arange(len(indices[0]))
-    return None if (indices != strided).any() else (array, first, row_step, column_step)
+    row_stride = int(indices[1, 0]) - first if len(indices) > 1 else 0
+    column_stride = int(indices[0, 1]) - first if len(indices[0]) > 1 else 0
+    strided = first + row_stride * np.arange(len(indices))[:, None] + column_stride * np.arange(len(indices[0]))
+    return None if (indices != strided).any() else (array, first, row_stride, column_stride)
 
 
 def add_to_input(graph: Graph, leaf: ArrayInput, array: int) -> int:

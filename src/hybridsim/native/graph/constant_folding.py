@@ -7,7 +7,7 @@ import numpy as np
 
 
 def divide(x: float, y: float) -> float:
-    """Quotient by IEEE 754, division by zero included."""
+    """Quotient as defined by IEEE 754, division by zero included."""
     if y != 0.0:
         return x / y
     if x == 0.0 or x != x:

@@ -1,8 +1,8 @@
 """Graph nodes with operators, so that expansions of elementary functions read like formulas.
 
-Every operation is one SIMD instruction for any number of lanes. Others are deliberately omitted: AVX2 has neither
-conversions nor arithmetic shifts of int64, so floats are rounded to integers by adding `ROUND_MAGIC`, and the
-integers are read from the bits of the sum.
+Every operation is one or two SIMD instructions for any number of lanes. Others are deliberately omitted: AVX2 has no
+conversions of int64, so floats are rounded to integers by adding `ROUND_MAGIC`, and the integers are read from the bits
+of the sum; and of the arithmetic shifts of int64 it has only that by 63, as a comparison with zero.
 """
 
 import struct
@@ -23,13 +23,12 @@ def bit_pattern(x: float) -> int:
 
 
 class Expr:
-    """A graph node with arithmetic operators."""
+    """A graph node with arithmetic operators; `fused` tells whether `mad` is rounded once."""
 
     __slots__ = ("fused", "graph", "node")
 
     def __init__(self, graph: Graph, node: int, fused: bool):
         self.graph, self.node, self.fused = graph, node, fused
-        """The graph, the node, and whether `mad` is rounded once."""
 
     def like(self, node: int) -> Self:
         """Another node of the same graph."""
@@ -193,7 +192,7 @@ def _split_mantissa(a: Expr) -> tuple[Expr, Expr]:
 
 
 def fast_two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Rounded sum a + b and its rounding error (Fast2Sum); |a| must be at least |b|, or a zero."""
+    """Rounded sum a + b and its rounding error (Fast2Sum); |a| must be at least |b|, or a must be zero."""
     total = a + b
     return total, b - (total - a)
 

@@ -94,8 +94,8 @@ def power(x: Expr, y: Expr) -> Expr:
     half = y * 0.5
     is_integer = y.rint().equals(y)
     is_odd = is_integer & ~half.rint().equals(half)
-    is_invalid_root = (x < 0.0) & is_finite & ~is_integer
-    is_valid = x.equals(x) & y.equals(y) & ~is_invalid_root
+    is_undefined = (x < 0.0) & is_finite & ~is_integer
+    is_valid = x.equals(x) & y.equals(y) & ~is_undefined
     result = where(is_valid, result.flip_sign(where(is_odd, x.sign_bit, 0)), math.nan)
     return where(y.equals(0.0) | x.equals(1.0), 1.0, result)
 

@@ -1,7 +1,7 @@
 """Expansions of trigonometric functions: sin, cos, tan.
 
 x = k·π/2 + r with |r| ≤ π/4, and polynomials for sin r and cos r; sin and cos of the same x differ in their final
-selects only. The range reduction is accurate to 2 ulp for |x| ≤ 10⁶, also near multiples of π/2. Beyond, the
+selects only. The range reduction is accurate to 2 ulp for |x| ≤ 10⁶, also near multiples of π/2. Beyond that, the
 absolute error of r is of the order of the rounding error of x, and sine and cosine stay within ±1 up to 10¹⁵. Larger
 arguments give NaN.
 """
@@ -21,9 +21,9 @@ MAX_ANGLE_BITS = 0x430C6BF526340000
 """Bit pattern of 10¹⁵, beyond which the spacing of floats makes a sine meaningless."""
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_FUSED = (1.5707963267948966, 6.12323399538461e-17, 3.5215598651832e-27)
-"""π/2 as a sum of terms of 53, 33 and 53 bits, for fused multiply-adds."""
+"""π/2 as a sum of terms of at most 53, 33 and 53 bits, for fused multiply-adds."""
 HALF_PI_PLAIN = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
-"""π/2 as a sum of terms of 33, 33, 33 and 53 bits; products of the first three with k < 2²⁰ are exact."""
+"""π/2 as a sum of terms of at most 33, 33, 33 and 53 bits; products of the first three with k < 2²⁰ are exact."""
 
 SIN = (
     0.1666666666666663,
@@ -75,7 +75,7 @@ def tan(x: Expr) -> Expr:
 
 
 def _nan_beyond_max_angle(x: Expr, result: Expr) -> Expr:
-    """The result, or NaN (all bits set) for too large x; integer operations keep the check off the critical path."""
+    """The result, or NaN (all bits set) if |x| is too large; integer operations keep this off the critical path."""
     too_large = (x.constant(MAX_ANGLE_BITS) - (x.bits & ~SIGN_BIT)).sign_mask
     return (result.bits | too_large).as_float
 

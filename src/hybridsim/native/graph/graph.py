@@ -40,7 +40,7 @@ class Graph:
         self.ops: list[str] = []
         self.args: list[tuple[int, ...]] = []
         self.data: list[Any] = []
-        """Attributes of the operation: the value of a constant, the slot and index of an input."""
+        """Attributes of the operation: value of a constant, slot and index of an input, specification of an array."""
         self.kinds: list[str] = []
         self.constants: dict[int, float | int | bool] = {}
         """Value of every constant node."""
@@ -315,6 +315,7 @@ class Graph:
         return self.node(op, *sorted((a, b)), kind=BOOL)
 
     def invert(self, a: int) -> int:
+        """Logical negation of a Boolean."""
         value = self.constants.get(a)
         if value is not None:
             return self.constant(not value)

@@ -1,4 +1,4 @@
-"""Optimisation passes: loop fusion, shared reciprocals, reassociation with fused multiply-adds, expanded functions.
+"""Optimisation passes: loop fusion, shared reciprocals, reassociation with fused multiply-adds, function expansion.
 
 All rewrites happen in the graph; the compiler gets no fast-math flags. A trajectory is therefore bitwise identical in
 any lane, vector width, batch or thread.
@@ -66,7 +66,7 @@ _EXPANDABLE = {*FUNCTIONS, *_BINARY_FUNCTIONS}
 
 
 class _ShareReciprocals(_Rewrite):
-    """Replace divisions by a common divisor by products with its reciprocal."""
+    """Replace divisions by a common divisor with multiplications by its reciprocal."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int]):
         live = graph.live(outputs)

@@ -15,14 +15,22 @@ Outputs = dict[tuple[str, int], int]
 """The node stored to each (slot, index)."""
 
 PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
+"""Stages of nodes that depend on parameters only; on the state; on cotangents; and, where cotangents are propagated
+alone, of the nodes that depend on them but do not propagate them."""
 TANGENT = COTANGENT
+"""Stage of nodes that depend on tangents."""
 STAGE_OF_SLOT = {
     **dict.fromkeys(("fixed", "free", "fixed_rows", "free_rows"), PARAMETERS),
     **dict.fromkeys(("x", "s", "saved"), STATE),
     **dict.fromkeys(("ct", "ct_y", "acc"), COTANGENT),
     **dict.fromkeys(("t_free", "t_x", "t_s"), TANGENT),
 }
-"""First stage in which the values of each slot are available."""
+"""First stage in which the values of each slot are available.
+
+`fixed` and `free` are parameters, `fixed_rows` and `free_rows` the large ones of them; `x` is the state, `s` the inputs
+of the step and `saved` its saved values; `ct` and `ct_y` are the cotangents of the next state and of the outputs, `acc`
+is the gradient accumulated so far; `t_free`, `t_x` and `t_s` are tangents.
+"""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 A robot has many joints, each with a sine and a cosine, and identical legs; a network layer applies one activation to
 many units. Where no batch of trajectories fills the lanes of a vector, these operations do: isomorphic nodes form a
-bundle, followed by their operands for as long as that saves instructions (Larsen & Amarasinghe 2000). Each lane does
-the scalar operation, so results are bitwise identical to scalar code.
+bundle, and so, transitively, do their operands; bundles that save too few instructions are discarded (Larsen &
+Amarasinghe 2000). Each lane does the scalar operation, so results are bitwise identical to scalar code.
 
 All nodes of a bundle have the same level, and operands have a lower level than their users, so bundles cannot depend
 on each other cyclically.
@@ -24,9 +24,9 @@ SEED_OPS = {"div", "sqrt", "from_bits", "select"}
 LEVEL_OPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
 """First operations of expanded functions: each begins a new level, whatever the length of the chain before it."""
 INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "extract"}
-"""Operations that form the arguments of functions; sums of different lengths get the same signature."""
+"""Operations typical of the arguments of functions. They share a signature, so that functions of unlike sums match."""
 UNPACKABLE_OPS = {"const", "input", "extract", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
-"""Leaves, and library calls, which are scalar."""
+"""Leaves, integer divisions and library calls, which stay scalar."""
 COMMUTATIVE = {"add", "mul", "fma", "iadd", "imul", "iand", "ior", "ixor", "and", "or", "xor", "eq", "ne"}
 SIGNATURE_DEPTH = 6
 """Depth to which the expression trees of a seed must match."""
@@ -40,8 +40,8 @@ MIN_BUNDLE_SIZE = 3
 MIN_SEED_SAVINGS, MIN_COMPONENT_SAVINGS = 3.0, 12.0
 """Instructions that a seed with its operands must save, and that a connected component of bundles must save; smaller
 savings are lost to register pressure and latency."""
-VISITS_PER_NODE = 8
-"""Visits per node, on average, after which the search stops and the remaining nodes stay scalar."""
+MAX_VISITS_PER_NODE = 8
+"""Average number of visits per node after which the search stops and the remaining nodes stay scalar."""
 
 
 class Packing:
@@ -69,9 +69,9 @@ class Packing:
         for node in outputs:
             self._uses[node].add(-1)
         function_bundles = self._grow_bundles([node for node in order if graph.ops[node] in SEED_OPS], self._signatures)
-        program_bundles = self._grow_bundles(order, _node_signatures(graph, order))
+        structure_bundles = self._grow_bundles(order, _node_signatures(graph, order))
         chosen: Bundles = {}
-        for component in self._connected_components(program_bundles):
+        for component in self._connected_components(structure_bundles):
             alternative = {
                 member: bundle
                 for node in component
@@ -107,7 +107,7 @@ class Packing:
             if self.graph.ops[node] not in UNPACKABLE_OPS and self.graph.kinds[node] != ARRAY:
                 isomorphic[self._levels[node], self.graph.ops[node], signatures[node]].append(node)
         packed: Bundles = {}
-        budget = VISITS_PER_NODE * len(self._levels)
+        budget = MAX_VISITS_PER_NODE * len(self._levels)
         for _, nodes in sorted(isomorphic.items(), reverse=True):
             unpacked = [node for node in nodes if node not in packed]
             for k in range(0, len(unpacked) - MIN_BUNDLE_SIZE + 1, self._width):

@@ -33,7 +33,7 @@ class FunctionBuilder:
         """Emit an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
-    # integers and addresses
+    # integers (i64) and addresses
 
     def add(self, a: str | int, b: str | int) -> str:
         return self.value(f"add i64 {a}, {b}")
@@ -180,7 +180,7 @@ class FunctionBuilder:
                 vector = self.value(f"insertelement <{lanes} x i64> {vector}, i64 {value}, i64 {lane}")
             self.emit(f"store <{lanes} x i64> {vector}, ptr {self._vector(target, k, lanes)}, align {8 * lanes}")
 
-        self._blocks(cells if table is None and lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
+        self._emit_in_blocks(cells if table is None and lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
 
     def unpack(self, source: str, targets: Sequence[str], cells: int) -> None:
         """Unpack vectors into rows, one per lane."""
@@ -203,7 +203,7 @@ class FunctionBuilder:
                 value = self.value(f"extractelement <{lanes} x i64> {vector}, i64 {lane}")
                 self.emit(f"store i64 {value}, ptr {self.cell(target, k)}, align 8")
 
-        self._blocks(cells if lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
+        self._emit_in_blocks(cells if lanes % BLOCK == 0 else 0, cells, emit_block, emit_single)
 
     def transpose(self, rows: Sequence[str], kind: str) -> list[str]:
         """Columns of a square block of elements, from its rows as vectors."""
@@ -223,13 +223,13 @@ class FunctionBuilder:
         """Address of a vector of cells."""
         return self.cell(base, k * lanes if isinstance(k, int) else self.mul(k, lanes))
 
-    def _blocks(self, in_blocks: int, count: int, block: Callable, single: Callable) -> None:
+    def _emit_in_blocks(self, in_blocks: int, count: int, block: Callable, single: Callable) -> None:
         """Emit code for `count` cells, the first `in_blocks` in blocks where possible."""
         blocked = in_blocks - in_blocks % BLOCK
-        self._for_each(0, blocked, BLOCK, block)
-        self._for_each(blocked, count, 1, single)
+        self._emit_for_each(0, blocked, BLOCK, block)
+        self._emit_for_each(blocked, count, 1, single)
 
-    def _for_each(self, start: int, end: int, step: int, body: Callable[[str | int], None]) -> None:
+    def _emit_for_each(self, start: int, end: int, step: int, body: Callable[[str | int], None]) -> None:
         """Emit code for each index of a range, unrolled if it is short."""
         if end - start <= MAX_UNROLLED * step:
             for k in range(start, end, step):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from hybridsim.native.graph.arrays import ArrayInput, Loop, OuterProduct, Stack, StridedView
 from hybridsim.native.graph.graph import ARRAY, Graph
+from hybridsim.native.graph.partition import Outputs
 from hybridsim.native.graph.schedule import deepest_first
 from hybridsim.native.graph.superword import MIN_BUNDLE_SIZE, Bundle, Packing
 from hybridsim.native.llvm.emit_loops import ArrayFunction
@@ -42,11 +43,8 @@ class EmittedFunction:
     """Scratch cells for arrays and for values spilled between blocks, each W lanes wide."""
 
 
-Outputs = Mapping[tuple[str, int], int]
-
-
 def emit(
-    name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register: int
+    name: str, graph: Graph, outputs: Outputs, slots: Sequence[Slot], lanes: int, register_width: int
 ) -> EmittedFunction:
     """LLVM IR of a function `void name(ptr slot, …, ptr scratch)`.
 
@@ -56,22 +54,21 @@ def emit(
         outputs: node written to each (slot, index); arrays occupy the cells from index on.
         slots: all arrays read or written, in the order of the function's arguments.
         lanes: W.
-        register: elements of a vector register; with W = 1, isomorphic scalar operations are packed to fill it.
+        register_width: elements of a vector register; with W = 1, isomorphic scalar operations are packed to fill it.
     """
     order, packing = graph.live(outputs.values()), None
     max_nodes = MAX_BLOCK_NODES if len(order) < LARGE_GRAPH_NODES else MAX_BLOCK_NODES // 2
     if len(order) < LARGE_GRAPH_NODES:
-        packing = (
-            Packing(graph, order, outputs.values(), register) if lanes == 1 and register >= MIN_BUNDLE_SIZE else None
-        )
+        is_packed = lanes == 1 and register_width >= MIN_BUNDLE_SIZE
+        packing = Packing(graph, order, outputs.values(), register_width) if is_packed else None
         max_nodes = MAX_PACKED_BLOCK_NODES if packing and packing.bundle_of else MAX_BLOCK_NODES
         order = deepest_first(graph, outputs.values(), packing.bundle_of if packing else {})
     bundle_of = packing.bundle_of if packing else {}
-    varying = _varying(graph, order, {s.name for s in slots if s.per_lane})
+    varying = _varying_nodes(graph, order, {s.name for s in slots if s.per_lane})
     blocks = _blocks(graph, order, outputs, max_nodes, bundle_of)
     block_of = {node: k for k, block in enumerate(blocks) for node in block}
     bodies = {
-        node: _loop_body(f"{name}.body{node}", graph, node, slots, lanes, register)
+        node: _loop_body(f"{name}.body{node}", graph, node, slots, lanes, register_width)
         for node in order
         if isinstance(graph.data[node], Loop)
     }
@@ -113,7 +110,9 @@ def emit(
     return EmittedFunction(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
 
 
-def _loop_body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register: int) -> EmittedFunction:
+def _loop_body(
+    name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes: int, register_width: int
+) -> EmittedFunction:
     """Function that evaluates one iteration of a loop."""
     spec, (_, *view_arrays) = graph.data[node], graph.args[node]
     by_name = {s.name: s for s in slots}
@@ -125,10 +124,10 @@ def _loop_body(name: str, graph: Graph, node: int, slots: Sequence[Slot], lanes:
     views = [slot(view, array) for view, array in zip(spec.views, view_arrays, strict=True)]
     results = [Slot(f"out{k}", True) for k in range(len(spec.result_rows))]
     all_slots = [Slot("carry", True), Slot("next", True), *views, *results]
-    return emit(name, spec.body, dict(spec.outputs), all_slots, lanes, register)
+    return emit(name, spec.body, dict(spec.outputs), all_slots, lanes, register_width)
 
 
-def _varying(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
+def _varying_nodes(graph: Graph, order: Iterable[int], lane_slots: set[str]) -> set[int]:
     """Nodes that differ between lanes; computed arrays always count as varying."""
     varying = set()
     for node in order:

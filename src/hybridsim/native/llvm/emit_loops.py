@@ -15,7 +15,7 @@ from hybridsim.native.llvm.emit_straight_line import SCRATCH, Slot, StraightLine
 
 VECTOR_WIDTH = BLOCK
 """Elements per vector for a single trajectory, whose lanes are elements."""
-ACCUMULATORS = 48
+MAX_ACCUMULATORS = 48
 """Accumulators of a product [scalars]: as many as fit into registers."""
 MAX_ROWS = 12
 """Maximum number of rows of a product accumulated in one loop."""
@@ -25,9 +25,9 @@ class _Memory(NamedTuple):
     """Location of the elements of an array."""
 
     base: str
-    step: int
+    stride: int
     """Cells from one element to the next."""
-    wide: bool
+    per_lane: bool
     """Whether elements are per lane."""
 
 
@@ -55,11 +55,11 @@ class ArrayFunction:
         self._begin(name)
         spec = self.graph.data[node]
         if isinstance(spec, ElementwiseMap):
-            self._map(node, spec)
+            self._emit_map(node, spec)
         elif isinstance(spec, MatrixVectorProduct):
-            self._matrix_vector(node, spec)
+            self._emit_matrix_vector(node, spec)
         else:
-            self._outer(node, spec)
+            self._emit_outer(node, spec)
         return self.code.text()
 
     def loop(self, name: str, node: int, body: str) -> str:
@@ -72,7 +72,7 @@ class ArrayFunction:
         other = code.cell(buffer, carry_cells * lanes)
         scratch = code.cell(other, carry_cells * lanes)
         self._copy(initial, buffer, carry_cells)
-        views = [code.cell(m.base, v.offset * m.step) for m, v in zip(view_arrays, spec.views, strict=True)]
+        views = [code.cell(m.base, v.offset * m.stride) for m, v in zip(view_arrays, spec.views, strict=True)]
         results = [code.cell(target, start * lanes) for start in spec.result_offsets()]
         with code.loop(0, spec.trip_count) as iteration:
             is_odd = code.value(f"trunc i64 {iteration} to i1")
@@ -80,7 +80,7 @@ class ArrayFunction:
             new = code.value(f"select i1 {is_odd}, ptr {buffer}, ptr {other}")
             row = code.sub(spec.trip_count - 1, iteration) if spec.reverse else iteration
             inputs = [
-                code.cell(base, code.mul(row, v.stride * m.step)) if v.stride else base
+                code.cell(base, code.mul(row, v.stride * m.stride)) if v.stride else base
                 for base, v, m in zip(views, spec.views, view_arrays, strict=True)
             ]
             outputs = [
@@ -110,7 +110,7 @@ class ArrayFunction:
         if slot.name == "sums" and isinstance(spec, OuterProduct):
             transposed = self.code.value(f"alloca [{self.lanes * spec.columns} x double], align 64")
             for left, right in self._pairs(node):
-                self._add_outer(spec, left, right, transposed, base)
+                self._emit_update(spec, left, right, transposed, base)
             return self.code.text()
         source = self._memory(node)
         with self.code.loop(0, spec.size) as k:
@@ -143,8 +143,8 @@ class ArrayFunction:
     def _load(self, memory: _Memory, k: str | int) -> str:
         """Load an element for all lanes."""
         code = self.code
-        address = code.cell(memory.base, k * memory.step if isinstance(k, int) else code.mul(k, memory.step))
-        if memory.wide or self.lanes == 1:
+        address = code.cell(memory.base, k * memory.stride if isinstance(k, int) else code.mul(k, memory.stride))
+        if memory.per_lane or self.lanes == 1:
             return code.value(f"load {self.vector}, ptr {address}, align {8 * self.lanes}")
         return self._broadcast(code.value(f"load double, ptr {address}, align 8"), self.lanes)
 
@@ -182,7 +182,7 @@ class ArrayFunction:
 
     # elementwise maps
 
-    def _map(self, node: int, spec: ElementwiseMap) -> None:
+    def _emit_map(self, node: int, spec: ElementwiseMap) -> None:
         args = self.graph.args[node]
         memory = {k: self._memory(a) for k, a in enumerate(args) if self.graph.kinds[a] == ARRAY}
         shared = {
@@ -192,15 +192,15 @@ class ArrayFunction:
         }
         target = self._memory(node)
         if self.lanes > 1:
-            self._map_range(spec, memory, shared, target, 0, spec.size, 1)
+            self._emit_map_range(spec, memory, shared, target, 0, spec.size, 1)
             return
-        width = VECTOR_WIDTH if all(m.step == 1 for m in memory.values()) else 1
+        width = VECTOR_WIDTH if all(m.stride == 1 for m in memory.values()) else 1
         main_end = spec.size - spec.size % width
-        self._map_range(spec, memory, shared, target, 0, main_end, width)
+        self._emit_map_range(spec, memory, shared, target, 0, main_end, width)
         if main_end < spec.size:
-            self._map_range(spec, memory, shared, target, main_end, spec.size, 1)
+            self._emit_map_range(spec, memory, shared, target, main_end, spec.size, 1)
 
-    def _map_range(
+    def _emit_map_range(
         self,
         spec: ElementwiseMap,
         memory: dict[int, _Memory],
@@ -211,10 +211,10 @@ class ArrayFunction:
         elements: int,
     ) -> None:
         """Loop over a range of elements, with `elements` of them per vector."""
-        body, code, width = spec.body, self.code, self.lanes * elements
+        body, code, width, is_single = spec.body, self.code, self.lanes * elements, self.lanes == 1
         order = deepest_first(body, [spec.result])
         inputs = {n: int(body.data[n][0][1:]) for n in order if body.ops[n] == "input"}
-        varying = {n for n, k in inputs.items() if (shared[k][1] if k in shared else memory[k].wide or self.lanes == 1)}
+        varying = {n for n, k in inputs.items() if (shared[k][1] if k in shared else memory[k].per_lane or is_single)}
         for n in order:
             if any(a in varying for a in body.args[n]):
                 varying.add(n)
@@ -228,38 +228,38 @@ class ArrayFunction:
                 if k in shared:
                     block.names[n] = shared[k][0]
                 else:
-                    address = code.cell(memory[k].base, code.mul(i, memory[k].step))
+                    address = code.cell(memory[k].base, code.mul(i, memory[k].stride))
                     block.names[n] = block.read(address, body.kinds[n], n in varying)
-            block.compute(order)
-            block.write(code.cell(target.base, code.mul(i, target.step)), spec.result, wide=True)
+            block.emit_nodes(order)
+            block.write(code.cell(target.base, code.mul(i, target.stride)), spec.result, wide=True)
 
     # matrix-vector products
 
-    def _matrix_vector(self, node: int, spec: MatrixVectorProduct) -> None:
+    def _emit_matrix_vector(self, node: int, spec: MatrixVectorProduct) -> None:
         weights, vector = (self._memory(a) for a in self.graph.args[node])
         target = self._memory(node)
-        weights = weights._replace(base=self.code.cell(weights.base, spec.offset * weights.step))
+        weights = weights._replace(base=self.code.cell(weights.base, spec.offset * weights.stride))
         if self.lanes == 1:
-            self._scalar_matrix_vector(spec, weights, vector, target)
+            self._emit_matrix_vector_by_rows(spec, weights, vector, target)
             return
-        max_rows = max(min(MAX_ROWS, ACCUMULATORS // self.lanes), 1)
+        max_rows = max(min(MAX_ROWS, MAX_ACCUMULATORS // self.lanes), 1)
         main_end = spec.size - spec.size % max_rows
         if main_end:
             with self.code.loop(0, main_end, step=max_rows) as i:
-                self._rows(spec, weights, vector, target, i, max_rows)
+                self._emit_rows(spec, weights, vector, target, i, max_rows)
         if main_end < spec.size:
-            self._rows(spec, weights, vector, target, str(main_end), spec.size - main_end)
+            self._emit_rows(spec, weights, vector, target, str(main_end), spec.size - main_end)
 
-    def _rows(
+    def _emit_rows(
         self, spec: MatrixVectorProduct, weights: _Memory, vector: _Memory, target: _Memory, i: str, count: int
     ) -> None:
         """Compute `count` rows of a product from row i on, for all lanes."""
         code = self.code
-        first = code.cell(weights.base, code.mul(i, spec.row_stride * weights.step))
+        first = code.cell(weights.base, code.mul(i, spec.row_stride * weights.stride))
 
         def accumulate(k: str, sums: list[str]) -> list[str]:
             x = self._load(vector, k)
-            column = code.cell(first, code.mul(k, spec.column_stride * weights.step))
+            column = code.cell(first, code.mul(k, spec.column_stride * weights.stride))
             entries = [self._load(weights._replace(base=column), r * spec.row_stride) for r in range(count)]
             return [
                 self._multiply_add(self.vector, self.lanes, w, x, total, fma=spec.fma)
@@ -271,7 +271,7 @@ class ArrayFunction:
         for r, total in enumerate(sums):
             code.emit(f"store {self.vector} {total}, ptr {code.cell(base, r * self.lanes)}, align {8 * self.lanes}")
 
-    def _scalar_matrix_vector(
+    def _emit_matrix_vector_by_rows(
         self, spec: MatrixVectorProduct, weights: _Memory, vector: _Memory, target: _Memory
     ) -> None:
         """Compute a product for a single trajectory; lanes are rows."""
@@ -281,10 +281,10 @@ class ArrayFunction:
             end = spec.size - (spec.size - start) % rows
             if end > start:
                 with self.code.loop(start, end, step=rows) as i:
-                    self._row_vectors(spec, weights, vector, target, i, width, vectors)
+                    self._emit_row_vectors(spec, weights, vector, target, i, width, vectors)
             start = end
 
-    def _row_vectors(
+    def _emit_row_vectors(
         self,
         spec: MatrixVectorProduct,
         weights: _Memory,
@@ -297,7 +297,7 @@ class ArrayFunction:
         """Compute rows of a product from row i on, for a single trajectory: `vectors` vectors of `width` rows."""
         code = self.code
         kind = f"<{width} x double>" if width > 1 else "double"
-        row, column = spec.row_stride * weights.step, spec.column_stride * weights.step
+        row, column = spec.row_stride * weights.stride, spec.column_stride * weights.stride
         first = code.cell(weights.base, code.mul(i, row))
         sums = ["zeroinitializer" if width > 1 else "0.0"] * vectors
         # weights stored row by row are read in blocks of four columns and transposed
@@ -352,7 +352,7 @@ class ArrayFunction:
         args = [self._memory(a) for a in self.graph.args[node]]
         return list(zip(args[::2], args[1::2], strict=True))
 
-    def _outer(self, node: int, spec: OuterProduct) -> None:
+    def _emit_outer(self, node: int, spec: OuterProduct) -> None:
         """Compute an outer product, or a sum of them."""
         code, target, pairs = self.code, self._memory(node), self._pairs(node)
         with code.loop(0, spec.rows) as i:
@@ -366,7 +366,7 @@ class ArrayFunction:
                 address = code.cell(row, code.mul(j, self.lanes))
                 code.emit(f"store {self.vector} {total}, ptr {address}, align {8 * self.lanes}")
 
-    def _add_outer(self, spec: OuterProduct, left: _Memory, right: _Memory, transposed: str, target: str) -> None:
+    def _emit_update(self, spec: OuterProduct, left: _Memory, right: _Memory, transposed: str, target: str) -> None:
         """Add an outer product to a matrix shared by all lanes, one lane after the other.
 
         The right factor is first transposed to be contiguous per lane, so that a vector holds elements of one lane.

@@ -90,21 +90,21 @@ class StraightLineBlock:
 
     def text(self, name: str, nodes: list[int], writes: Sequence[tuple[tuple[str, int], int]]) -> str:
         """IR of a function that computes nodes and writes results to slots."""
-        self.compute(nodes)
+        self.emit_nodes(nodes)
         for (slot, index), node in writes:
             self.store(slot, index, node, wide=self.slots[slot].per_lane)
         arguments = ", ".join(f"ptr noalias %{s.name}" for s in self.slot_order)
         body = "\n".join(self.lines)
         return f"define void @{name}({arguments}) #0 {{\n{body}\n  ret void\n}}\n"
 
-    def compute(self, nodes: Sequence[int]) -> None:
+    def emit_nodes(self, nodes: Sequence[int]) -> None:
         """Emit the instructions of nodes."""
         graph, bundle_of = self.graph, self.packing.bundle_of if self.packing else {}
         for node in nodes:
             op = graph.ops[node]
             if node in bundle_of:
                 if node == bundle_of[node][0]:
-                    self._compute_bundle(bundle_of[node])
+                    self._emit_bundle(bundle_of[node])
                 continue
             if op in RELOADED_OPS or isinstance(graph.data[node], ArrayInput):
                 continue  # emitted at the first use
@@ -112,7 +112,7 @@ class StraightLineBlock:
                 for k, a in enumerate(graph.args[node]):
                     self.store("scratch", self.cells[node] + k, a, wide=True)
                 continue
-            self._compute(node, op)
+            self._emit_node(node, op)
             if node in self.cells:
                 self.store("scratch", self.cells[node], node, wide=node in self.varying)
 
@@ -214,7 +214,7 @@ class StraightLineBlock:
 
     # operations
 
-    def _compute(self, node: int, op: str) -> None:
+    def _emit_node(self, node: int, op: str) -> None:
         wide, args = node in self.varying, self.graph.args[node]
         kind = self.graph.kinds[args[-1]] if args else FLOAT
         self.names[node] = self._operation(op, kind, [self.operand(a, wide) for a in args], wide)
@@ -266,7 +266,7 @@ class StraightLineBlock:
 
     # superwords
 
-    def _compute_bundle(self, bundle: Bundle) -> None:
+    def _emit_bundle(self, bundle: Bundle) -> None:
         """Emit a bundle, as one node with as many lanes."""
         assert self.packing is not None and self.lanes == 1
         graph, first = self.graph, bundle[0]

@@ -12,18 +12,18 @@ from hybridsim.native.llvm.kernel_writer import (
 )
 
 
-def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, register: int) -> Kernel:
+def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, register_width: int) -> Kernel:
     """Kernel of a rollout.
 
     Args:
         step: graph of a step and its outputs: `x2`, the next state, and `y`, the outputs of the step.
         sizes: sizes of its arrays.
         lanes: trajectories per vector.
-        register: elements of a vector register.
+        register_width: elements of a vector register.
     """
     used, (step,) = compact_parameters(sizes, step)
     stages = split_step(*step, "pre")
-    writer = KernelWriter("forward", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
+    writer = KernelWriter("forward", sizes, used, lanes, lanes, register_width, {"pre": stages.get(PARAMETERS)})
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))
     code, steps = writer.code, writer.field("steps")
     with writer.groups({"y": sizes.y}):

@@ -1,8 +1,8 @@
 """Gradient kernel: a rollout, then a reverse sweep that propagates cotangents through the steps.
 
 The forward sweep stores the states of one segment, the saved values of its steps (`rematerialization.py`), and a
-checkpoint at the beginning of every segment. Usually all steps form one segment; beyond the memory budget segments
-have about √T steps, and the reverse sweep recomputes their states from the checkpoints.
+checkpoint at the beginning of every segment. Usually all steps form one segment; if that exceeds the memory budget,
+segments have about √T steps, and the reverse sweep recomputes their states from the checkpoints.
 
 For a single trajectory the lanes of the reverse sweep are W time steps, except in the recursion itself. Everything
 independent of cotangents is computed for W steps in parallel (`mid`), then the cotangents are propagated through them
@@ -39,7 +39,7 @@ def gradient_kernel(
     sizes: StepSizes,
     lanes: int,
     time_lanes: int,
-    register: int,
+    register_width: int,
 ) -> Kernel:
     """Kernel of a rollout and its reverse sweep.
 
@@ -50,7 +50,7 @@ def gradient_kernel(
         sizes: sizes of the arrays.
         lanes: trajectories per vector; 1 for a kernel of one trajectory.
         time_lanes: time steps per vector where lanes is 1.
-        register: elements of a vector register.
+        register_width: elements of a vector register.
     """
     used, (step, vjp) = compact_parameters(sizes, step, vjp)
     forward = split_step(*step, "pre")
@@ -58,7 +58,7 @@ def gradient_kernel(
     stages = _stages(*vjp, by_time=by_time)
     width = time_lanes if by_time else lanes
     prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
-    writer = KernelWriter("gradient", sizes, used, lanes, width, register, prologues)
+    writer = KernelWriter("gradient", sizes, used, lanes, width, register_width, prologues)
     writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y saved"))
     sweep = _Sweep(writer)
     reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)

@@ -17,7 +17,7 @@ from hybridsim.native.llvm.kernel_writer import (
 
 
 def tangent_kernel(
-    jvp: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, direction_lanes: int, register: int
+    jvp: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, direction_lanes: int, register_width: int
 ) -> Kernel:
     """Kernel of a rollout with directional derivatives.
 
@@ -27,7 +27,7 @@ def tangent_kernel(
         sizes: sizes of the arrays.
         lanes: trajectories per vector; 1 to use lanes for directions.
         direction_lanes: directions per vector where lanes is 1.
-        register: elements of a vector register.
+        register_width: elements of a vector register.
     """
     used, ((graph, outputs),) = compact_parameters(sizes, jvp)
     names = {PARAMETERS: "pre", STATE: "mid"}
@@ -39,7 +39,7 @@ def tangent_kernel(
         lambda slot: TANGENT if slot.startswith("t_") else STATE,
     )
     width = direction_lanes if lanes == 1 else lanes
-    writer = KernelWriter("tangent", sizes, used, lanes, lanes, register, {"pre": stages.get(PARAMETERS)})
+    writer = KernelWriter("tangent", sizes, used, lanes, lanes, register_width, {"pre": stages.get(PARAMETERS)})
     passed = stages[STATE].passed_cells
     writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y mid"))
     common = [Slot(name, lanes > 1) for name in ("x", "s", "mid")]
@@ -60,7 +60,11 @@ def tangent_kernel(
 
 
 class _Directions:
-    """Tangents along all directions, in the memory for states: of the parameters, then a double buffer of states."""
+    """Tangents along all directions.
+
+    The memory for states holds, for every direction, the tangents of the parameters and a double buffer of those of the
+    state.
+    """
 
     def __init__(self, writer: KernelWriter, width: int):
         self.writer, self.width = writer, width

@@ -32,9 +32,9 @@ RECORD_FIELDS = (
     " segment chunk ct_end ct_end_stride ct_y ct_y_stride ct_y_step d_free d_x0 d_s"
     " directions t_free t_free_stride t_x0 t_x0_stride t_s t_s_stride t_s_direction t_s_step t_end t_y"
 ).split()
-"""Fields of the record: the range of groups, sizes, addresses, and strides in cells from trajectory to trajectory
-(`_stride`) and from step to step (`_step`). Results are dense; those in `OPTIONAL_RESULTS` are not written if their
-address is null."""
+"""Fields of the record: the range of groups, sizes (`segment` in steps, `chunk` in groups), addresses, and strides in
+cells from trajectory to trajectory (`_stride`), direction to direction (`_direction`) and step to step (`_step`).
+Results are contiguous; those in `OPTIONAL_RESULTS` are not written if their address is null."""
 POINTER_FIELDS = frozenset(
     "fixed free x0 s x_end y work states ct_end ct_y d_free d_x0 d_s t_free t_x0 t_s t_end t_y".split()
 )
@@ -50,10 +50,15 @@ class StepSizes:
     """Cells of each array of a step."""
 
     fixed: int
+    """Parameters that are not differentiated."""
     free: int
+    """Differentiable parameters."""
     x: int
+    """The state."""
     s: int
+    """Inputs of a step."""
     y: int
+    """Outputs of a step."""
     saved: int = 0
     """Saved values of a step, besides the state."""
     large: tuple[tuple[int, int], ...] = ()
@@ -124,10 +129,10 @@ class KernelWriter:
         self,
         name: str,
         sizes: StepSizes,
-        used: Sequence[int],
+        used_cells: Sequence[int],
         lanes: int,
         width: int,
-        register: int,
+        register_width: int,
         prologues: dict[str, GraphStage | None],
     ):
         """Open a kernel.
@@ -135,14 +140,14 @@ class KernelWriter:
         Args:
             name: kernel name.
             sizes: sizes of a step's arrays.
-            used: cells of `fixed` that are read.
+            used_cells: cells of `fixed` that are read.
             lanes: trajectories per group.
             width: lanes of packed parameters.
-            register: elements of a vector register.
+            register_width: elements of a vector register.
             prologues: for each slot of values that depend on parameters only, the stage that computes them.
         """
-        self.name, self.sizes, self.used_cells = name, sizes, used
-        self.lanes, self.width, self.register = lanes, width, register
+        self.name, self.sizes, self.used_cells = name, sizes, used_cells
+        self.lanes, self.width, self.register_width = lanes, width, register_width
         self.code = FunctionBuilder(name, [("ptr", "record")])
         self.functions: dict[str, EmittedFunction] = {}
         self.areas: dict[str, tuple[int, int]] = {}
@@ -193,7 +198,7 @@ class KernelWriter:
     def add(self, name: str, stage: GraphStage, lanes: int, slots: Sequence[Slot]) -> None:
         """Emit a stage of the step as a function."""
         all_slots = [*self.parameter_slots(lanes), *slots]
-        self.functions[name] = emit(name, stage.graph, stage.outputs, all_slots, lanes, self.register)
+        self.functions[name] = emit(name, stage.graph, stage.outputs, all_slots, lanes, self.register_width)
 
     def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
         """Emit a call of a function with the addresses of its slots."""

@@ -22,17 +22,17 @@ class CpuTarget:
     """Trajectories per vector of a small kernel: two registers, because two independent chains hide latency."""
     fma: bool
     """Whether it has fused multiply-add."""
-    register: int
+    register_width: int
     """Doubles in a vector register."""
 
     def lanes_for(self, nodes: int) -> int:
         """Trajectories per vector of a kernel; more lanes would raise the register pressure of a large one."""
-        return self.lanes if nodes <= MAX_SMALL_KERNEL_NODES else min(self.lanes, self.register)
+        return self.lanes if nodes <= MAX_SMALL_KERNEL_NODES else min(self.lanes, self.register_width)
 
     @property
     def key(self) -> str:
         """Identifier of the code generated for this target."""
-        return f"{self.triple} {self.cpu} {self.features} {self.lanes} {self.register} {self.fma}"
+        return f"{self.triple} {self.cpu} {self.features} {self.lanes} {self.register_width} {self.fma}"
 
 
 @cache
@@ -40,14 +40,15 @@ def host() -> CpuTarget:
     """The processor of this machine."""
     _initialize()
     features = llvm.get_host_cpu_features()
-    register = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    register_width = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
     triple = llvm.get_process_triple()
     fma = bool(features.get("fma")) or triple.startswith(("aarch64", "arm64"))
-    return CpuTarget(triple, llvm.get_host_cpu_name(), features.flatten(), max(2 * register, 8), fma, register)
+    lanes = max(2 * register_width, 8)
+    return CpuTarget(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fma, register_width)
 
 
 AVX2 = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "", 8, True, 4)
-"""Any x86 processor since 2013."""
+"""x86 processors with AVX2 and FMA, from Haswell (2013) on."""
 PLAIN_X86 = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "", 4, False, 2)
 """Every 64-bit x86 processor."""
 ARM = CpuTarget("aarch64-unknown-linux-gnu", "generic", "", 4, True, 2)
@@ -140,7 +141,7 @@ def _initialize() -> None:
 @cache
 def _linker():
     _initialize()
-    # RuntimeDyld may place sections too far apart for the small code model once much memory is in use
+    # RuntimeDyld may place sections too far apart for the small code model once a lot of memory is in use
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 

@@ -172,7 +172,7 @@ _SIGN_AGNOSTIC = set(
     "add sub mul and or xor not eq ne shift_left shift_right_logical select_n bitcast_convert_type convert_element_type"
     " copy".split()
 )
-"""Primitives that act identically on the bits of uint64 and of int64, as which uint64 is stored."""
+"""Primitives with the same effect on the bits of uint64 and int64 values; uint64 is stored as int64."""
 _PACKAGE_ROOT = Path(__file__).parents[2]
 _NARROW_FLOATS = {np.dtype(jnp.float32), np.dtype(jnp.float16), np.dtype(jnp.bfloat16)}
 _UINT64 = np.dtype(np.uint64)

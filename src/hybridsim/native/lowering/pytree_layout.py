@@ -66,11 +66,11 @@ class PytreeLayout:
         """The pytree with `ShapeDtypeStruct` leaves."""
         return self.treedef.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in self.leaves])
 
-    def floats(self, tree: Any) -> list[Any]:
+    def float_leaves(self, tree: Any) -> list[Any]:
         """Float leaves, which have derivatives."""
         return [x for x, leaf in zip(jax.tree.leaves(tree), self.leaves, strict=True) if leaf.kind == FLOAT]
 
-    def with_floats(self, tree: Any, floats: list[Any]) -> Any:
+    def with_float_leaves(self, tree: Any, floats: list[Any]) -> Any:
         """A copy of a pytree with other float leaves."""
         new = iter(floats)
         leaves = zip(jax.tree.leaves(tree), self.leaves, strict=True)
@@ -88,17 +88,17 @@ class PytreeLayout:
         self,
         graph: Graph,
         slot: str,
-        baked: dict[int, float],
+        constant_cells: dict[int, float],
         *,
         floats_only: bool = False,
         in_place: str | None = None,
     ) -> list[Nodes]:
-        """Input nodes of the leaves, with constants for baked cells.
+        """Input nodes of the leaves; constants for some cells.
 
         Args:
             graph: graph to add nodes to.
             slot: slot to read from.
-            baked: values of compile-time constants, by cell.
+            constant_cells: values of compile-time constants, by cell.
             floats_only: whether to skip leaves that are not floats.
             in_place: slot of large leaves; by default they are read like the others.
         """
@@ -111,7 +111,9 @@ class PytreeLayout:
                 arrays.append(graph_arrays.element_ids(graph, array).reshape(leaf.shape))
                 continue
             nodes = [
-                _constant(graph, baked[k], leaf.kind) if k in baked else graph.input(slot, k, leaf.kind)
+                _constant(graph, constant_cells[k], leaf.kind)
+                if k in constant_cells
+                else graph.input(slot, k, leaf.kind)
                 for k in range(first, first + leaf.size)
             ]
             arrays.append(np.array(nodes, dtype=np.int64).reshape(leaf.shape))
@@ -120,7 +122,7 @@ class PytreeLayout:
     def output_nodes(
         self, graph: Graph, slot: str, arrays: list[Nodes], *, floats_only: bool = False, in_place: str | None = None
     ) -> dict[tuple[str, int], int]:
-        """Nodes by the (slot, index) to store them to; an array node is keyed by its first cell.
+        """Nodes to store, by slot and index; an array node is keyed by its first cell.
 
         Args:
             graph: graph of the nodes.

@@ -1,6 +1,6 @@
 """Lowering of operations on large arrays to loops: matrix-vector products, outer products, elementwise maps.
 
-These rules take precedence over those of the primitives and return None where a loop does not pay.
+These rules take precedence over those of the primitives and return None where a loop does not pay off.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ _ELEMENTWISE = {*rules_elementwise.RULES, *rules_bits.RULES} - {"bitcast_convert
 
 
 def lower_to_loop(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes] | None:
-    """Results of an equation as loops; None where a loop does not pay."""
+    """Results of an equation as loops; None where a loop does not pay off."""
     name = equation.primitive.name
     if name == "dot_general":
         return _dot_general(lowering, equation, arguments)
@@ -120,8 +120,8 @@ def _rows_times_columns(graph: Graph, rows: Nodes, columns: Nodes) -> Nodes | No
         return None
     matrix = strided_matrix(graph, rows) if terms > 1 or column_count == 1 else None
     if matrix is not None:
-        array, first, row_step, column_step = matrix
-        spec = MatrixVectorProduct(count, terms, first, row_step, column_step)
+        array, first, row_stride, column_stride = matrix
+        spec = MatrixVectorProduct(count, terms, first, row_stride, column_stride)
         return np.stack(
             [element_ids(graph, array_node(graph, spec, array, as_array(graph, column))) for column in columns], axis=1
         )

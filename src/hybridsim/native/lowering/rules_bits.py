@@ -30,11 +30,11 @@ def wrap_to_dtype(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
 def with_wraparound(rule: Rule) -> Rule:
     """Add wraparound of integer results to a rule."""
 
-    def wrapped(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
+    def rule_with_wraparound(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         results = rule(lowering, equation, arguments)
         return [wrap_to_dtype(lowering, v.aval.dtype, r) for v, r in zip(equation.outvars, results, strict=True)]
 
-    return wrapped
+    return rule_with_wraparound
 
 
 def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -51,10 +51,10 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
         return [result]
     lowest, highest = graph.constant(int(np.iinfo(new).min)), graph.constant(int(np.iinfo(new).max))
 
-    def clamped(a: int) -> int:
+    def clamp(a: int) -> int:
         return graph.select(graph.less(a, lowest), lowest, graph.select(graph.less(highest, a), highest, a))
 
-    return [lowering.elementwise(clamped, result)]
+    return [lowering.elementwise(clamp, result)]
 
 
 def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -97,12 +97,12 @@ def _shift(op: str) -> Rule:
         lower_bound, upper_bound = graph.constant(-1), graph.constant(8 * dtype.itemsize)
         zero, sign_shift = graph.constant(0), graph.constant(63)
 
-        def shifted(a: int, count: int) -> int:
+        def shift(a: int, count: int) -> int:
             is_in_range = graph.logic("and", graph.less(lower_bound, count), graph.less(count, upper_bound))
             result = graph.integer(op, a, graph.select(is_in_range, count, sign_shift))
             return result if op == "ashr" else graph.select(is_in_range, result, zero)
 
-        return [lowering.elementwise(shifted, operand, arguments[1])]
+        return [lowering.elementwise(shift, operand, arguments[1])]
 
     return rule
 

@@ -29,11 +29,11 @@ def _high_level_call(lowering: Lowering, equation: Any, arguments: list[Nodes]) 
     """Inline a high-level primitive of newer versions of JAX by its expansion."""
     operation = equation.params["_prim"]
 
-    def expanded(*leaves):
+    def expand(*leaves):
         return jax.tree.leaves(operation.expand(*jax.tree.unflatten(operation.in_tree, leaves)))
 
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    return lowering.lower_closed_jaxpr(jax.make_jaxpr(expanded)(*shapes), arguments)
+    return lowering.lower_closed_jaxpr(jax.make_jaxpr(expand)(*shapes), arguments)
 
 
 def _scan(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -82,7 +82,7 @@ def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
         carry = lowering.lower_closed_jaxpr(params["body_jaxpr"], [*body_consts, *carry])
     else:
         raise UnsupportedPrimitive(
-            f"a while loop takes more than {MAX_WHILE_ITERATIONS} iterations, or has no constant bound on them"
+            f"a while loop has more than {MAX_WHILE_ITERATIONS} iterations, or their number has no constant bound"
         )
     for condition, state in reversed(candidates):
         carry = [

@@ -85,11 +85,11 @@ def min_or_max(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]
 def _sign(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     is_float = kind_of(equation.outvars[0].aval.dtype) == FLOAT
-    zero, one, minus = (graph.constant(v) for v in ((0.0, 1.0, -1.0) if is_float else (0, 1, -1)))
+    zero, one, minus_one = (graph.constant(v) for v in ((0.0, 1.0, -1.0) if is_float else (0, 1, -1)))
 
     def sign(a: int) -> int:
         # sign(0) = 0 and sign(NaN) = NaN
-        return graph.select(graph.less(zero, a), one, graph.select(graph.less(a, zero), minus, a))
+        return graph.select(graph.less(zero, a), one, graph.select(graph.less(a, zero), minus_one, a))
 
     return [lowering.elementwise(sign, *arguments)]
 
@@ -213,7 +213,7 @@ def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
 
 
 def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Approximation with a relative error of 0.4 %, then two Halley steps, each of which triples the correct digits."""
+    """Winitzki's approximation, to 0.4 %, and two Halley steps, each of which triples the number of correct digits."""
     graph = lowering.graph
     add, sub, mul, div, constant = graph.add, graph.sub, graph.mul, graph.div, graph.constant
     one, half = constant(1.0), constant(0.5)
@@ -241,8 +241,8 @@ def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
 
 def _is_finite(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
-    infinite = graph.constant(float("inf"))
-    return [lowering.elementwise(lambda a: graph.less(graph.abs(a), infinite), *arguments)]
+    infinity = graph.constant(float("inf"))
+    return [lowering.elementwise(lambda a: graph.less(graph.abs(a), infinity), *arguments)]
 
 
 def _rem(graph: Graph) -> Callable[[int, int], int]:

@@ -71,7 +71,7 @@ def _read_block(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tu
 def _update_block(
     lowering: Lowering, operand: Nodes, starts: list[int], update: Nodes, combine: Callable[[int, int], int]
 ) -> Nodes:
-    """Combine a block into an array at a possibly dynamic start."""
+    """An array with a block combined into it at a possibly dynamic start."""
     graph = lowering.graph
     result = np.array(operand)
     last = [n - size for n, size in zip(operand.shape, update.shape, strict=True)]
@@ -97,7 +97,7 @@ def _dynamic_update_slice(lowering: Lowering, equation: Any, arguments: list[Nod
     return [_update_block(lowering, operand, [s.item() for s in starts], update, lambda old, new: new)]
 
 
-def _out_of_bounds(lowering: Lowering, starts: list[int], last: list[int]) -> int:
+def _is_out_of_bounds(lowering: Lowering, starts: list[int], last: list[int]) -> int:
     """Boolean node: whether an index vector is out of bounds."""
     graph = lowering.graph
     is_outside = graph.constant(False)
@@ -107,7 +107,7 @@ def _out_of_bounds(lowering: Lowering, starts: list[int], last: list[int]) -> in
     return is_outside
 
 
-def _mode(equation: Any) -> str:
+def _out_of_bounds_mode(equation: Any) -> str:
     """Out-of-bounds mode: contains `clip`, `fill` or `promise`."""
     return str(equation.params["mode"]).lower()
 
@@ -122,7 +122,7 @@ def _gather(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
     batch_axes = [k for k in range(len(shape)) if k not in offset_dims]
     result = np.empty(shape, dtype=np.int64)
     last = [n - s for n, s in zip(operand.shape, sizes, strict=True)]
-    fills_out_of_bounds = "fill" in _mode(equation)
+    fills_out_of_bounds = "fill" in _out_of_bounds_mode(equation)
     fill = None
     for position in np.ndindex(indices.shape[:-1]):
         starts = _start_vector(lowering, dimension_numbers.start_index_map, indices[position].tolist(), operand.ndim)
@@ -132,7 +132,7 @@ def _gather(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
             starts[axis] = graph.constant(int(position[batch]))
         block = np.squeeze(_read_block(lowering, operand, starts, sizes), tuple(squeezed))
         if fills_out_of_bounds:
-            is_outside = _out_of_bounds(lowering, starts, last)
+            is_outside = _is_out_of_bounds(lowering, starts, last)
             if graph.constants.get(is_outside) is not False:
                 if fill is None:
                     fill = lowering.constants(_fill_value(equation)).item()
@@ -180,7 +180,7 @@ def _scatter(name: str) -> Rule:
         inserted = sorted((*dimension_numbers.inserted_window_dims, *dimension_numbers.operand_batching_dims))
         window_axes = dimension_numbers.update_window_dims
         batch_axes = [k for k in range(updates.ndim) if k not in window_axes]
-        drops_out_of_bounds = "clip" not in _mode(equation)
+        drops_out_of_bounds = "clip" not in _out_of_bounds_mode(equation)
         result = operand
         for position in np.ndindex(indices.shape[:-1]):
             starts = _start_vector(
@@ -197,7 +197,7 @@ def _scatter(name: str) -> Rule:
             is_outside = graph.constant(False)
             if drops_out_of_bounds:
                 last = [n - s for n, s in zip(operand.shape, block.shape, strict=True)]
-                is_outside = _out_of_bounds(lowering, starts, last)
+                is_outside = _is_out_of_bounds(lowering, starts, last)
             if graph.constants.get(is_outside) is True:
                 continue
             updated = _update_block(lowering, result, starts, block, combine)
@@ -245,7 +245,7 @@ def _odd_even_transposition(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _merge_exchange(n: int) -> Iterator[tuple[int, int]]:
-    """Pairs to compare by merge exchange, n log² n / 4 (Batcher; Knuth, volume 3, 5.2.2, algorithm M)."""
+    """Pairs to compare by merge exchange, about n log²n / 4 of them (Batcher; Knuth, volume 3, 5.2.2, algorithm M)."""
     top = 1 << ((n - 1).bit_length() - 1)
     step = top
     while step:

@@ -33,8 +33,8 @@ def _cholesky(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
             if params.get("symmetrize_input") and i != j:
                 entry = graph.mul(half, graph.add(int(A[i, j]), int(A[j, i])))
             products = graph.sum([graph.mul(int(L[i, k]), int(L[j, k])) for k in range(j)])
-            residual = graph.sub(entry, products)
-            L[i, j] = graph.sqrt(residual) if i == j else graph.div(residual, int(L[j, j]))
+            remainder = graph.sub(entry, products)
+            L[i, j] = graph.sqrt(remainder) if i == j else graph.div(remainder, int(L[j, j]))
     return [L]
 
 
@@ -43,12 +43,13 @@ def _triangular_solve(lowering: Lowering, params: dict, A: Nodes, B: Nodes) -> l
     if params["transpose_a"]:
         A, lower = A.T, not lower
     if not params["left_side"]:
-        # X A = B is Aᵀ Xᵀ = Bᵀ
+        # X A = B is equivalent to Aᵀ Xᵀ = Bᵀ
         return [_substitute(lowering, A.T, B.T, not lower, params["unit_diagonal"]).T]
     return [_substitute(lowering, A, B, lower, params["unit_diagonal"])]
 
 
-def _substitute(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit: bool) -> Nodes:
+def _substitute(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit_diagonal: bool) -> Nodes:
+    """Solution X of `A X = B` for a triangular A, by forward or back substitution."""
     graph = lowering.graph
     n, columns = B.shape
     X = np.empty((n, columns), dtype=np.int64)
@@ -57,8 +58,8 @@ def _substitute(lowering: Lowering, A: Nodes, B: Nodes, lower: bool, unit: bool)
         solved = range(i) if lower else range(i + 1, n)
         for c in range(columns):
             products = graph.sum([graph.mul(int(A[i, k]), int(X[k, c])) for k in solved])
-            residual = graph.sub(int(B[i, c]), products)
-            X[i, c] = residual if unit else graph.div(residual, int(A[i, i]))
+            remainder = graph.sub(int(B[i, c]), products)
+            X[i, c] = remainder if unit_diagonal else graph.div(remainder, int(A[i, i]))
     return X
 
 

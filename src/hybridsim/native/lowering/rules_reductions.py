@@ -16,12 +16,12 @@ from hybridsim.native.lowering.rules_elementwise import arithmetic
 from hybridsim.native.lowering.rules_structure import pad
 
 
-def _reduce_axes(arrays: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
+def _reduce_axes(array: Nodes, axes: tuple[int, ...], function: Callable[[list[int]], int]) -> Nodes:
     """Reduce some axes by a function of the list of nodes along them."""
-    free_axes = [k for k in range(arrays.ndim) if k not in axes]
-    shape = tuple(arrays.shape[k] for k in free_axes)
-    count = int(np.prod([arrays.shape[k] for k in axes], dtype=np.int64))
-    rows = arrays.transpose([*free_axes, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), count)
+    free_axes = [k for k in range(array.ndim) if k not in axes]
+    shape = tuple(array.shape[k] for k in free_axes)
+    count = int(np.prod([array.shape[k] for k in axes], dtype=np.int64))
+    rows = array.transpose([*free_axes, *axes]).reshape(int(np.prod(shape, dtype=np.int64)), count)
     return np.array([function(row) for row in rows.tolist()], dtype=np.int64).reshape(shape)
 
 

@@ -28,7 +28,7 @@ from hybridsim.native.lowering.lower import Lowering, Nodes, kind_of
 MAX_WHILE_ITERATIONS = 10_000
 """Maximum trip count of while loops, which are always unrolled."""
 MAX_UNROLLED_ITERATIONS = 150
-"""Maximum trip count at which long loops are unrolled, however well they fold; beyond, compilation takes too long."""
+"""Maximum trip count at which long loops are unrolled, however well they fold; more would take too long to compile."""
 MAX_UNROLLED_NODES = 200_000
 """Maximum number of nodes of an unrolled long loop, however well it folds."""
 MIN_LOOP_ITERATIONS = 4
@@ -93,8 +93,9 @@ def unroll_or_loop(lowering: Lowering, scan: Scan) -> list[Nodes]:
         operands = [*scan.consts, *carry, *[s[row] for s in scan.xs]]
         first_iterations.append(lowering.lower_closed_jaxpr(scan.jaxpr, operands))
         carry = first_iterations[-1][:n]
-    # count the live nodes, not the new ones: the same loop may have been lowered before
-    iteration_size = _compiled_size(graph, set(_live(graph, first_iterations[-1])) - set(_live(graph, operands)))
+    # live nodes are counted, not the new ones: the same loop may have been lowered before
+    second_iteration = set(_live_nodes(graph, first_iterations[-1])) - set(_live_nodes(graph, operands))
+    iteration_size = _compiled_size(graph, second_iteration)
     if iteration_size * scan.trip_count < MIN_LOOP_NODES:
         return unroll(lowering, scan, first_iterations)
     body = _LoopBody(lowering, scan)
@@ -108,7 +109,7 @@ def unroll_or_loop(lowering: Lowering, scan: Scan) -> list[Nodes]:
     return body.loop_results()
 
 
-def _live(graph: Graph, arrays: list[Nodes]) -> list[int]:
+def _live_nodes(graph: Graph, arrays: list[Nodes]) -> list[int]:
     return graph.live(node for nodes in arrays for node in source_nodes(nodes))
 
 
@@ -205,7 +206,7 @@ class _LoopBody:
         stacked = [
             scalars[offsets[k] : offsets[k + 1]].reshape(aval.shape) for k, aval in enumerate(scan.result_avals[n:])
         ]
-        # users of small results are unrolled, where their structural zeros and ones can fold
+        # operations on small results are unrolled, so that structural zeros and ones can fold in them
         return [
             *carried,
             *(scalarize(outer, nodes) if nodes.size <= MAX_SCALAR_RESULTS else nodes for nodes in stacked),

@@ -35,14 +35,14 @@ IN_PLACE_SLOTS = {"fixed": "fixed_rows", "free": "free_rows", "contribution": "s
 """For each slot, the slot of its large leaves, read and written in place and shared by all lanes (except tangents)."""
 
 
-class Program:
+class StepGraphs:
     """The graphs of a step function."""
 
     def __init__(
         self,
         step: Step,
         layouts: "StepLayouts",
-        baked: dict[int, float],
+        constant_cells: dict[int, float],
         *,
         fma: bool,
         in_place: Mapping[str, str] = IN_PLACE_SLOTS,
@@ -52,11 +52,12 @@ class Program:
         Args:
             step: step function.
             layouts: layouts of its arguments and results.
-            baked: cells of `fixed` whose values become compile-time constants.
+            constant_cells: values of the cells of `fixed` that become compile-time constants.
             fma: whether the target has fused multiply-add.
             in_place: for each slot, the slot of its large leaves.
         """
-        self.step, self.layouts, self.baked, self.fma, self.in_place = step, layouts, baked, fma, in_place
+        self.step, self.layouts, self.constant_cells = step, layouts, constant_cells
+        self.fma, self.in_place = fma, in_place
 
     @cached_property
     def step_graph(self) -> tuple[Graph, Outputs]:
@@ -92,7 +93,7 @@ class Program:
         layouts = self.layouts
 
         def step_and_pullback(fixed, free, x, s, ct, ct_y):
-            function, floats = self._differentiable(fixed, (free, x, s))
+            function, floats = self._differentiable_step(fixed, (free, x, s))
             _, pullback, results = jax.vjp(function, *floats, has_aux=True)
             return pullback((ct, ct_y)), results
 
@@ -108,7 +109,7 @@ class Program:
         layouts = self.layouts
 
         def jvp(fixed, free, x, s, *tangents):
-            function, floats = self._differentiable(fixed, (free, x, s))
+            function, floats = self._differentiable_step(fixed, (free, x, s))
             return jax.jvp(function, floats, tangents, has_aux=True)[1]
 
         tangent_arguments = (
@@ -139,7 +140,7 @@ class Program:
         results = self._lower(lowering, self._step_jaxpr, self.layouts.step_arguments())
         return lowering.graph, self._step_outputs(lowering.graph, results)
 
-    def _differentiable(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
+    def _differentiable_step(self, fixed: Any, trees: tuple[Any, Any, Any]) -> tuple[Callable, tuple[list, ...]]:
         """The step as a function of its float leaves, with all results as auxiliary output; and those leaves."""
         layouts = self.layouts
         groups = (layouts.free, layouts.carry, layouts.inputs)
@@ -147,18 +148,20 @@ class Program:
 
         def function(*floats):
             new_trees = [
-                layout.with_floats(tree, leaves) for layout, tree, leaves in zip(groups, trees, floats, strict=True)
+                layout.with_float_leaves(tree, leaves)
+                for layout, tree, leaves in zip(groups, trees, floats, strict=True)
             ]
             results = step(*jax.tree.leaves((fixed, new_trees)))
             x2, y = results[:count], results[count:]
-            return (layouts.carry.floats(x2), layouts.outputs.floats(y)), results
+            return (layouts.carry.float_leaves(x2), layouts.outputs.float_leaves(y)), results
 
-        return function, tuple(layout.floats(tree) for layout, tree in zip(groups, trees, strict=True))
+        return function, tuple(layout.float_leaves(tree) for layout, tree in zip(groups, trees, strict=True))
 
     def _trace(self, function: Callable, arguments: list[Argument]) -> Any:
         """Jaxpr of a function of pytrees."""
         trees = [
-            layout.floats(layout.shapes()) if floats_only else layout.shapes() for _, layout, floats_only in arguments
+            layout.float_leaves(layout.shapes()) if floats_only else layout.shapes()
+            for _, layout, floats_only in arguments
         ]
         return jax.make_jaxpr(lambda *traced_trees: jax.tree.leaves(function(*traced_trees)))(*trees)
 
@@ -166,9 +169,11 @@ class Program:
         """Nodes of the results of a traced function."""
         nodes = []
         for name, layout, floats_only in arguments:
-            baked = self.baked if name == "fixed" else {}
+            constant_cells = self.constant_cells if name == "fixed" else {}
             in_place = self.in_place.get(name)
-            nodes += layout.input_nodes(lowering.graph, name, baked, floats_only=floats_only, in_place=in_place)
+            nodes += layout.input_nodes(
+                lowering.graph, name, constant_cells, floats_only=floats_only, in_place=in_place
+            )
         return lowering.lower_closed_jaxpr(closed, nodes)
 
     def _step_outputs(self, graph: Graph, results: list[Nodes]) -> Outputs:
@@ -185,7 +190,7 @@ class Program:
             for leaf, first in zip(layout.leaves, layout.offsets(), strict=True):
                 if leaf.kind != FLOAT:
                     outputs |= {(slot, first + k): zero for k in range(leaf.size)}
-            count = len(layout.floats(layout.shapes()))
+            count = len(layout.float_leaves(layout.shapes()))
             in_place = self.in_place.get(slot)
             try:
                 outputs |= layout.output_nodes(graph, slot, results[:count], floats_only=True, in_place=in_place)

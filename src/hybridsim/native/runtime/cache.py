@@ -1,4 +1,4 @@
-"""Persistent cache of compiled kernels, so that a program that ran before starts without tracing or compiling.
+"""Persistent cache of compiled kernels, so that a program that has run before starts without tracing or compiling.
 
 An entry is one file: a line of JSON with metadata, then the object code. Its SHA-256 is checked on reading, and files
 are written under a temporary name and renamed, so that a killed process, concurrent processes or a damaged file cause
@@ -40,7 +40,7 @@ class CachedKernel:
 
 
 def folder() -> Path | None:
-    """Folder of the cache; none if caching is disabled or the user has no home folder."""
+    """Folder of the cache; None if caching is disabled or the user has no home folder."""
     override = os.environ.get(FOLDER_VARIABLE)
     if override == "":
         return None
@@ -53,7 +53,7 @@ def folder() -> Path | None:
 
 
 def load(key: str) -> CachedKernel | None:
-    """Entry of a key; none if it is missing or damaged. A damaged file is removed."""
+    """Entry of a key; None if it is missing or damaged. A damaged file is removed."""
     root = _usable_folder(create=False)
     if root is None:
         return None

@@ -47,7 +47,8 @@ class KernelCall(Generic[Results]):
         """
         self.kernel, self.shape, self.make_results, self.threads = kernel, shape, results, threads
         self.record = {"batch": shape[0], "steps": shape[1]}
-        self.states = 0
+        self.state_cells = 0
+        """Cells of memory for states of each thread."""
         self.chunk = 1
         """Groups of trajectories that are assigned to the same thread."""
         self.results: list[np.ndarray] = []
@@ -63,7 +64,7 @@ class KernelCall(Generic[Results]):
         shape: tuple[int, ...],
         *,
         fixed_axes: int,
-        names: tuple[str, ...] = ("_stride", "_step"),
+        stride_suffixes: tuple[str, ...] = ("_stride", "_step"),
     ) -> None:
         """Bind an input array; leading axes of length one are broadcast by a stride of zero.
 
@@ -72,7 +73,7 @@ class KernelCall(Generic[Results]):
             array: the array.
             shape: the shape after broadcasting.
             fixed_axes: number of trailing axes that are not broadcast.
-            names: suffixes of the fields of the strides of the leading axes.
+            stride_suffixes: suffixes of the fields of the strides of the leading axes.
         """
         array = np.ascontiguousarray(array, dtype=np.float64)
         fits = array.ndim == len(shape) and all(
@@ -82,7 +83,7 @@ class KernelCall(Generic[Results]):
         if not fits:
             raise ValueError(f"{name!r} has shape {array.shape}; expected {shape}")
         self.record[name] = self._address(array)
-        for suffix, size, step in zip(names, array.shape[:-1], array.strides[:-1], strict=False):
+        for suffix, size, step in zip(stride_suffixes, array.shape[:-1], array.strides[:-1], strict=False):
             self.record[name + suffix] = step // 8 if size > 1 else 0
 
     def allocate_output(self, name: str, shape: tuple[int, ...]) -> None:
@@ -107,7 +108,7 @@ class KernelCall(Generic[Results]):
         entry = self.kernel.entry
         bounds = group_bounds(-(-self.shape[0] // entry.lanes), self.chunk, self.threads)
         for k in range(len(bounds) - 1):
-            work = self._address(aligned_buffer(entry.work_cells + self.states))
+            work = self._address(aligned_buffer(entry.work_cells + self.state_cells))
             record = self.record | {"first": bounds[k], "last": bounds[k + 1], "work": work}
             record["states"] = work + 8 * entry.work_cells
             self._records.append(

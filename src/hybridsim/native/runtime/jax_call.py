@@ -112,8 +112,8 @@ class NativeCall:
             results,
             groups=-(-batch // entry.lanes),
             threads=self.threads(batch, steps),
-            work=entry.work_cells,
-            states=rollout.state_cells(kernel, steps, segment, directions),
+            work_cells=entry.work_cells,
+            state_cells=rollout.state_cells(kernel, steps, segment, directions),
         )
 
 
@@ -155,7 +155,7 @@ def _result_shapes(
     return [result_shapes[field] for field in _results(primitive, with_input_gradient=with_input_gradient)]
 
 
-def _abstract(primitive: Primitive):
+def _abstract_eval(primitive: Primitive):
     def rule(*arguments, call: NativeCall, **options):
         shapes = dict(zip(_FIELDS[primitive][0], (a.shape for a in arguments), strict=True))
         return [
@@ -206,18 +206,23 @@ def _tangent_transpose(cotangents, fixed, free, initial, inputs, *tangents, call
         )
     )
 
-    def repeat(array):
+    def repeat_directions(array):
         return array if array.shape[0] == 1 and batch > 1 else jnp.repeat(array, directions, axis=0)
 
-    def merge(array):
+    def merge_directions(array):
         return array.reshape(batch * directions, *array.shape[2:])
 
-    arrays = [repeat(fixed), repeat(free), jnp.repeat(initial, directions, axis=0), repeat(inputs)]
+    arrays = [
+        repeat_directions(fixed),
+        repeat_directions(free),
+        jnp.repeat(initial, directions, axis=0),
+        repeat_directions(inputs),
+    ]
     summed = shapes[0][:2] == (1, 1) and batch * directions > 1
     d_free, *d_arrays = gradient_p.bind(
         *arrays,
-        merge(ct_end),
-        merge(ct_outputs),
+        merge_directions(ct_end),
+        merge_directions(ct_outputs),
         call=call,
         summed=summed,
         with_input_gradient=ad.is_undefined_primal(tangents[2]),
@@ -308,9 +313,9 @@ def _second_derivative(
     primals, tangents, *, call: NativeCall, summed: bool | None = None, with_input_gradient: bool = True
 ):
     """Second derivatives, which the native back-end does not support."""
-    fallback = call.use_fallback("native rollouts have first derivatives only")
+    fallback = call.use_fallback("native rollouts support first derivatives only")
     if fallback is None:
-        raise NotImplementedError("native rollouts have first derivatives only; for second ones use backend='xla'")
+        raise NotImplementedError("native rollouts support first derivatives only; use backend='xla' for second ones")
     tangents = tuple(ad.instantiate_zeros(t) for t in tangents)
     if summed is None:
         return jax.jvp(partial(xla_fallback.tangents, fallback), primals, tangents)
@@ -320,7 +325,7 @@ def _second_derivative(
 
 
 for _primitive, _name in ((forward_p, "forward"), (tangent_p, "tangent"), (gradient_p, "gradient")):
-    _primitive.def_abstract_eval(_abstract(_primitive))
+    _primitive.def_abstract_eval(_abstract_eval(_primitive))
     _primitive.def_impl(partial(xla.apply_primitive, _primitive))
     mlir.register_lowering(_primitive, _lowering(_primitive, _name), platform="cpu")
 ad.primitive_jvps[forward_p] = _forward_jvp

@@ -18,7 +18,8 @@ from hybridsim.native.llvm.kernel_forward import forward_kernel
 from hybridsim.native.llvm.kernel_gradient import gradient_kernel
 from hybridsim.native.llvm.kernel_tangent import tangent_kernel
 from hybridsim.native.llvm.kernel_writer import Kernel, StepSizes
-from hybridsim.native.lowering.step_graphs import Program, Step, StepLayouts, structural_constants
+from hybridsim.native.lowering.pytree_layout import PytreeLayout
+from hybridsim.native.lowering.step_graphs import Step, StepGraphs, StepLayouts, structural_constants
 from hybridsim.native.runtime import cache
 from hybridsim.native.runtime.call import KernelCall, LoadedKernel
 
@@ -79,7 +80,7 @@ class Rollout:
         inputs: Any,
         *,
         outputs: Any = None,
-        varying: Collection[int] = (),
+        runtime_cells: Collection[int] = (),
         key: str | None = None,
         target: machine.CpuTarget | None = None,
     ):
@@ -93,18 +94,18 @@ class Rollout:
             carry: the state; only shapes matter.
             inputs: inputs of one step; only shapes matter.
             outputs: outputs of one step, to save tracing for their shapes; only shapes matter.
-            varying: cells of `fixed` that do not become constants, whatever their values.
+            runtime_cells: cells of `fixed` that do not become constants, whatever their values.
             key: identifier of the step function, by which cached kernels are found without tracing; without a key
                 nothing is cached on disk.
             target: processor to generate code for; the host by default.
         """
         self.target = target or machine.host()
         self.layouts = StepLayouts(step, fixed, free, carry, inputs, outputs)
-        baked = structural_constants(self.layouts.fixed, self.layouts.fixed.pack(fixed))
+        constant_cells = structural_constants(self.layouts.fixed, self.layouts.fixed.pack(fixed))
         large = (range(first, first + size) for first, size in self.layouts.fixed.large_leaves())
-        self.varying = frozenset(varying).union(*large)
-        self.baked = {cell: value for cell, value in baked.items() if cell not in self.varying}
-        self.program = Program(step, self.layouts, self.baked, fma=self.target.fma)
+        self.runtime_cells = frozenset(runtime_cells).union(*large)
+        self.constant_cells = {cell: value for cell, value in constant_cells.items() if cell not in self.runtime_cells}
+        self.graphs = StepGraphs(step, self.layouts, self.constant_cells, fma=self.target.fma)
         self.key = key
         self._kernels: dict[tuple[str, bool], LoadedKernel] = {}
 
@@ -114,28 +115,32 @@ class Rollout:
 
     def mismatched_cells(self, fixed: Rows) -> set[int]:
         """Cells in which parameters differ from the constants in the code."""
-        cells = np.array(list(self.baked), dtype=np.intp)
-        values = np.array(list(self.baked.values()))
+        cells = np.array(list(self.constant_cells), dtype=np.intp)
+        values = np.array(list(self.constant_cells.values()))
         differs = (np.atleast_2d(fixed)[:, cells] != values).any(axis=0)
         return set(cells[differs].tolist())
 
     def check_supported(self) -> None:
         """Raise unless the native back-end supports the step; a cached kernel is proof that it does."""
         if all(self._load_cached("forward", single) is None for single in (True, False)):
-            _ = self.program.step_graph
+            _ = self.graphs.step_graph
 
     def check_derivatives_supported(self) -> None:
         """Raise unless the native back-end supports the derivatives of the step."""
         if all(self._load_cached("gradient", single) is None for single in (True, False)):
-            _ = self.program.sweeps
+            _ = self.graphs.sweeps
 
     @cached_property
     def sizes(self) -> StepSizes:
         """Number of cells of each array of a step."""
-        f = self.layouts
-        sizes = (layout.size for layout in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
-        large = tuple(f.free.large_leaves())
-        return StepSizes(*sizes, large=large, in_place=bool(large or f.fixed.large_leaves()))
+        large = tuple(self.layouts.free.large_leaves())
+        in_place = bool(large or self.layouts.fixed.large_leaves())
+        return StepSizes(*(layout.size for layout in self._all_layouts()), large=large, in_place=in_place)
+
+    def _all_layouts(self) -> tuple[PytreeLayout, ...]:
+        """Layouts of the arguments and the outputs of a step."""
+        layouts = self.layouts
+        return layouts.fixed, layouts.free, layouts.carry, layouts.inputs, layouts.outputs
 
     # execution
 
@@ -211,7 +216,7 @@ class Rollout:
         call.allocate_output("d_s", (batch, steps, sizes.s))
         segment = segment or segment_length(steps, 8 * call.kernel.entry.cells_per_state)
         call.record["segment"] = segment
-        call.states = self.state_cells(call.kernel, steps, segment, 0)
+        call.state_cells = self.state_cells(call.kernel, steps, segment, 0)
         return call
 
     def bind_tangents(
@@ -246,10 +251,10 @@ class Rollout:
         call.bind_input("t_free", t_free, (batch, directions, sizes.free), fixed_axes=2)
         call.bind_input("t_x0", t_initial, (batch, directions, sizes.x), fixed_axes=2)
         shape = (batch, directions, steps, sizes.s)
-        call.bind_input("t_s", t_inputs, shape, fixed_axes=1, names=("_stride", "_direction", "_step"))
+        call.bind_input("t_s", t_inputs, shape, fixed_axes=1, stride_suffixes=("_stride", "_direction", "_step"))
         call.allocate_output("t_end", (batch, directions, sizes.x))
         call.allocate_output("t_y", (batch, directions, steps, sizes.y))
-        call.states = self.state_cells(call.kernel, steps, 1, directions)
+        call.state_cells = self.state_cells(call.kernel, steps, 1, directions)
         return call
 
     def _bind(
@@ -285,7 +290,7 @@ class Rollout:
         Args:
             name: name of the kernel.
             batch: number of trajectories.
-            shared: whether they share their parameters, and the gradient of these.
+            shared: whether they share their parameters, and the gradient with respect to these.
         """
         single = batch < (4 if name == "tangent" else 2)  # then lanes are steps or directions
         single = single or (self.sizes.in_place and not shared)
@@ -311,9 +316,9 @@ class Rollout:
         return entry.cells_per_state * (segment + 2 + -(-steps // segment)) + entry.cells_per_direction * padded
 
     def _disk_key(self, name: str, single: bool) -> str:
-        f = self.layouts
-        layouts = "\n".join(str(layout.leaves) for layout in (f.fixed, f.free, f.carry, f.inputs, f.outputs))
-        return cache.key(str(self.key), name, str(single), self.target.key, layouts, str(sorted(self.baked.items())))
+        layouts = "\n".join(str(layout.leaves) for layout in self._all_layouts())
+        constants = str(sorted(self.constant_cells.items()))
+        return cache.key(str(self.key), name, str(single), self.target.key, layouts, constants)
 
     def _load_cached(self, name: str, single: bool) -> cache.CachedKernel | None:
         return cache.load(self._disk_key(name, single)) if self.key is not None else None
@@ -331,21 +336,27 @@ class Rollout:
         return entry
 
     def emit_kernel(self, name: str, single: bool) -> Kernel:
-        """IR of a kernel, for a single trajectory or for many."""
-        program, sizes, register = self.program, self.sizes, self.target.register
+        """IR of a kernel.
 
-        def lanes(*graphs: tuple[Graph, Outputs]) -> int:
-            return self.target.lanes_for(max(len(graph.live(outputs.values())) for graph, outputs in graphs))
+        Args:
+            name: name of the kernel.
+            single: whether trajectories are computed one by one, with lanes for other things than trajectories.
+        """
+        graphs, sizes, register_width = self.graphs, self.sizes, self.target.register_width
+
+        def lanes(*parts: tuple[Graph, Outputs]) -> int:
+            return self.target.lanes_for(max(len(graph.live(outputs.values())) for graph, outputs in parts))
 
         if name == "forward":
-            step = program.step_graph
-            return forward_kernel(step, sizes, 1 if single else lanes(step), register)
+            step = graphs.step_graph
+            return forward_kernel(step, sizes, 1 if single else lanes(step), register_width)
         if name == "gradient":
-            step, vjp, saved = program.sweeps
+            step, vjp, saved = graphs.sweeps
             sizes = replace(sizes, saved=saved)
-            return gradient_kernel(step, vjp, sizes, 1 if single else lanes(step, vjp), lanes(step, vjp), register)
-        jvp = program.jvp_graph
-        return tangent_kernel(jvp, sizes, 1 if single else lanes(jvp), lanes(jvp), register)
+            width = lanes(step, vjp)
+            return gradient_kernel(step, vjp, sizes, 1 if single else width, width, register_width)
+        jvp = graphs.jvp_graph
+        return tangent_kernel(jvp, sizes, 1 if single else lanes(jvp), lanes(jvp), register_width)
 
 
 def segment_length(steps: int, bytes_per_state: int) -> int:

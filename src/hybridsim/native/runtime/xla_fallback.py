@@ -43,7 +43,7 @@ def gradient(
 
     Args:
         fallback: rollout in plain JAX.
-        rows: rows of the gradient of the parameters: one per trajectory, or partial sums over trajectories.
+        rows: number of rows of the gradient of the parameters, one per trajectory or per sum over trajectories.
         fixed: fixed parameters.
         free: parameters to differentiate.
         initial: initial states.

@@ -7,7 +7,14 @@ import numpy as np
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import WindowScores
 from hybridsim.project.record.history import Step
-from hybridsim.viz.fit_plots import Curves, StageProgress, as_png, errors_figure, progress_figure, window_figure
+from hybridsim.viz.fit_plots import (
+    ChannelCurves,
+    StageProgress,
+    as_png,
+    progress_figure,
+    residuals_figure,
+    window_figure,
+)
 
 MAX_CHANNELS = 6
 """Maximum number of channels in a figure; the channels with the largest errors are selected."""
@@ -25,20 +32,20 @@ def fit_figures(
         history: history of the fit.
         units: units of the channels.
     """
-    before, after = scores.errors
+    before, after = scores.residual_rms
     figures = {
         name: as_png(window_figure(*args)) for name, args in _selected_windows(scores, runs, label, units).items()
     }
     if len(after) > 1:
-        figures["windows.png"] = as_png(errors_figure(before, after, f"All windows of the {label} runs"))
+        figures["windows.png"] = as_png(residuals_figure(before, after, f"All windows of the {label} runs"))
     if stages := _stage_progress(history):
-        figures["course.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
+        figures["progress.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
     return figures
 
 
 def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
     """Curves and titles of the windows with median and largest error after the fit."""
-    after = np.where(np.isfinite(scores.errors[1]), scores.errors[1], np.inf)
+    after = np.where(np.isfinite(scores.residual_rms[1]), scores.residual_rms[1], np.inf)
     order = np.argsort(after, kind="stable")
     selected = {"typical": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
     if selected["typical"] == selected["worst"]:
@@ -55,7 +62,7 @@ def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: st
     return figures
 
 
-def window_curves(scores: WindowScores, window: int, units: Mapping[str, str]) -> list[Curves]:
+def window_curves(scores: WindowScores, window: int, units: Mapping[str, str]) -> list[ChannelCurves]:
     """Curves of the channels of a window; of many channels, those with the largest errors."""
     w, sensors = scores.objective.windows, scores.objective.simulator.setup.sensors
     channels = []
@@ -69,12 +76,12 @@ def window_curves(scores: WindowScores, window: int, units: Mapping[str, str]) -
         )
         t = w.start[window] + w.position[window, samples] * w.dt
         noise = 1.0 / float(w.weight[window, samples[0]])
-        channels.append(Curves(name, units.get(name, ""), noise, t, w.value[window, samples], before, after))
+        channels.append(ChannelCurves(name, units.get(name, ""), noise, t, w.value[window, samples], before, after))
     ranked = sorted(channels, key=lambda curves: -_error(curves))[:MAX_CHANNELS]
     return [curves for curves in channels if curves in ranked]
 
 
-def _error(curves: Curves) -> float:
+def _error(curves: ChannelCurves) -> float:
     if curves.after is None:
         return np.inf
     return float(np.sqrt(np.mean(np.square(curves.after - curves.measured)))) / curves.noise

@@ -19,12 +19,12 @@ from hybridsim.core.files import write_atomically
 from hybridsim.core.messages import pluralize
 from hybridsim.native.c.emit_file import c_file
 from hybridsim.native.c.emit_function import CFunction, SlotLocation, c_function
-from hybridsim.native.lowering.step_graphs import Program, StepLayouts
+from hybridsim.native.lowering.step_graphs import StepGraphs, StepLayouts
 from hybridsim.networks.frozen_fields import weight_mask
 from hybridsim.networks.prune import input_addresses
 from hybridsim.sim.c_export.export_step import output_files
 from hybridsim.sim.c_export.header import array_definition, comment_table
-from hybridsim.sim.c_export.layout import ArrayEntry, comment_safe, named_arrays, prefix_from_name
+from hybridsim.sim.c_export.layout import ArrayEntry, named_arrays, prefix_from_name, sanitize_comment
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import BoundGraft
 
@@ -53,7 +53,7 @@ def export_network_c(
     prefix = prefix_from_name(Path(path).stem) if prefix is None else prefix
     source, header = output_files(path, prefix)
     bound = grafts[graft]
-    names = [ArrayEntry(k, 1, comment_safe(name)) for k, name in enumerate(input_addresses(bound))]
+    names = [ArrayEntry(k, 1, sanitize_comment(name)) for k, name in enumerate(input_addresses(bound))]
     free, remainder = eqx.partition(bound.net, weight_mask(bound.net))
     fixed, static = eqx.partition(remainder, eqx.is_array_like)
 
@@ -64,16 +64,16 @@ def export_network_c(
         layouts = StepLayouts(step, fixed, free, None, np.zeros(len(names)))
         values = np.concatenate([layouts.free.pack(free), layouts.fixed.pack(fixed)])
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(step, layouts, {}, fma=fma, in_place=in_place)
+        graphs = StepGraphs(step, layouts, {}, fma=fma, in_place=in_place)
         arguments = {
             "free": SlotLocation("params"),
             "fixed": SlotLocation("params", layouts.free.size),
             "s": SlotLocation("x"),
         }
-        value = c_function(prefix, "network", *program.step_graph, arguments, {"y": SlotLocation("y")})
+        value = c_function(prefix, "network", *graphs.step_graph, arguments, {"y": SlotLocation("y")})
         cotangents = {"contribution": SlotLocation("ct_params"), "d_s": SlotLocation("ct_x")}
         vjp_arguments = arguments | {"ct_y": SlotLocation("ct_y")}
-        vjp = c_function(prefix, "network_vjp", *program.vjp_graph, vjp_arguments, cotangents)
+        vjp = c_function(prefix, "network_vjp", *graphs.vjp_graph, vjp_arguments, cotangents)
     params, first = [], 0
     for leaf in (*named_arrays(free), *named_arrays(fixed)):
         params.append(ArrayEntry(first, leaf.size, leaf.text))
@@ -100,7 +100,7 @@ def _header(
     macro, (value, vjp) = prefix.upper(), functions
     element = ", one element per call" if graft.per == "element" else ""
     effect = {"add": "is added to", "replace": "replaces", "scale": "plus one multiplies"}[graft.mode]
-    changes = comment_safe(", ".join(out.address for out in graft.outputs))
+    changes = sanitize_comment(", ".join(out.address for out in graft.outputs))
     outputs = [ArrayEntry(0, sizes["NY"], f"{effect} {changes}")]
     macros = "\n".join(f"#define {macro}_{name} {size}" for name, size in sizes.items())
     return f"""\
@@ -110,7 +110,7 @@ def _header(
  *
  *     gcc -std=c99 {"-O2 -mfma" if fma else "-O2"} -c {source}
  *
- * compiles it; link with -lm. Stack usage: {8 * value.work} bytes, {8 * vjp.work} for the derivative.
+ * compiles it; link with -lm. Stack usage: {8 * value.work_cells} bytes, {8 * vjp.work_cells} for the derivative.
  * Outputs must not overlap any other argument.
  */
 #ifndef {macro}_NETWORK_H

@@ -26,16 +26,16 @@ from hybridsim.native.c.emit_function import SlotLocation, c_function
 from hybridsim.native.graph.graph import FLOAT
 from hybridsim.native.graph.partition import compact_slot
 from hybridsim.native.lowering.pytree_layout import PytreeLayout
-from hybridsim.native.lowering.step_graphs import Program, StepLayouts, structural_constants
+from hybridsim.native.lowering.step_graphs import StepGraphs, StepLayouts, structural_constants
 from hybridsim.sim.c_export.header import ExportContents, header_text, source_text
 from hybridsim.sim.c_export.layout import (
-    comment_safe,
     input_entries,
     is_valid_prefix,
     named_arrays,
     parameter_entries,
     path_name,
     prefix_from_name,
+    sanitize_comment,
     state_entries,
 )
 from hybridsim.sim.integrate import next_state
@@ -106,8 +106,8 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
         input_size=sizes["NU"],
         parameter_count=sizes["NP"],
         gradient_size=sizes["ND"],
-        step_stack_bytes=8 * contents.step.work,
-        vjp_stack_bytes=8 * contents.vjp.work,
+        step_stack_bytes=8 * contents.step.work_cells,
+        vjp_stack_bytes=8 * contents.vjp.work_cells,
     )
 
 
@@ -178,8 +178,8 @@ def export_contents(sim: Simulator, prefix: str, *, fma: bool) -> ExportContents
         layouts = StepLayouts(parts.step, parts.fixed, parts.free, state, inputs)
         fixed, free = layouts.fixed.pack(parts.fixed), layouts.free.pack(parts.free)
         in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        program = Program(parts.step, layouts, structural_constants(layouts.fixed, fixed), fma=fma, in_place=in_place)
-        used, (step, vjp) = compact_slot("fixed", program.step_graph, program.vjp_graph)
+        graphs = StepGraphs(parts.step, layouts, structural_constants(layouts.fixed, fixed), fma=fma, in_place=in_place)
+        used, (step, vjp) = compact_slot("fixed", graphs.step_graph, graphs.vjp_graph)
 
     arguments = {
         "free": SlotLocation("params"),
@@ -196,7 +196,7 @@ def export_contents(sim: Simulator, prefix: str, *, fma: bool) -> ExportContents
     offsets += [(entry.name, entry.first) for entry in fixed_entries if entry.name == "dt"]
     return ExportContents(
         prefix=prefix,
-        model=comment_safe(sim.model.name),
+        model=sanitize_comment(sim.model.name),
         integrator=sim.integrator,
         fma=fma,
         step=c_function(prefix, "step", *step, arguments, {"x2": SlotLocation("x_next")}),

@@ -63,7 +63,7 @@ def header_text(contents: ExportContents, source_name: str) -> str:
  *     gcc -std=c99 {flags} -c {source_name}
  *
  * compiles it, {guarantee}; link with -lm.
- * Stack usage: {8 * c.step.work} bytes for the step, {8 * c.vjp.work} bytes for its derivative,
+ * Stack usage: {8 * c.step.work_cells} bytes for the step, {8 * c.vjp.work_cells} bytes for its derivative,
  * plus at most about {8 * MAX_BLOCK_OPERATIONS + 250} bytes added by the compiler.
  *
  * Arrays and their lengths; the tables at the end list their elements:
