@@ -52,8 +52,8 @@ def test_invalid_numbers_give_one_problem_and_the_default(text, code, fix):
 
 
 def test_infinity_where_it_is_valid():
-    assert number_in("-inf", infinite=True) == (-np.inf, [])
-    assert number_in("nan", infinite=True)[1][0].code == "number.nonfinite"
+    assert number_in("-inf", allow_infinite=True) == (-np.inf, [])
+    assert number_in("nan", allow_infinite=True)[1][0].code == "number.nonfinite"
 
 
 def test_absent_attributes():

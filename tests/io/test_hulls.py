@@ -177,7 +177,7 @@ def test_all_errors_are_reported_together(tmp_path):
     assert [p.file for p in problems] == files and {p.code for p in problems} == {"mesh.solid"}
     for problem, words in zip(
         problems,
-        ("no mesh file", "missing.stl", "broken.stl", "not of a supported mesh format", "is flat"),
+        ("no mesh file", "missing.stl", "broken.stl", "not in a supported mesh format", "is flat"),
         strict=True,
     ):
         assert words in problem.message

@@ -59,11 +59,11 @@ CASES = {
     ),
     "no inertial": Bad(after((LOWER_INERTIAL, "")), "inertial.missing", 23, "link 'lower' has no <inertial>"),
     "negative mass": Bad(after((MASS, 'mass value="-1.5"')), "mass.negative", 11, "'upper' is -1.5 kg"),
-    "inertia not positive definite": Bad(
+    "negative principal moment": Bad(
         after((LOWER_INERTIA, 'inertia ixx="-0.01" iyy="0.01" izz="0.001"')),
         "inertia.indefinite",
         24,
-        "'lower' is not positive definite",
+        "'lower' has a negative principal moment",
     ),
     "triangle inequality broken": Bad(after((LOWER_INERTIA, TRIANGLE)), "inertia.triangle", 24, "I3 ≤ I1 + I2"),
     "mass nan": Bad(after((MASS, 'mass value="nan"')), "number.nonfinite", 13, "'value' of <mass> of link 'upper'"),

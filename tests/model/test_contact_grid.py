@@ -78,7 +78,7 @@ def test_outline_that_misses_the_grid_yields_its_centroid():
         ([[0, 0], [1, 0]], {}, "three vertices"),
         (np.zeros((4, 3)), {}, r"not an array of shape \(4, 3\)"),
         ((0.1, -0.1), {"shape": "box"}, "two non-negative half extents"),
-        ((0.1, 0.1, 0.1), {"shape": "ellipse"}, "two non-negative half extents"),
+        ((0.1, 0.1, 0.1), {"shape": "ellipse"}, "two non-negative semi-axes"),
         ((0.1, np.nan), {"shape": "box"}, "not finite"),
         ((0.1, 0.1), {"shape": "sphere"}, "not a sphere"),
         ((0.1, 0.1), {"shape": "box", "spacing": 0.0}, "positive length"),

@@ -129,7 +129,7 @@ def test_arm_from_denavit_hartenberg_parameters():
     tool = frame_pose(model, kinematics(model, q, np.zeros(3)), "tool")
     np.testing.assert_allclose(tool.R, expected[:3, :3], atol=1e-14)
     np.testing.assert_allclose(tool.p, expected[:3, 3], atol=1e-14)
-    with pytest.raises(ValueError, match="as many inertials"):
+    with pytest.raises(ValueError, match="one inertial for each"):
         arm_from_dh(rows, inertials=[])
 
 

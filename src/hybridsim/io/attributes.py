@@ -50,7 +50,7 @@ class Reader:
         return text
 
     def number(
-        self, element: Element | None, attribute: str, default: float | None = None, *, infinite: bool = False
+        self, element: Element | None, attribute: str, default: float | None = None, *, allow_infinite: bool = False
     ) -> float:
         """Scalar value of an attribute; the default if the attribute is absent or invalid.
 
@@ -58,9 +58,9 @@ class Reader:
             element: the element; None if it is absent.
             attribute: name of the attribute.
             default: value of an absent attribute; None makes the attribute required, with 0 as a placeholder.
-            infinite: whether `inf` is a valid value.
+            allow_infinite: whether `inf` is a valid value.
         """
-        values = self._parse_floats(element, attribute, 1, default is None, infinite)
+        values = self._parse_floats(element, attribute, 1, default is None, allow_infinite)
         return values[0] if values else (default if default is not None else 0.0)
 
     def vector(self, element: Element | None, attribute: str, size: int, default=None) -> np.ndarray:
@@ -78,7 +78,7 @@ class Reader:
         return np.array(values)
 
     def _parse_floats(
-        self, element: Element | None, attribute: str, size: int, required: bool, infinite: bool
+        self, element: Element | None, attribute: str, size: int, required: bool, allow_infinite: bool
     ) -> list[float] | None:
         if element is None:
             return None
@@ -90,19 +90,19 @@ class Reader:
         words = text.split()
         where = f"attribute {attribute!r} of {element.title} is {_abbreviate(text)}"
         if any(_NUMBER.fullmatch(word) is None for word in words):
-            self.report(element, "number.invalid", f"{where}; expected {_count(size)}", _number_fix(text, size))
+            self.report(element, "number.invalid", f"{where}; expected {_expected_text(size)}", _number_fix(text, size))
             return None
         if len(words) != size:
             actual = f"{len(words)} values" if words else "no value"
             self.report(
                 element,
                 "number.count",
-                f"{where}: {actual}; expected {_count(size)}",
-                f"write {_count(size)}, separated by spaces",
+                f"{where}: {actual}; expected {_expected_text(size)}",
+                f"write {_expected_text(size)}, separated by spaces",
             )
             return None
         values = [float(word) for word in words]
-        if any(np.isnan(v) or (abs(v) > MAX_NUMBER and not infinite) for v in values):
+        if any(np.isnan(v) or (abs(v) > MAX_NUMBER and not allow_infinite) for v in values):
             self.report(
                 element,
                 "number.nonfinite",
@@ -113,7 +113,8 @@ class Reader:
         return values
 
 
-def _count(size: int) -> str:
+def _expected_text(size: int) -> str:
+    """What an attribute with `size` values must contain, for messages."""
     return "a number" if size == 1 else f"{size} numbers"
 
 
@@ -126,7 +127,7 @@ def _number_fix(text: str, size: int) -> str:
     prefix = _NUMBER.match(stripped)
     if size == 1 and prefix and prefix.group():
         return f"write only the number, {prefix.group()}, in SI units"
-    return f"write {_count(size)} in SI units, such as {' '.join(['0.5'] * min(size, 3))}"
+    return f"write {_expected_text(size)} in SI units, such as {' '.join(['0.5'] * min(size, 3))}"
 
 
 def _abbreviate(text: str, limit: int = 60) -> str:

@@ -63,7 +63,7 @@ class ComparedArray:
             case _:
                 return [model.name]
 
-    def element(self, name: str) -> str:
+    def element_label(self, name: str) -> str:
         """Label of a row in tables."""
         kind = {"dof": "joint", "coordinate": "joint", "home": "joint"}.get(self.owner, self.owner)
         return f"{kind} {name!r}"
@@ -109,7 +109,7 @@ PARAMETERS = (
     ComparedArray("home", "home"),
     ComparedArray("model", "timestep", "s"),
 )
-"""All parameters of a model."""
+"""All parameters of a model except vertices and heights of shapes."""
 
 
 def require_same_structure(old: Model, new: Model, file: str) -> None:
@@ -155,11 +155,11 @@ def unwritten_changes(old: Model, new: Model, supported: Collection[str], note: 
     for parameter in PARAMETERS:
         if parameter.path not in supported:
             for name, before, after in _differing_rows(parameter, old, new):
-                yield Change(parameter.element(name), 0, parameter.title, to_value(before), to_value(after), note)
+                yield Change(parameter.element_label(name), 0, parameter.title, to_value(before), to_value(after), note)
 
 
 def shape_data_changes(old: Model, new: Model, note: str) -> Iterator[Change]:
-    """Changes of vertices or heights of shapes, which no format can export; hulls of meshes are not in the file.
+    """Changes of vertices or heights of shapes, which no format can export; hulls of meshes are left out.
 
     Args:
         old: the model as read from its file.
@@ -195,7 +195,7 @@ def require_round_trip(
     """
     problems = [
         Problem(
-            f"{parameter.title} of {parameter.element(name)} would read back as {to_value(actual)}, "
+            f"{parameter.title} of {parameter.element_label(name)} would read back as {to_value(actual)}, "
             f"not {to_value(target)}",
             "another element of the file overrides it; write the value explicitly in the file first",
             file,

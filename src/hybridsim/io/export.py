@@ -37,8 +37,8 @@ def export(original: str | Path, model: Model, out: str | Path, **kwargs: Unpack
         **kwargs: the options that the model was loaded with; see `LoadKwargs`.
 
     Returns:
-        The changes, in file order. Changes that the format does not support come last, with a note, and are also
-        listed in a `ModelWarning`. `print` shows a table.
+        The changes; for URDF in file order. Changes that the format does not support come last, with a note, and are
+        also listed in a `ModelWarning`. `print` shows a table.
 
     Raises:
         ModelError: the model does not belong to the file, its values are invalid, or a file cannot be read or written.

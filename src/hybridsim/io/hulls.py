@@ -1,7 +1,7 @@
 """Convex hulls of meshes, for collision detection.
 
-Mesh files have far more vertices than contact needs. A hull is reduced to a few of its vertices greedily: each step
-adds the vertex farthest outside the hull of those selected so far.
+Mesh files have far more vertices than collision detection needs. A hull is reduced to a few of its vertices greedily:
+each step adds the vertex farthest outside the hull of those selected so far.
 """
 
 from dataclasses import replace
@@ -65,7 +65,9 @@ def _can_collide(geometry: Geometry, info: GeomInfo) -> bool:
 
 
 def mesh_hull(mesh_file: str, scale: np.ndarray, max_points: int) -> tuple[np.ndarray, Faces]:
-    """Vertices (n, 3) of the convex hull of a mesh in the mesh frame [m], and triangles, counterclockwise from outside.
+    """Vertices (n, 3) of the convex hull of a mesh in the mesh frame [m], and its triangles.
+
+    Vertices of a triangle are in counterclockwise order seen from outside.
 
     Args:
         mesh_file: path of the mesh.

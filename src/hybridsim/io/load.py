@@ -55,11 +55,11 @@ def inspect_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> tuple[Model
         source, root = read(path)
         spec, problems = read_spec(path, source, root, options)
     except ModelError as error:
-        return None, abbreviate(error.problems)
+        return None, abbreviate_problems(error.problems)
     problems = apply_lenience(problems, options.lenient, str(path))
     if any(problem.severity is Severity.ERROR for problem in problems):
-        return None, abbreviate(problems)
-    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), abbreviate(problems)
+        return None, abbreviate_problems(problems)
+    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), abbreviate_problems(problems)
 
 
 def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> tuple[ModelSpec, list[Problem]]:
@@ -88,7 +88,7 @@ def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptio
     raise ModelError([Problem(message, fix, str(path), root.line, code="xml.format")])
 
 
-def abbreviate(problems: Sequence[Problem]) -> list[Problem]:
+def abbreviate_problems(problems: Sequence[Problem]) -> list[Problem]:
     """The problems, with those beyond the first `MAX_LISTED` of the same code replaced by their count."""
     total = Counter((problem.code, problem.severity) for problem in problems)
     seen: Counter = Counter()

@@ -1,7 +1,7 @@
 """Conversion of a `Model` back to a `ModelSpec`, for the file writers.
 
 Files have one value per joint where a model has one per degree of freedom, and no attributes for some parameters. Both
-are noted here because they apply to every format.
+cases are noted here because they apply to every format.
 """
 
 import numpy as np

@@ -45,7 +45,7 @@ def solid_inertial(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
 
     Args:
         geom: the shape.
-        density: [kg/m³].
+        density: density [kg/m³].
 
     Returns:
         The mass properties, and whether the mesh is closed; for an open mesh they are those of its convex hull.
@@ -81,11 +81,11 @@ def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":
         scale: factors along x, y and z.
 
     Raises:
-        MeshError: the file does not exist, is too large, of an unsupported format or invalid.
+        MeshError: the file does not exist, is too large, is in an unsupported format or is invalid.
     """
     kind = path.suffix.lower().lstrip(".")
     if kind not in MESH_TYPES:
-        raise MeshError(f"{path.name!r} is not of a supported mesh format ({', '.join(MESH_TYPES)})")
+        raise MeshError(f"{path.name!r} is not in a supported mesh format ({', '.join(MESH_TYPES)})")
     try:
         # slow to import
         import trimesh

@@ -13,7 +13,8 @@ from hybridsim.core.files import write_atomically
 from hybridsim.io.edit_xml import number_text
 from hybridsim.io.paths import model_roots
 
-Element = ElementTree.Element
+XmlElement = ElementTree.Element
+"""Element to be written; `io.xml.Element` is an element of a parsed file."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -60,7 +61,9 @@ class Names:
         return unused
 
 
-def add(parent: Element, tag: str, **attributes: str | float | np.ndarray | Iterable[float] | None) -> Element:
+def add_element(
+    parent: XmlElement, tag: str, **attributes: str | float | np.ndarray | Iterable[float] | None
+) -> XmlElement:
     """Append an element; attributes that are None are omitted, numbers are written with full precision.
 
     Raises:
@@ -75,7 +78,7 @@ def add(parent: Element, tag: str, **attributes: str | float | np.ndarray | Iter
     return ElementTree.SubElement(parent, tag, written)
 
 
-def write_document(root: Element, model_name: str, out: str | Path) -> None:
+def write_document(root: XmlElement, model_name: str, out: str | Path) -> None:
     """Write the tree as an indented UTF-8 file, with a comment naming hybridsim and the model.
 
     Raises:

@@ -126,7 +126,7 @@ def parse(source: bytes, file: str = "") -> Element:
             "move meshes and other assets into separate files",
             file,
         )
-    # tolerated: trailing zero bytes (C programs) and blank lines before the XML declaration (editors)
+    # trailing zero bytes, as written by some C programs, and blank lines before the XML declaration are tolerated
     begin = len(source) - len(source.lstrip(_BLANK))
     text = source.rstrip(_BLANK + b"\0")[begin:]
     if not text:

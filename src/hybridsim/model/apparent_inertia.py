@@ -38,7 +38,7 @@ def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple
         parent = topology.parents[i]
         poses.append(body.placement if parent == WORLD else poses[parent] @ body.placement)
         S_W[:, slice(*topology.tree_v_slices[i])] = _world_motion_subspace(body, topology.joint_types[i], poses[i])
-    composite = [body.inertial.transform(X).spatial() for body, X in zip(bodies, poses, strict=True)]
+    composite = [body.inertial.transform(X).spatial_inertia() for body, X in zip(bodies, poses, strict=True)]
     for i in reversed(range(len(bodies))):
         dofs = range(*topology.tree_v_slices[i])
         force = composite[i] @ S_W[:, dofs]

@@ -27,7 +27,7 @@ from hybridsim.spatial.transform import Pose
 
 LIMIT_STOP_FREQUENCY = 100.0
 """Upper bound on the natural frequency of the default limit stops [rad/s]; under its own weight a link then penetrates
-its stop by about g/(length·10⁴)."""
+its stop by about g/(length·10⁴) rad."""
 LIMIT_STOP_OMEGA_DT = 0.1
 """Upper bound on the natural frequency of the default limit stops times the model's time step: stable even with a dozen
 joints at their stops simultaneously."""

@@ -1,6 +1,6 @@
 """Contact points on a regular grid under a flat object, to model friction distributed over its bottom face.
 
-table.add_geom("object", "points", (0.0,), at=(0, 0, -half_height), data=contact_grid(outline, spacing=0.02))
+builder.add_geom("object", "points", (0.0,), at=(0, 0, -half_height), data=contact_grid(outline, spacing=0.02))
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from hybridsim.model.geometry import Shape
 
 MAX_POINTS = 10_000
 """Upper bound on the number of contact points; more points suggest lengths in the wrong unit."""
-BORDER_TOLERANCE = 1e-9
-"""Distance outside the outline [m] within which a point still counts as inside: grids often end exactly on it."""
+BOUNDARY_TOLERANCE = 1e-9
+"""Distance outside the outline [m] within which a point still counts as inside, since grids often end exactly on it."""
 
 
 def contact_grid(
@@ -24,7 +24,7 @@ def contact_grid(
     contains no grid point gets a single point, its centroid.
 
     Args:
-        outline: vertices (n, 2) of a polygon [m], half extents (2) of a rectangle, or half axes (2) of an ellipse.
+        outline: vertices (n, 2) of a polygon [m], half extents (2) of a rectangle, or semi-axes (2) of an ellipse.
         spacing: grid spacing [m].
         shape: type of the outline: `polygon`, `box` or `ellipse`.
 
@@ -42,20 +42,21 @@ def contact_grid(
         if values.shape == (2,):
             raise ValueError(
                 "a polygon needs at least three vertices (x, y), not two values; for the half extents of a rectangle "
-                'or the half axes of an ellipse pass shape="box" or shape="ellipse"'
+                'or the semi-axes of an ellipse pass shape="box" or shape="ellipse"'
             )
         if values.ndim != 2 or values.shape[1] != 2 or len(values) < 3:
             raise ValueError(f"a polygon needs at least three vertices (x, y), not an array of shape {values.shape}")
         low, high = values.min(axis=0), values.max(axis=0)
     else:
         if values.shape != (2,) or (values < 0.0).any():
-            raise ValueError(f"a {kind} needs two non-negative half extents, not {values.tolist()}")
+            lengths = "semi-axes" if kind is Shape.ELLIPSE else "half extents"
+            raise ValueError(f"a {kind} needs two non-negative {lengths}, not {values.tolist()}")
         low, high = -values, values
     grid = _grid(low, high, spacing)
     if kind is Shape.POLYGON:
         inside = _is_inside(values, grid)
     elif kind is Shape.ELLIPSE:
-        inside = np.sum((grid / np.maximum(values, BORDER_TOLERANCE)) ** 2, axis=1) <= 1.0 + BORDER_TOLERANCE
+        inside = np.sum((grid / np.maximum(values, BOUNDARY_TOLERANCE)) ** 2, axis=1) <= 1.0 + BOUNDARY_TOLERANCE
     else:
         inside = np.ones(len(grid), dtype=bool)
     points = grid[inside]
@@ -66,7 +67,7 @@ def contact_grid(
 
 def _grid(low: np.ndarray, high: np.ndarray, spacing: float) -> np.ndarray:
     """Points of a square grid inside a rectangle, symmetric about its centre."""
-    counts = np.floor((high - low + 2.0 * BORDER_TOLERANCE) / spacing) + 1
+    counts = np.floor((high - low + 2.0 * BOUNDARY_TOLERANCE) / spacing) + 1
     if counts.prod() > MAX_POINTS:
         raise ValueError(
             f"the grid would have {counts.prod():.0f} points at a spacing of {spacing} m (at most {MAX_POINTS}); "
@@ -79,18 +80,18 @@ def _grid(low: np.ndarray, high: np.ndarray, spacing: float) -> np.ndarray:
 
 
 def _is_inside(outline: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Whether each point lies inside a polygon or on its border; the polygon may be non-convex."""
+    """Whether each point lies inside a polygon or on its boundary; the polygon may be non-convex."""
     start, end = outline, np.roll(outline, -1, axis=0)
     edge = end - start
     from_start = points[:, None] - start[None]
     edge_squared = np.sum(edge * edge, axis=1)
     t = np.clip(np.sum(from_start * edge, axis=-1) / np.where(edge_squared > 0.0, edge_squared, 1.0), 0.0, 1.0)
-    on_border = np.linalg.norm(from_start - t[..., None] * edge, axis=-1).min(axis=1) <= BORDER_TOLERANCE
+    on_boundary = np.linalg.norm(from_start - t[..., None] * edge, axis=-1).min(axis=1) <= BOUNDARY_TOLERANCE
     # a ray from an interior point crosses the outline an odd number of times
     spans = (start[:, 1] > points[:, None, 1]) != (end[:, 1] > points[:, None, 1])
     crossing_x = start[:, 0] + from_start[..., 1] * edge[:, 0] / np.where(spans, edge[:, 1], 1.0)
     crossings = np.sum(spans & (points[:, None, 0] < crossing_x), axis=1)
-    return on_border | (crossings % 2 == 1)
+    return on_boundary | (crossings % 2 == 1)
 
 
 def _centroid(outline: np.ndarray) -> np.ndarray:
@@ -100,6 +101,6 @@ def _centroid(outline: np.ndarray) -> np.ndarray:
     b = np.roll(a, -1, axis=0)
     twice_areas = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     total = twice_areas.sum()
-    if abs(total) <= BORDER_TOLERANCE**2:
+    if abs(total) <= BOUNDARY_TOLERANCE**2:
         return origin
     return origin + np.sum((a + b) * twice_areas[:, None], axis=0) / (3.0 * total)

@@ -23,9 +23,9 @@ class Shape(StrEnum):
     BOX = "box"
     """Half extents along x, y, z."""
     ELLIPSOID = "ellipsoid"
-    """Half axes along x, y, z."""
+    """Semi-axes along x, y, z."""
     PLANE = "plane"
-    """Half space z < 0; the size is ignored."""
+    """Half-space z < 0; the size is ignored."""
     MESH = "mesh"
     """Scale along x, y, z of a triangle mesh read from a file; its convex hull collides."""
     POINTS = "points"
@@ -35,7 +35,7 @@ class Shape(StrEnum):
     POLYGON = "polygon"
     """(-, -, half height) of a prism over a polygon in the plane z = 0. Collides with upright cylinders only."""
     ELLIPSE = "ellipse"
-    """Half axes along x and y and half height along z of an elliptic cylinder. Collides with upright cylinders only."""
+    """Semi-axes along x and y and half height along z of an elliptic cylinder. Collides with upright cylinders only."""
 
 
 Faces = tuple[tuple[int, int, int], ...]
@@ -77,8 +77,8 @@ class GeomInfo:
 class Geometry(eqx.Module):
     """Collision shapes of a model and their surface parameters.
 
-    A contact between two shapes uses the larger friction and restitution, stiffness and damping in series, and the mean
-    of the other parameters, unless friction is specified for the pair.
+    A contact between two shapes uses the larger coefficients of friction and restitution, stiffness and damping in
+    series, and the mean of the other parameters. A coefficient of friction specified for the pair takes precedence.
     """
 
     infos: tuple[GeomInfo, ...] = eqx.field(static=True)

@@ -1,4 +1,4 @@
-"""Mass properties used while building a model: plain NumPy, about the centre of mass, easy to transform and to add."""
+"""Mass properties used while building a model, in plain NumPy: they can be transformed, added and subtracted."""
 
 from dataclasses import dataclass, field
 
@@ -30,21 +30,21 @@ class Inertial:
         if mass == 0.0:
             return Inertial(0.0, self.com, self.inertia + other.inertia)
         com = (self.mass * self.com + other.mass * other.com) / mass
-        return Inertial(mass, com, self.about(com) + other.about(com))
+        return Inertial(mass, com, self.inertia_about(com) + other.inertia_about(com))
 
     def __sub__(self, other: "Inertial") -> "Inertial":
         """Mass properties of this body without `other`, a part of it expressed in the same frame."""
         return self + Inertial(-other.mass, other.com, -other.inertia)
 
-    def about(self, point: np.ndarray) -> np.ndarray:
-        """Inertia about another point [kg·m²] (parallel axis theorem)."""
+    def inertia_about(self, point: np.ndarray) -> np.ndarray:
+        """Inertia about another point [kg·m²] (parallel-axis theorem)."""
         d = self.com - point
         return self.inertia + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
 
-    def spatial(self) -> np.ndarray:
+    def spatial_inertia(self) -> np.ndarray:
         """6×6 spatial inertia about the frame's origin, angular part first [kg·m², kg·m, kg]."""
         mc = self.mass * skew(self.com)
-        return np.block([[self.about(np.zeros(3)), mc], [mc.T, self.mass * np.eye(3)]])
+        return np.block([[self.inertia_about(np.zeros(3)), mc], [mc.T, self.mass * np.eye(3)]])
 
     def entries(self) -> np.ndarray:
         """Six unique entries of the inertia in the order of `SYMMETRIC_ORDER`."""
@@ -81,7 +81,7 @@ def solid_box(mass: float, half_extents) -> Inertial:
 
 
 def solid_ellipsoid(mass: float, semi_axes) -> Inertial:
-    """Mass properties of an ellipsoid of uniform density about its centre; three equal half axes give a sphere."""
+    """Mass properties of an ellipsoid of uniform density about its centre; three equal semi-axes give a sphere."""
     x, y, z = np.asarray(semi_axes, dtype=float) ** 2
     return Inertial(float(mass), np.zeros(3), mass / 5.0 * np.diag([y + z, x + z, x + y]))
 

@@ -167,9 +167,9 @@ def normalize(kind: JointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"
 def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
     """Difference between the classical and the spatial acceleration of a free body: ω × v; zero for other joints.
 
-    `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would make the
-    speed of a spinning body grow by (ω dt)²/2 every step; adding ω × v to `qdd` and rotating the result into the new
-    body frame (`transport_velocity`) conserves linear momentum exactly.
+    `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would
+    increase the speed of a spinning body by the fraction (ω dt)²/2 in every step; adding ω × v to `qdd` and rotating
+    the result into the new body frame (`transport_velocity`) conserves linear momentum exactly.
     """
     if kind is JointType.FREE:
         return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])

@@ -1,7 +1,7 @@
 """Merging of bodies on fixed joints into their parents; inertia, shapes and names are preserved.
 
-A merged body remains available as a named frame, such as a URDF's `tool0`. Its shapes keep it as their link, so that
-collision exclusions of the merged body do not extend to the body it is merged into.
+A merged body remains available as a named frame, such as a URDF's `tool0`. Its shapes still name it as their link, so
+that collision exclusions of the merged body do not extend to the body it is merged into.
 """
 
 from dataclasses import replace
@@ -47,8 +47,8 @@ def _parent_child_pairs(spec: ModelSpec, merged_into: dict[str, tuple[str, Pose]
     An arm's first link must not collide with its base, which is its parent. After merging, the base belongs to the
     world, just like the floor, and this relation is no longer visible in the tree; hence it is recorded here.
     """
+    # for each link merged into the world, the first link of its rigidly connected group
     groups: dict[str, str] = {}
-    """For each link merged into the world, the first link of its rigidly connected group."""
     for body in spec.bodies:
         if body.joint.kind is JointKind.FIXED and merged_into[body.name][0] == WORLD_NAME:
             groups[body.name] = groups.get(body.parent, body.name)

@@ -25,7 +25,7 @@ class Bodies(eqx.Module):
 
 
 class Joints(eqx.Module):
-    """Joint parameters: geometry with one row per joint, the rest with one entry per degree of freedom of the tree."""
+    """Joint parameters, with one row per joint, coordinate or degree of freedom of the tree, mimic joints included."""
 
     placement: Pose
     """X_PJ: joint frame in the parent body; the body frame coincides with it at q = 0."""
@@ -48,7 +48,7 @@ class Joints(eqx.Module):
     stribeck_velocity: Float[AnyArray, " mv"]
     """Speed at which the breakaway friction has decayed to 1/e [rad/s or m/s]."""
     friction_width: Float[AnyArray, " mv"]
-    """Speed below which dry friction is regularised to be linear [rad/s or m/s]."""
+    """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width)."""
     lower: Float[AnyArray, " mv"]
     """Lower position limit [rad or m]; -inf where there is none."""
     upper: Float[AnyArray, " mv"]
@@ -104,7 +104,7 @@ class Model(eqx.Module):
     home: Float[AnyArray, " nq"]
     """Home configuration: the default initial configuration."""
     timestep: float = eqx.field(static=True, default=0.001)
-    """Time step specified by the model file [s]."""
+    """Time step specified by the model file or the builder [s]."""
 
     @property
     def name(self) -> str:

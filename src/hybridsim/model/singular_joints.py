@@ -1,4 +1,4 @@
-"""Joints without inertia, whose equation of motion would be 0/0.
+"""Joints without inertia, whose acceleration would be 0/0.
 
 One pass of Featherstone's articulated-body inertias at the zero configuration, in plain 6×6 NumPy, because it runs only
 once, when a model is built. A joint is singular if and only if Sᵀ IA S (plus armature) is.
@@ -12,14 +12,14 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, Mo
 from hybridsim.spatial.transform import Pose
 
 SINGULAR_TOLERANCE = 1e-14
-"""Eigenvalue of Sᵀ IA S, relative to the largest entry of IA, below which it is attributed to rounding."""
+"""Eigenvalue of Sᵀ IA S, relative to the largest entry of IA, up to which it is attributed to rounding."""
 MIN_INERTIA = 1e-60
-"""Inertia [kg or kg·m²] below which dividing by it is unsafe."""
+"""Inertia [kg or kg·m²] up to which a joint counts as singular in any case: dividing by it could overflow."""
 
 
 def singular_joints(spec: ModelSpec) -> list[BodySpec]:
     """Bodies whose joint is singular; the description must be free of errors."""
-    IA = {body.name: body.inertial.spatial() for body in spec.bodies}
+    IA = {body.name: body.inertial.spatial_inertia() for body in spec.bodies}
     singular = []
     for body in reversed(spec.bodies):
         S = _motion_subspace(body.joint)

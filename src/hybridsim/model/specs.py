@@ -1,7 +1,7 @@
 """Model descriptions: plain records of bodies, joints, shapes, frames and actuators.
 
-Importers and the `ModelBuilder` create them; `assemble` turns them into a `Model`. Everything is NumPy and Python, so
-that reading a model file needs no compilation. Each record carries its source location.
+File readers and the `ModelBuilder` create them; `assemble` turns them into a `Model`. Everything is NumPy and Python,
+so that reading a model file needs no compilation. Bodies, joints, shapes and actuators carry their location in it.
 """
 
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ def identity_pose() -> Pose:
 
 @dataclass
 class JointSpec:
-    """A joint and its parameters; scalars apply to each of its degrees of freedom."""
+    """A joint and its parameters, with the units of `Joints`; scalars apply to each of its degrees of freedom."""
 
     name: str
     kind: JointKind = JointKind.REVOLUTE
@@ -76,7 +76,8 @@ class JointSpec:
     breakaway: float = 0.0
     stribeck_velocity: float = 0.1
     friction_width: float | None = None
-    """Speed below which dry friction is linear [rad/s or m/s]; by default the smallest that the time step resolves."""
+    """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width); by default 0.01,
+    or the smallest value that the time step resolves if that is larger."""
     lower: float = -np.inf
     upper: float = np.inf
     effort_limit: float = np.inf
@@ -159,7 +160,7 @@ class ActuatorSpec:
 
 @dataclass
 class ModelSpec:
-    """A whole mechanism, ready to be validated and assembled."""
+    """Description of a mechanism, to be validated and assembled."""
 
     name: str
     bodies: list[BodySpec] = field(default_factory=list)

@@ -14,9 +14,10 @@ from hybridsim.model.topology import WORLD
 
 
 def stretch_links(model: Model, factors: Float[AnyArray, " nb"]) -> Model:
-    """Copy of the model with every length within body b multiplied by `factors[b]`; masses and inertias are unchanged.
+    """Copy of the model with all positions in body b multiplied by `factors[b]`.
 
-    Scales the positions of the body's centre of mass, anchor and shapes and of the joints and frames attached to it.
+    These are the positions of the body's centre of mass, anchor and shapes and of the joints and frames attached to it.
+    Masses, inertias and the sizes of shapes are unchanged.
     Differentiable in `factors`: with a nominal length L, `factors = length / L` makes the length a parameter.
     """
 

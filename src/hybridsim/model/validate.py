@@ -14,7 +14,7 @@ from hybridsim.model.validate_settings import problem_at, setting_problems
 
 TRIANGLE_TOLERANCE = 1e-6
 """Relative violation of the triangle inequality of the principal moments that is attributed to rounding in the file."""
-PLAUSIBLE_LENGTH = 100.0
+MAX_PLAUSIBLE_LENGTH = 100.0
 """Link length [m] above which the unit is more likely millimetres."""
 NEGLIGIBLE_MASS = 0.01
 """Fraction of the model's total mass below which the inertia unit of a body is not checked (placeholder bodies)."""
@@ -55,7 +55,7 @@ def _name_problems(spec: ModelSpec) -> Iterator[Problem]:
         first_sources.setdefault((what, name), source)
         if what == "body" and name == WORLD_NAME:
             yield problem_at(
-                source, "name.world", "a body is named 'world'", "the name is reserved for the ground; rename the body"
+                source, "name.world", "a body is named 'world'", "the name is reserved for the world; rename the body"
             )
 
 
@@ -137,8 +137,8 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
         yield problem_at(
             source,
             "inertia.indefinite",
-            f"inertia of body {name!r} is not positive definite: principal moments {_format_values(moments)} kg·m²",
-            "check signs and off-diagonal entries; an inertia matrix must be positive definite",
+            f"inertia of body {name!r} has a negative principal moment: {_format_values(moments)} kg·m²",
+            "check signs and off-diagonal entries; principal moments must not be negative",
         )
     elif moments[2] > (moments[0] + moments[1]) * (1.0 + TRIANGLE_TOLERANCE):
         yield problem_at(
@@ -296,7 +296,7 @@ def _unit_problems(spec: ModelSpec) -> Iterator[Problem]:
     total = sum(body.inertial.mass for body in spec.bodies)
     for body in spec.bodies:
         distance = max(_length(body.placement.p), _length(body.inertial.com))
-        if distance > PLAUSIBLE_LENGTH:
+        if distance > MAX_PLAUSIBLE_LENGTH:
             yield problem_at(
                 body.source,
                 "units.length",

@@ -32,11 +32,11 @@ def setting_problems(spec: ModelSpec) -> Iterator[Problem]:
     if not np.isfinite(spec.gravity).all():
         yield Problem("gravity is not finite", "write three finite values", code="gravity.nonfinite")
     if not (np.isfinite(spec.timestep) and spec.timestep > 0.0):
-        fix = "it must be positive [s]"
+        fix = "specify a positive value in seconds"
         yield Problem(f"the time step is {spec.timestep:g}", fix, code="timestep.invalid")
     if spec.bodies and all(body.joint.kind is JointKind.FIXED for body in spec.bodies):
         fix = "give at least one body a joint that is not fixed"
-        yield Problem(f"nothing in model {spec.name!r} can move", fix, code="tree.static")
+        yield Problem(f"model {spec.name!r} has no movable joint", fix, code="tree.static")
 
 
 def _joint_setting_problems(joint: JointSpec) -> Iterator[Problem]:

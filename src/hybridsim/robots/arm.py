@@ -35,8 +35,8 @@ def arm_from_dh(
 ) -> Model:
     """Serial arm with joints `joint1`, `joint2`, … and a frame `tool` at its tip.
 
-    Body i is `link<i>`; its frame is at the end of link i−1, before `d`, `a` and `alpha` of row i, and its z axis is
-    the axis of joint i.
+    The frame of body `link<i>` is at the tip of link i−1, with its z axis along the axis of joint i. The offset of the
+    joint coordinate is part of the placement of the joint; the other parameters of row i lead to the tip of link i.
 
     Args:
         parameters: one row per joint.
@@ -46,13 +46,13 @@ def arm_from_dh(
         damping: viscous damping of every joint [N·m·s/rad or N·s/m].
     """
     if inertials is not None and len(inertials) != len(parameters):
-        raise ValueError(f"{len(parameters)} joints need as many inertials, not {len(inertials)}")
+        raise ValueError(f"expected one inertial for each of the {len(parameters)} joints, not {len(inertials)}")
     arm = ModelBuilder(name)
     origin = (0.0, 0.0, 0.0)
     parent, X_PJ = "world", pose(origin)
     for i, row in enumerate(parameters):
         body = f"link{i + 1}"
-        # the offset of the joint coordinate precedes the joint, the other parameters follow it
+        # the offset of the joint coordinate precedes the joint; the other parameters follow it
         X_PJ = X_PJ @ (pose((0.0, 0.0, row.d)) if row.prismatic else pose(origin, (0.0, 0.0, row.theta)))
         X_after = pose(origin, (0.0, 0.0, row.theta)) if row.prismatic else pose((0.0, 0.0, row.d))
         X_tip = X_after @ pose((row.a, 0.0, 0.0), (row.alpha, 0.0, 0.0))
@@ -66,7 +66,7 @@ def arm_from_dh(
 
 
 def four_joint_arm() -> Model:
-    """Three links of 0.4, 0.3 and 0.2 m in a vertical plane, on a joint with a vertical axis."""
+    """Arm with links of 0.4, 0.3 and 0.2 m in a vertical plane, which a base joint rotates about the vertical axis."""
     rows = [DH(a=0.4, alpha=0.0, d=0.0), DH(a=0.3, alpha=0.0, d=0.0), DH(a=0.2, alpha=0.0, d=0.0)]
     base = DH(a=0.0, alpha=np.pi / 2, d=0.2)
     return arm_from_dh([base, *rows], name="arm", damping=0.1)

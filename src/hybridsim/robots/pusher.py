@@ -5,8 +5,8 @@ from hybridsim.model.contact_grid import contact_grid
 from hybridsim.model.inertial import solid_box
 from hybridsim.model.model import Model
 
-PUSHING, RESTING = 1, 2
-"""Collision groups: the tip collides with the outline, and the bottom with the table."""
+TIP_GROUP, TABLE_GROUP = 1, 2
+"""Collision groups: the tip collides with the outline of the block, the table with its bottom."""
 
 
 def pusher(width: float = 0.09, mass: float = 0.837, tip_radius: float = 0.00475) -> Model:
@@ -20,18 +20,18 @@ def pusher(width: float = 0.09, mass: float = 0.837, tip_radius: float = 0.00475
         mass: mass of the block [kg].
         tip_radius: radius of the tip [m].
     """
-    half, height = 0.5 * width, 0.5 * 0.013
+    half, half_height = 0.5 * width, 0.5 * 0.013
     outline = [(-half, -half), (half, -half), (half, half), (-half, half)]
     builder = ModelBuilder("pusher", gravity=(0.0, 0.0, -9.81))
-    inertia = solid_box(mass, (half, half, height)).inertia
+    inertia = solid_box(mass, (half, half, half_height)).inertia
     # the prismatic joint along z transmits the weight of the block to the table
-    builder.add_body("object_carrier", joint="lift", kind="prismatic", at=(0.0, 0.0, height), axis=(0, 0, 1))
+    builder.add_body("object_carrier", joint="lift", kind="prismatic", at=(0.0, 0.0, half_height), axis=(0, 0, 1))
     builder.add_body("object", parent="object_carrier", joint="slide", kind="planar", mass=mass, inertia=inertia)
-    pushing, resting = ({"friction": 0.25, "group": group, "mask": group} for group in (PUSHING, RESTING))
-    builder.add_geom("object", "polygon", (0.0, 0.0, height), name="outline", data=outline, **pushing)
+    with_tip, with_table = ({"friction": 0.25, "group": group, "mask": group} for group in (TIP_GROUP, TABLE_GROUP))
+    builder.add_geom("object", "polygon", (0.0, 0.0, half_height), name="outline", data=outline, **with_tip)
     bottom = contact_grid(outline, 0.36 * width)
-    builder.add_geom("object", "points", (0.0,), name="bottom", at=(0.0, 0.0, -height), data=bottom, **resting)
-    builder.add_body("tip_carrier", joint="tip_x", kind="prismatic", at=(-0.1, 0.0, height), axis=(1, 0, 0))
+    builder.add_geom("object", "points", (0.0,), name="bottom", at=(0.0, 0.0, -half_height), data=bottom, **with_table)
+    builder.add_body("tip_carrier", joint="tip_x", kind="prismatic", at=(-0.1, 0.0, half_height), axis=(1, 0, 0))
     builder.add_body(
         "tip",
         parent="tip_carrier",
@@ -41,8 +41,8 @@ def pusher(width: float = 0.09, mass: float = 0.837, tip_radius: float = 0.00475
         mass=0.5,
         inertia=(1e-4, 1e-4, 1e-4),
     )
-    builder.add_geom("tip", "cylinder", (tip_radius, 0.05), name="tip", **pushing)
-    builder.add_geom("world", "plane", (), name="table", **resting)
+    builder.add_geom("tip", "cylinder", (tip_radius, 0.05), name="tip", **with_tip)
+    builder.add_geom("world", "plane", (), name="table", **with_table)
     for joint in ("tip_x", "tip_y"):
         builder.add_actuator(joint)
     return builder.build()

@@ -1,6 +1,6 @@
 """Spatial inertias in structured form: rigid-body (mass, first moment, 3×3) and articulated-body (3×3 blocks).
 
-There are no dense 6×6 products: the structure saves most of the arithmetic and allows folding of constant zeros.
+Dense 6×6 products are avoided, which saves most of the arithmetic and lets constant zeros fold.
 """
 
 import equinox as eqx
@@ -40,11 +40,11 @@ class RigidInertia(eqx.Module):
         return jnp.concatenate([angular, linear])
 
     def bias_wrench(self, omega: Vec3) -> Wrench:
-        """Bias wrench at zero acceleration of the body's origin: [ω × I ω, ω × (ω × h)]."""
+        """Bias wrench at zero acceleration of the body's origin: [ω × I ω; ω × (ω × h)]."""
         return jnp.concatenate([cross(omega, self.I @ omega), cross(omega, cross(omega, self.h))])
 
     def __add__(self, other: "RigidInertia") -> "RigidInertia":
-        """Inertia of two bodies welded to each other, expressed in one frame."""
+        """Inertia of two bodies welded together, both expressed in the same frame."""
         return RigidInertia(self.mass + other.mass, self.h + other.h, self.I + other.I)
 
     def transform(self, X_AB: Pose) -> "RigidInertia":
@@ -84,7 +84,7 @@ class ArticulatedInertia(eqx.Module):
         return jnp.concatenate([angular, linear])
 
     def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
-        """Sum of two inertias expressed in one frame."""
+        """Sum of two inertias expressed in the same frame."""
         return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
 
     def subtract_outer(self, U: Float[AnyArray, "n 6"], V: Float[AnyArray, "n 6"]) -> "ArticulatedInertia":
@@ -98,13 +98,14 @@ class ArticulatedInertia(eqx.Module):
             )
         return ArticulatedInertia(_mirror_upper(I), H, _mirror_upper(M))
 
-    def with_axis_wrench(self, s: Twist, force: Wrench) -> "ArticulatedInertia":
-        """Copy with row and column of a coordinate axis `s` set to the known wrench for a unit acceleration along it.
+    def with_axis_wrench(self, s: Twist, F: Wrench) -> "ArticulatedInertia":
+        """Copy whose row and column along `s` are the known wrench `F` for a unit acceleration along `s`.
 
-        Values change by rounding error only, but native code skips rows and columns where the wrench is zero.
+        The copy is equal to the original if `s` is not a coordinate axis. Otherwise values change by rounding error
+        only, but native code skips the entries of the row and column where the wrench is zero.
         """
-        size = jnp.abs(s)
-        is_axis, entries = (size == 1.0) & (jnp.sum(size) == 1.0), jnp.sum(s) * force
+        magnitude = jnp.abs(s)
+        is_axis, entries = (magnitude == 1.0) & (jnp.sum(magnitude) == 1.0), jnp.sum(s) * F
         ang, lin = np.s_[:3], np.s_[3:]
 
         def overwrite(block: Mat3, rows: slice, columns: slice) -> Mat3:

@@ -43,7 +43,7 @@ def matrix_from_quaternion(quat: Quaternion) -> Mat3:
 
 def quaternion_from_matrix(R: Mat3) -> Quaternion:
     """Unit quaternion of a rotation matrix, by the best-conditioned of four formulas (Shepperd)."""
-    # each row is the quaternion times four times one of its own entries; the row with the largest norm is accurate
+    # row i is the quaternion times four times its entry i; the row with the largest diagonal entry is the most accurate
     xx, yy, zz = R[0, 0], R[1, 1], R[2, 2]
     x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
     xy, xz, yz = R[1, 0] + R[0, 1], R[0, 2] + R[2, 0], R[2, 1] + R[1, 2]
@@ -74,10 +74,10 @@ def quaternion_conjugate(quat: Quaternion) -> Quaternion:
 
 def quaternion_exp(rotation_vector: Vec3) -> Quaternion:
     """Unit quaternion of a rotation vector [rad]; smooth at zero, and exactly (1, 0, 0, 0) there."""
-    quarter_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
-    s = sinc(quarter_squared)
+    half_angle_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
+    s = sinc(half_angle_squared)
     # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0 where cos(sqrt(a²)) has no derivative
-    w = 1.0 - quarter_squared * one_minus_cos_over_square(quarter_squared)
+    w = 1.0 - half_angle_squared * one_minus_cos_over_square(half_angle_squared)
     return jnp.concatenate([w[None], 0.5 * s * rotation_vector])
 
 
@@ -87,7 +87,7 @@ def quaternion_log(quat: Quaternion) -> Vec3:
     w, v = quat[0], quat[1:]
     sin_half = safe_norm(v)
     small = sin_half < SMALL_SINE
-    # where the series is not selected, w may be zero, and its unselected gradient would still be NaN
+    # where the series is not selected, w may be zero; the gradient of the unselected series would then be NaN
     w_safe = jnp.where(small, w, 1.0)
     ratio = sin_half / w_safe
     series = (2.0 / w_safe) * (1.0 - ratio**2 * (1.0 / 3.0 - ratio**2 * (1.0 / 5.0 - ratio**2 / 7.0)))

@@ -56,7 +56,7 @@ class Pose(eqx.Module):
         return jnp.concatenate([torque, force])
 
     def retract(self, delta: Float[AnyArray, "6"]) -> "Pose":
-        """Move the pose by a tangent-space displacement: translation [m] in A, then rotation vector [rad] in B."""
+        """Pose displaced by `delta`: translation [m] in A, then rotation vector [rad] in B."""
         return Pose(self.R @ matrix_from_rotation_vector(delta[3:]), self.p + delta[:3])
 
     def coordinates(self) -> Float[AnyArray, "6"]:

@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.export import export
-from hybridsim.io.urdf.read_elements import rpy
+from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.model.builder import pose
 from support.arm_files import ARM_URDF, HAND, LEFT, RIGHT, UPPER
 from support.exported_models import assert_same, load, urdf_round_trip, with_entry
@@ -261,4 +261,4 @@ class TestMergedLinks:
 @pytest.mark.parametrize("angles", [(0.1, 0.2, 0.3), (-3.0, 1.2, 2.5), (0.4, np.pi / 2, 0.0), (0.4, -np.pi / 2, 1.0)])
 def test_roll_pitch_yaw(angles):
     R = pose(np.zeros(3), angles).R
-    np.testing.assert_allclose(pose(np.zeros(3), rpy(R)).R, R, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(pose(np.zeros(3), roll_pitch_yaw(R)).R, R, rtol=0, atol=1e-12)

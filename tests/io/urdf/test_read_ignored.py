@@ -100,7 +100,7 @@ def test_one_report_for_many_joints(tmp_path):
             13,
             "attribute 'value' of <mass> of link 'upper' is '${m}', an unexpanded xacro expression",
         ),
-        ((END, "<xacro:leg/>" + END), LINE_OF_END, "<xacro:leg> is an unexpanded xacro command"),
+        ((END, "<xacro:leg/>" + END), LINE_OF_END, "<xacro:leg> is an unexpanded xacro element"),
         (('<link name="base"/>', '<link name="base"><xacro:box_inertial m="1"/></link>'), 2, "<xacro:box_inertial>"),
         (('name="elbow"', 'name="${side}_elbow"'), 17, "'${side}_elbow'"),
         (collision("$(find arm)/base.stl"), 2, "$(find arm)"),

@@ -292,9 +292,9 @@ class TestJoints:
             "URDF does not support excluded collision pairs: 'box and ball'",
             "URDF does not support explicit collision pairs: 'pill and marble'",
             "URDF does not support friction of pairs of shapes: 'pill and marble'",
-            "URDF does not support gravity; it is 0 0 -1.62 m/s²",
-            "URDF does not support a time step; it is 0.005 s",
-            "URDF does not support a home configuration; it is not zero for joints: 'hinge'",
+            "URDF does not support gravity; that of the model is 0 0 -1.62 m/s²",
+            "URDF does not support a time step; that of the model is 0.005 s",
+            "URDF does not support a home configuration; that of the model is not zero for joints: 'hinge'",
             "frames are renamed because their names are already in use: 'ball → ball_2'",
             "capsules and planes are extensions of URDF that other programs may ignore: 'pill'",
         ]

@@ -48,12 +48,12 @@ class MjcfPlacementEditor:
         old, new = X_FC @ old, X_FC @ new
         element = node.element
         if (old.p != new.p).any():
-            editor.set(element, "pos", np.asarray(new.p))
+            editor.set_numbers(element, "pos", np.asarray(new.p))
             editor.record_change(element, owner, "pos [m]", old.p, new.p)
         if rotated:
             quats = [quaternion(X.R) for X in (old, new)]
             editor.remove(element, ORIENTATIONS[1:])
-            editor.set(element, "quat", quats[1])
+            editor.set_numbers(element, "quat", quats[1])
             editor.record_change(element, owner, "quat", *quats)
 
     def _reference_pose(self, model: Model, i: int) -> Pose:
@@ -69,7 +69,7 @@ class MjcfPlacementEditor:
         return placement @ scalar_joint_transform(joint, float(m.qpos0[m.jnt_qposadr[index]]))
 
     def _file_frame(self, node: Node, body: BodySpec, owner: str) -> Pose:
-        """Pose X_CF, in the parent body of the merged model, of the frame in which the file specifies the placement."""
+        """Pose X_CF of the frame F in which the file specifies the placement, in the parent body C of the model."""
         imported = self.editor.imported
         first = next(b for b in imported.spec.bodies if imported.owners[b.name] == owner)
         _, X_CP = self.before.merged_into.get(first.parent, (body.parent, identity_pose()))

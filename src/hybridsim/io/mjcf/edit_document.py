@@ -24,7 +24,7 @@ _EXPANSIONS = ("replicate", "composite", "flexcomp")
 
 @dataclass(frozen=True)
 class Baseline:
-    """The original model of a file, merged or not like the model to export."""
+    """The original model of a file, with fixed joints merged if those of the model to export are."""
 
     model: Model
     spec: ModelSpec
@@ -88,7 +88,7 @@ class MjcfEditor:
         label = f"{element.tag} {name!r}" if name else element.tag
         self.changes.append(Change(label, element.line, parameter, to_value(before), to_value(after)))
 
-    def set(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
+    def set_numbers(self, element: Element, attribute: str, values: float | Iterable[float]) -> None:
         """Set an attribute to one or several numbers."""
         self.edits.set_attribute(element, attribute, numbers_text(np.atleast_1d(np.asarray(values)).tolist()))
 
@@ -106,7 +106,7 @@ class MjcfEditor:
         self.changes.append(Change("compiler", element.line, parameter, before, after))
 
     def set_first(self, element: Element, attribute: str, *first: float) -> None:
-        """Set the first of several numbers, preserving the formatting of the others."""
+        """Set the first numbers of an attribute, preserving the formatting of the others."""
         others = element.get(attribute).split()[len(first) :]
         self.edits.set_attribute(element, attribute, " ".join([*map(number_text, first), *others]))
 
@@ -119,7 +119,7 @@ class MjcfEditor:
         elif np.isinf(new).any():
             return False
         else:
-            self.set(element, attribute, new)
+            self.set_numbers(element, attribute, new)
             if np.isinf(old).any():
                 self.edits.set_attribute(element, switch, "true")
         return True

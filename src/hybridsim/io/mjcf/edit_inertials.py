@@ -40,7 +40,7 @@ class MjcfInertialEditor:
         targets: dict[str, tuple[Inertial, Inertial]] = {}
         for i, body in enumerate(self.before.spec.bodies):
             old, new = inertial_of(self.before.model, i), inertial_of(self.after, i)
-            if any(_changes(old, new)):
+            if any(_differences(old, new)):
                 targets |= self._targets(body, old, new)
         if not targets or self.editor.problems:
             return
@@ -61,7 +61,7 @@ class MjcfInertialEditor:
         parts = [Part(self._bodies[name].inertial, pose) for name, pose in zip(names, poses, strict=True)]
 
         def is_feasible(k: int, inertial: Inertial) -> bool:
-            if not any(_changes(parts[k].inertial, inertial)):
+            if not any(_differences(parts[k].inertial, inertial)):
                 return True
             is_consistent = not _errors(owner, inertial) and inertial.mass > 0.0
             # with several parts, avoid inertias that MuJoCo might reject because of rounding
@@ -73,7 +73,7 @@ class MjcfInertialEditor:
             self._report_infeasible(owner, names[1:], new)
             return {}
         pairs = zip(names, parts, shares, strict=True)
-        return {name: (part.inertial, share) for name, part, share in pairs if any(_changes(part.inertial, share))}
+        return {name: (part.inertial, share) for name, part, share in pairs if any(_differences(part.inertial, share))}
 
     @cached_property
     def _bodies(self) -> dict[str, BodySpec]:
@@ -111,13 +111,13 @@ class MjcfInertialEditor:
 
     def _write_overridden(self, written: set[str]) -> None:
         """Update `<inertial>` elements that were overridden by geoms and will now take effect."""
-        editor, done = self.editor, set()
+        editor, updated = self.editor, set()
         for name in (body.name for body in self.editor.imported.spec.bodies):
             node = editor.imported.nodes.get(("body", name))
             existing = _inertial_element(node) if node else None
-            if node is None or existing is None or name in written or id(node) in done:
+            if node is None or existing is None or name in written or id(node) in updated:
                 continue
-            done.add(id(node))  # copies have the same geoms and thus the same inertia
+            updated.add(id(node))  # copies have the same geoms and thus the same inertia
             if editor.is_in_main_file(existing):
                 target = self._bodies[name].inertial
                 mass = Reader().number(existing.element, "mass", 0.0)
@@ -144,7 +144,7 @@ class MjcfInertialEditor:
     def _write(self, name: str, old: Inertial, target: Inertial) -> None:
         node = self.editor.imported.nodes["body", name]
         from_geom = int(self.editor.imported.mjspec.compiler.inertiafromgeom) == _FROM_GEOM
-        changed = _changes(old, target)
+        changed = _differences(old, target)
         self._edit(node, target, (True, True, True) if from_geom else changed)
         for (field, unit), differs in zip(_ROWS, changed, strict=True):
             if differs:
@@ -166,19 +166,19 @@ class MjcfInertialEditor:
             editor.report(existing, f"the <inertial> of body {node.get('name')!r} is defined in another file")
             return
         if changed[0]:
-            editor.set(element, "mass", mass)
+            editor.set_numbers(element, "mass", mass)
         if changed[1]:
-            editor.set(element, "pos", target.com)
+            editor.set_numbers(element, "pos", target.com)
         if changed[2]:
             rotated = any(name in element.attributes for name in ORIENTATIONS)
             if "diaginertia" in element.attributes and not rotated and not entries[3:].any():
-                editor.set(element, "diaginertia", entries[:3])
+                editor.set_numbers(element, "diaginertia", entries[:3])
             else:
                 editor.remove(element, ("diaginertia", *ORIENTATIONS))
-                editor.set(element, "fullinertia", entries)
+                editor.set_numbers(element, "fullinertia", entries)
 
 
-def _changes(old: Inertial, new: Inertial) -> tuple[bool, bool, bool]:
+def _differences(old: Inertial, new: Inertial) -> tuple[bool, bool, bool]:
     """Whether mass, centre of mass and inertia differ."""
     return (
         old.mass != new.mass,

@@ -44,7 +44,7 @@ class MjcfJointEditor:
             self._write_actuator(a)
 
     def _replace_damping_ratios(self) -> None:
-        """Replace damping ratios by explicit values, since MuJoCo's damping would change with the inertia."""
+        """Replace damping ratios with explicit values, since MuJoCo's damping would change with the inertia."""
         editor, models = self.editor, (self.before.joint, self.after.joint)
         for i, name in enumerate(self.before.topology.joint_names):
             if self._has_spring_damper(name) and not editor.uneditable_reason("joint", name):
@@ -77,7 +77,7 @@ class MjcfJointEditor:
         self.editor.edits.set_attribute(element, "springdamper", "0 0")
         dof = self.before.topology.tree_v_slices[i][0]
         for field in ("stiffness", "damping"):
-            self.editor.set(element, field, float(getattr(self.after.joint, field)[dof]))
+            self.editor.set_numbers(element, field, float(getattr(self.after.joint, field)[dof]))
 
     def _write_scalar_fields(self, i: int) -> None:
         dofs = slice(*self.before.topology.tree_v_slices[i])
@@ -99,7 +99,7 @@ class MjcfJointEditor:
     def _write_vector(self, i: int, field: str, attribute: str, label: str) -> None:
         old, new = getattr(self.before.joint, field)[i], getattr(self.after.joint, field)[i]
         if np.any(old != new) and (element := self._element(i, field, in_body_frame=True)) is not None:
-            self.editor.set(element, attribute, new)
+            self.editor.set_numbers(element, attribute, new)
             self.editor.record_change(element, self.before.topology.joint_names[i], label, old, new)
 
     def _write_limits(self, i: int, kind: JointType) -> None:
@@ -116,7 +116,7 @@ class MjcfJointEditor:
 
         rest = [float(joint.rest[coordinate]) for joint in models]
         if rest[0] != rest[1] and (element := self._element(i, "rest position")) is not None:
-            editor.set(element, "springref", degrees(rest[1]) if in_degrees else rest[1])
+            editor.set_numbers(element, "springref", degrees(rest[1]) if in_degrees else rest[1])
             editor.record_change(element, name, f"springref [{unit}]", *rest)
 
         limits = [(float(joint.lower[dof]), float(joint.upper[dof])) for joint in models]
@@ -140,7 +140,7 @@ class MjcfJointEditor:
             return None
         message = f"cannot write changed {what} of joint {name!r}"
         if node.tag == "freejoint":
-            fix = 'replace it by <joint type="free" .../>'
+            fix = 'replace it with <joint type="free" .../>'
             self.editor.report(node, f"{message}: <freejoint> does not support it", fix)
             return None
         if in_body_frame and node.parent is not None and node.parent.tag == "frame":
@@ -187,7 +187,7 @@ class MjcfJointEditor:
         """Write the damping of a `<position>` as `kv`; a damping ratio would depend on kp and the inertia."""
         label = "kv instead of dampratio" if self._has_damping_ratio(name) else "kv"
         self.editor.remove(element, ["dampratio"])
-        self.editor.set(element, "kv", 0.0 - float(new[3]))
+        self.editor.set_numbers(element, "kv", 0.0 - float(new[3]))
         self.editor.record_change(element, name, label, -old[3], -new[3])
 
     def _write_gains(self, node: Node, name: str, old: np.ndarray, new: np.ndarray) -> None:
@@ -199,20 +199,20 @@ class MjcfJointEditor:
                 editor.set_first(element, "gainprm", gain)
                 editor.record_change(element, name, "gainprm", old[0], gain)
             if (old[1:] != new[1:]).any():
-                editor.set(element, "biasprm", new[1:])
+                editor.set_numbers(element, "biasprm", new[1:])
                 if not old[1:].any():
                     editor.edits.set_attribute(element, "biastype", "affine")
                 editor.record_change(element, name, "biasprm", old[1:], new[1:])
         elif node.tag == "position" and constant == 0.0 and per_length == -gain:
             if gain != old[0]:
-                editor.set(element, "kp", gain)
+                editor.set_numbers(element, "kp", gain)
                 editor.record_change(element, name, "kp", old[0], gain)
             has_damping_ratio = self._has_damping_ratio(name)
             was_replaced = has_damping_ratio and _has_inertia_change(self.before, self.after)
             if (has_damping_ratio or per_speed != old[3]) and not was_replaced:
                 self._write_position_damping(element, name, old, new)
         elif node.tag == "velocity" and constant == per_length == 0.0 and per_speed == -gain:
-            editor.set(element, "kv", gain)
+            editor.set_numbers(element, "kv", gain)
             editor.record_change(element, name, "kv", old[0], gain)
         else:
             bias = ", ".join(f"{value:g}" for value in new[1:])

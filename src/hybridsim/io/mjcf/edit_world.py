@@ -114,7 +114,7 @@ def write_home(editor: MjcfEditor, before: Model, after: Model) -> None:
     if not editor.is_in_main_file(target):
         editor.report(target, "cannot write the changed home configuration: it is defined in another file")
     elif keys:
-        editor.set(target.element, "qpos", np.asarray(after.home))
+        editor.set_numbers(target.element, "qpos", np.asarray(after.home))
     elif target is root:
         editor.edits.insert_child(root.element, f"<keyframe>\n  {text}\n</keyframe>")
     else:

@@ -53,7 +53,7 @@ class ImportedMjcf:
 
 
 @dataclass
-class Converter:
+class MjcfConverter:
     """Converts a compiled model to a description."""
 
     document: Document
@@ -267,8 +267,8 @@ class Converter:
 
     def _geom(self, g: int) -> GeomSpec | None:
         m, name = self.m, self.geoms[g]
-        placed = shape_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
-        if placed is None:
+        geom_shape = shape_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
+        if geom_shape is None:
             message = f"geom {name!r} is a mesh without a file or of an unsupported type"
             self._warn("geom", name, "unsupported.geom.type", message, "the model is simulated without it")
             return None
@@ -279,14 +279,14 @@ class Converter:
         return GeomSpec(
             name,
             self.bodies[m.geom_bodyid[g]],
-            placed.shape,
-            placed.size,
-            placed.placement,
-            mesh_file=placed.mesh_file,
+            geom_shape.shape,
+            geom_shape.size,
+            geom_shape.placement,
+            mesh_file=geom_shape.mesh_file,
             group=int(m.geom_contype[g]) if collides else 0,
             mask=int(m.geom_conaffinity[g]) if collides else 0,
             source=self._source("geom", name),
-            data=placed.data,
+            data=geom_shape.data,
             **surface_of(m, g),
         )
 

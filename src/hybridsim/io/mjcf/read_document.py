@@ -215,8 +215,8 @@ class _Writer:
         attribute_text = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
         lines.append(f"<{node.tag}{attribute_text}>")
         for child in node.children:
-            is_attached_home = child.tag == "keyframe" and len(self.ancestors) > 1
-            if child.is_used and not is_attached_home:
+            is_attached_keyframe = child.tag == "keyframe" and len(self.ancestors) > 1
+            if child.is_used and not is_attached_keyframe:
                 self._write(child, lines)
         lines[-1] += f"</{node.tag}>"
 

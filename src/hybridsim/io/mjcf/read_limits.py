@@ -1,8 +1,8 @@
 """Limits on numeric values and expanded model size, checked before MuJoCo compiles a file.
 
 MuJoCo compiles in this process, so a file must not be able to block it for minutes or to exhaust the memory. A few
-bytes can define a billion bodies. The limits are generous for any robot and bound the compilation time of the worst
-file by about a minute.
+bytes can define a billion bodies. The limits are generous for any robot and keep the compilation time of the worst
+file to about a minute.
 """
 
 import math
@@ -19,7 +19,7 @@ MAX_NESTED_BODIES = 200
 """Maximum depth of nested bodies."""
 MAX_TREE_COST = 1e9
 """Upper bound on (number of bodies)² · depth, to which the compilation time is proportional."""
-MAX_NAME = 1000
+MAX_NAME_CHARACTERS = 1000
 """Maximum number of characters of a name, since every copy repeats it."""
 MAX_POINTS_PER_BYTE = 1 / 20
 """Maximum number of points of a flexible body per byte of its file."""
@@ -142,7 +142,7 @@ class SizeCounter:
             links = max(_product(node.get("count")), len(node.get("vertex").split()) / 3)
             return copies * links, depth + links
         if node.tag == "flexcomp":
-            cells = math.prod(2.0 * count + 1.0 for count in _parse_floats(node.get("cellcount")))
+            cells = math.prod(2.0 * count + 1.0 for count in _parse_counts(node.get("cellcount")))
             points = max(_product(node.get("count", "10 10 10")), cells)
             explicit = len(node.get("point").split()) / 3
             return copies * max(points, explicit, self._mesh_points.get(node.get("mesh"), 0.0)), depth
@@ -163,7 +163,7 @@ class SizeCounter:
             self.add(node, "points of height fields", _product(f"{node.get('nrow')} {node.get('ncol')}"))
         if node.tag == "mesh" and node.get("builtin"):
             # some built-in shapes have a single resolution for both directions
-            first, second, *_ = [*_parse_floats(node.get("params")), 1.0, 1.0]
+            first, second, *_ = [*_parse_counts(node.get("params")), 1.0, 1.0]
             points = first * max(first, second)
             self._mesh_points[node.get("name")] = points
             self.add(node, "points of built-in meshes", points)
@@ -173,9 +173,9 @@ class SizeCounter:
 
     def _check_names(self, node: Node) -> None:
         for attribute in _NAMES:
-            if len(node.get(attribute)) > MAX_NAME:
+            if len(node.get(attribute)) > MAX_NAME_CHARACTERS:
                 message = f"{attribute!r} of <{node.tag}> has {len(node.get(attribute))} characters"
-                self._report_excess(node, message, f"names may have at most {MAX_NAME} characters")
+                self._report_excess(node, message, f"names may have at most {MAX_NAME_CHARACTERS} characters")
 
     def _report_excess(self, node: Node, message: str, fix: str) -> None:
         """Report the first excess only; further ones are consequences."""
@@ -189,10 +189,10 @@ def _references(node: Node) -> Iterator[str]:
 
 
 def _product(text: str) -> float:
-    return math.prod(_parse_floats(text))
+    return math.prod(_parse_counts(text))
 
 
-def _parse_floats(text: str) -> list[float]:
+def _parse_counts(text: str) -> list[float]:
     """Numbers in a text, clipped to at least 1; invalid words are skipped, since they are reported elsewhere."""
     numbers = []
     for word in text.split():

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hybridsim.core.errors import Problem
 from hybridsim.io.mjcf.read_compile import compile_with_mujoco
-from hybridsim.io.mjcf.read_convert import Converter, ImportedMjcf
+from hybridsim.io.mjcf.read_convert import ImportedMjcf, MjcfConverter
 from hybridsim.io.mjcf.read_document import open_document
 from hybridsim.io.mjcf.read_validate import require_valid
 from hybridsim.model.specs import ModelSpec
@@ -43,4 +43,4 @@ def import_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = (), source:
     document = open_document(path, allowed, source)
     require_valid(document)
     mjspec, compiled = compile_with_mujoco(document)
-    return Converter(document, mjspec, compiled).convert(Path(path).stem)
+    return MjcfConverter(document, mjspec, compiled).convert(Path(path).stem)

@@ -11,7 +11,7 @@ from hybridsim.io.xml import Element
 APPEARANCE_TAGS = ("texture", "material", "skin")
 """Elements that affect the appearance only; errors in them do not prevent an import."""
 _UNUSED = (*APPEARANCE_TAGS, "camera", "light", "visual", "statistic", "custom", "sensor", "size", "lengthrange")
-"""Elements that are not used. They are hidden from MuJoCo, since some need much time or memory to compile."""
+"""Elements that are not used. They are hidden from MuJoCo, since some take a lot of time or memory to compile."""
 _MAX_LISTED = 8
 """Maximum number of names listed in a message."""
 

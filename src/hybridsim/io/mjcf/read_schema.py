@@ -68,10 +68,10 @@ def parse_schema(text: str) -> ElementSchema:
     return top.children["mujoco"]
 
 
-def _problems(node: Node, kind: ElementSchema, are_checked: bool = True) -> Iterator[Problem]:
+def _problems(node: Node, kind: ElementSchema, check_attributes: bool = True) -> Iterator[Problem]:
     # MuJoCo ignores unknown attributes of these elements and their descendants; `unsupported_problems` warns about them
-    are_checked = are_checked and node.tag not in _NOT_IN_SCHEMA
-    if are_checked:
+    check_attributes = check_attributes and node.tag not in _NOT_IN_SCHEMA
+    if check_attributes:
         yield from _attribute_problems(node, kind)
     yield from _keyword_problems(node)
     seen: dict[str, Node] = {}
@@ -87,7 +87,7 @@ def _problems(node: Node, kind: ElementSchema, are_checked: bool = True) -> Iter
             message = f"{child.title} is a second <{child.tag}> (first at line {seen[child.tag].element.line})"
             yield child.problem("mjcf.element", message, f"<{node.tag}> may contain only one; remove the other")
         seen.setdefault(child.tag, child)
-        yield from _problems(child, known, are_checked)
+        yield from _problems(child, known, check_attributes)
 
 
 def _attribute_problems(node: Node, kind: ElementSchema) -> Iterator[Problem]:
@@ -103,7 +103,7 @@ def _keyword_problems(node: Node) -> Iterator[Problem]:
         known = _KEYWORDS.get((node.tag, name), ())
         if known and value not in known and not in_composite:
             message = f"unknown keyword {value!r} of attribute {name!r} of {node.title}"
-            yield node.problem("mjcf.keyword", message, suggestion(value, known, "it may be"))
+            yield node.problem("mjcf.keyword", message, suggestion(value, known, "the keywords are"))
 
 
 def _element_fix(tag: str, parent: str, kind: ElementSchema) -> str:

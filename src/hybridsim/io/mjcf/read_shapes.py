@@ -40,7 +40,7 @@ class GeomShape:
 
 
 def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> GeomShape | None:
-    """Extent of a compiled geom; None if its type is not supported.
+    """Shape, size and placement of a compiled geom; None if hybridsim does not support it.
 
     Args:
         m: the `MjModel`.
@@ -92,12 +92,12 @@ def solref_warning(m: Any, g: int) -> str:
         return f"is invalid; {DEFAULT_RECOVERY_TIME:g} s is used"
     first, damping_ratio = m.geom_solref[g]
     if first > 0.0 and damping_ratio != 1.0:
-        return "has a damping ratio, which is ignored; only the restitution determines the rebound"
+        return "has a damping ratio other than 1, which is ignored; only the restitution determines the rebound"
     return ""
 
 
 def _heights(m: Any, field: int) -> np.ndarray:
-    """Heights [m] with rows along x; MuJoCo stores heights relative to the maximum, with rows along y."""
+    """Heights [m] with rows along x; MuJoCo stores heights as fractions of the maximum, with rows along y."""
     rows, columns, start = int(m.hfield_nrow[field]), int(m.hfield_ncol[field]), int(m.hfield_adr[field])
     relative = m.hfield_data[start : start + rows * columns].reshape(rows, columns).astype(float)
     return relative.T * float(m.hfield_size[field, 2])

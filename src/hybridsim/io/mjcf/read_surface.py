@@ -1,7 +1,8 @@
 """Conversion between MuJoCo's contact parameters `solref` and `solimp` and recovery time and softness.
 
 MuJoCo defines a contact by a spring-damper (`solref`) and an impedance d (`solimp`). Here a contact has a recovery time
-and a softness, its compliance relative to the inverse effective mass, which in MuJoCo is (1 − d)/d.
+and a softness, its compliance relative to the inverse effective mass. In MuJoCo that ratio is (1 − d)/d; the softness
+is proportional to it, with a factor that maps MuJoCo's default impedance to the default softness.
 """
 
 from collections.abc import Sequence
@@ -44,10 +45,12 @@ def recovery_time(solref: Sequence[float]) -> float | None:
 
 def solref(time: float, old: Sequence[float] = (DEFAULT_RECOVERY_TIME, 1.0)) -> tuple[float, float] | None:
     """`solref` for a recovery time [s], in the format of the old one; None if the format cannot represent it."""
-    stiffness, damping_ratio = map(float, old)
-    if stiffness < 0.0 and damping_ratio <= 0.0:
-        return (stiffness, 2.0 * time * stiffness) if time >= 0.0 else None
-    return (time, damping_ratio if damping_ratio > 0.0 else 1.0) if time > 0.0 else None
+    first, second = map(float, old)
+    if first < 0.0 and second <= 0.0:
+        # direct format: minus the stiffness and minus the damping
+        return (first, 2.0 * time * first) if time >= 0.0 else None
+    # standard format: time constant and damping ratio
+    return (time, second if second > 0.0 else 1.0) if time > 0.0 else None
 
 
 def softness(solimp: Sequence[float]) -> float:

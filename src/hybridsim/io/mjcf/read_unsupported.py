@@ -100,8 +100,8 @@ _REASONS = {
 }
 _WITHOUT_IT = "the model is simulated without it"
 _FIXES = {
-    "composite": "replace it by explicit bodies with joint springs",
-    "flexcomp": "replace it by explicit bodies with joint springs",
+    "composite": "replace it with explicit bodies and joint springs",
+    "flexcomp": "replace it with explicit bodies and joint springs",
 }
 _TOPICS = {
     "contact": (
@@ -114,7 +114,7 @@ _TOPICS = {
     "solver": (
         "cone jacobian solver iterations tolerance ls_iterations ls_tolerance noslip_iterations "
         "noslip_tolerance ccd_iterations ccd_tolerance impratio integrator",
-        "integrator and solver are options of the simulation",
+        "integrator and solver are specified in the simulator, not in the model file",
     ),
     "fluid": (
         "density viscosity wind fluidshape fluidcoef",

@@ -18,7 +18,7 @@ _MAX_DOFS = 6
 """Maximum number of degrees of freedom between two bodies in MuJoCo."""
 
 
-def chains(spec: ModelSpec) -> list[list[BodySpec]]:
+def body_chains(spec: ModelSpec) -> list[list[BodySpec]]:
     """MJCF bodies as chains: each body with the massless bodies before it, whose joints become joints of the body."""
     bodies = {body.name: body for body in spec.bodies}
     children = Counter(body.parent for body in spec.bodies)
@@ -126,7 +126,7 @@ def pose_attributes(X: Pose) -> dict[str, np.ndarray | None]:
 
 
 def quaternion(R) -> np.ndarray:
-    """Unit quaternion of a rotation matrix, w first and nonnegative."""
+    """Unit quaternion of a rotation matrix, w first and non-negative."""
     return Rotation.from_matrix(np.asarray(R)).as_quat(canonical=True, scalar_first=True)
 
 

@@ -15,7 +15,7 @@ from hybridsim.io.mjcf.read_poses import rotation_matrix
 from hybridsim.io.mjcf.write_elements import (
     MIN_INERTIA,
     actuator_element,
-    chains,
+    body_chains,
     excluded_body_pairs,
     inertia_attributes,
     is_identity,
@@ -34,7 +34,15 @@ from hybridsim.io.mjcf.write_shapes import (
     surface_attributes,
 )
 from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, inconsistent_inertials, spec_of
-from hybridsim.io.write_document import Element, Names, Notes, add, format_error, mesh_reference, write_document
+from hybridsim.io.write_document import (
+    Names,
+    Notes,
+    XmlElement,
+    add_element,
+    format_error,
+    mesh_reference,
+    write_document,
+)
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
@@ -94,40 +102,40 @@ class _MjcfWriter:
         for body in spec.bodies:
             if body.joint.kind is JointKind.FIXED and body.parent in self.static:
                 self.static.add(body.name)
-        self.chains = chains(spec)
+        self.chains = body_chains(spec)
         self.shape_names: dict[str, str] = {}
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
         self.heightfield_names = Names(notes)
 
-    def root(self) -> Element:
+    def root(self) -> XmlElement:
         """Root element of the file."""
         spec = self.spec
         mujoco = ElementTree.Element("mujoco", {"model": spec.name})
-        add(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-        add(mujoco, "option", timestep=spec.timestep, gravity=spec.gravity)
-        assets = add(mujoco, "asset")
-        world = add(mujoco, "worldbody")
+        add_element(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        add_element(mujoco, "option", timestep=spec.timestep, gravity=spec.gravity)
+        assets = add_element(mujoco, "asset")
+        world = add_element(mujoco, "worldbody")
         elements = {WORLD_NAME: world}
         for chain in self.chains:
             elements[chain[-1].name] = self._add_body(elements[chain[0].parent], chain)
         self._add_sites(elements)
         self._add_shapes(elements, assets)
-        self._add_contacts(add(mujoco, "contact"), elements)
-        self._add_mimics(add(mujoco, "equality"))
-        self._add_actuators(add(mujoco, "actuator"))
-        self._add_home(add(mujoco, "keyframe"), world)
+        self._add_contacts(add_element(mujoco, "contact"), elements)
+        self._add_mimics(add_element(mujoco, "equality"))
+        self._add_actuators(add_element(mujoco, "actuator"))
+        self._add_home(add_element(mujoco, "keyframe"), world)
         for section in [section for section in mujoco if not len(section) and not section.attrib]:
             mujoco.remove(section)
         return mujoco
 
-    def _add_body(self, parent: Element, chain: list[BodySpec]) -> Element:
+    def _add_body(self, parent: XmlElement, chain: list[BodySpec]) -> XmlElement:
         body = chain[-1]
         placement = identity_pose()
         for part in chain:
             placement = placement @ part.placement
         if body.joint.kind is JointKind.FREE:
             placement = placement @ self._free_home(body)
-        element = add(parent, "body", name=body.name, **pose_attributes(placement))
+        element = add_element(parent, "body", name=body.name, **pose_attributes(placement))
         for k, part in enumerate(chain):
             # MJCF specifies axes and anchors in the frame of the body
             X_JB = identity_pose()
@@ -145,7 +153,7 @@ class _MjcfWriter:
         q = np.asarray(self.spec.home[body.joint.name])
         return Pose(rotation_matrix(q[3:]), q[:3])
 
-    def _add_joint(self, element: Element, body: BodySpec, X_JB: Pose) -> None:
+    def _add_joint(self, element: XmlElement, body: BodySpec, X_JB: Pose) -> None:
         joint = body.joint
         if joint.kind is JointKind.FIXED:
             if joint.name != f"{body.name}_fixed":
@@ -164,7 +172,7 @@ class _MjcfWriter:
         if joint.kind is JointKind.FREE:
             self._note_free(body)
             if not any(attributes.values()):
-                add(element, "freejoint", name=joint.name)
+                add_element(element, "freejoint", name=joint.name)
                 return
         else:
             attributes |= self._spring(joint)
@@ -173,7 +181,7 @@ class _MjcfWriter:
             attributes["axis"] = X_JB.R.T @ joint.axis
             attributes["range"] = range_of(joint.lower, joint.upper)
             attributes["actuatorfrcrange"] = range_of(-joint.effort_limit, joint.effort_limit)
-        add(element, "joint", name=joint.name, type=_TYPES[joint.kind], **attributes)
+        add_element(element, "joint", name=joint.name, type=_TYPES[joint.kind], **attributes)
 
     def _spring(self, joint: JointSpec) -> dict[str, float | None]:
         if joint.kind is JointKind.SPHERICAL:
@@ -193,7 +201,7 @@ class _MjcfWriter:
                 "MJCF does not support placements of free joints; their coordinates are poses in the world", joint.name
             )
 
-    def _add_inertial(self, element: Element, body: BodySpec) -> None:
+    def _add_inertial(self, element: XmlElement, body: BodySpec) -> None:
         inertial = body.inertial
         moving = body.joint.kind is not JointKind.FIXED
         empty = inertial.mass == 0.0 and not inertial.inertia.any()
@@ -210,27 +218,27 @@ class _MjcfWriter:
                 "satisfy the triangle inequality",
                 body.name,
             )
-        add(element, "inertial", mass=mass, pos=inertial.com, **inertia_attributes(matrix))
+        add_element(element, "inertial", mass=mass, pos=inertial.com, **inertia_attributes(matrix))
 
     def _carries_fixed_mass(self, name: str) -> bool:
         """Whether a body fixed to this one has mass."""
         fixed = [b for b in self.spec.bodies if b.parent == name and b.joint.kind is JointKind.FIXED]
         return any(body.inertial.mass > 0.0 or self._carries_fixed_mass(body.name) for body in fixed)
 
-    def _add_sites(self, elements: dict[str, Element]) -> None:
+    def _add_sites(self, elements: dict[str, XmlElement]) -> None:
         names = Names(self.notes)
         for frame in self.spec.frames:
             name = names.claim(frame.name, "frame")
-            add(elements[frame.body], "site", name=name, **pose_attributes(frame.placement))
+            add_element(elements[frame.body], "site", name=name, **pose_attributes(frame.placement))
 
-    def _add_shapes(self, elements: dict[str, Element], assets: Element) -> None:
+    def _add_shapes(self, elements: dict[str, XmlElement], assets: XmlElement) -> None:
         names, mesh_names = Names(self.notes), Names(self.notes)
         for geom in self.spec.geoms:
             size = self._size(geom, assets, mesh_names)
             if size is None:
                 continue
             name = self.shape_names[geom.name] = names.claim(geom.name, "shape")
-            add(
+            add_element(
                 elements[geom.body],
                 "geom",
                 name=name,
@@ -243,7 +251,7 @@ class _MjcfWriter:
             )
         note_default_friction(self.spec, self.notes)
 
-    def _size(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> dict | None:
+    def _size(self, geom: GeomSpec, assets: XmlElement, mesh_names: Names) -> dict | None:
         """Size attribute of a shape; None, with a note, for a shape that MuJoCo does not accept."""
         if geom.shape is Shape.MESH:
             mesh = self._mesh(geom, assets, mesh_names)
@@ -256,7 +264,7 @@ class _MjcfWriter:
             return {"size": [*geom.size[:2], geom.size[2] or 1.0]}
         if has_heights(geom):
             name = self.heightfield_names.make_unique(geom.name)
-            add(assets, "hfield", name=name, **heightfield_attributes(geom))
+            add_element(assets, "hfield", name=name, **heightfield_attributes(geom))
             self.notes.add("heights are rounded to single precision and relative to the minimum in MuJoCo", geom.name)
             return {"hfield": name}
         if geom.shape not in _SIZES:
@@ -269,7 +277,7 @@ class _MjcfWriter:
             return None
         return {"size": size}
 
-    def _mesh(self, geom: GeomSpec, assets: Element, mesh_names: Names) -> str | None:
+    def _mesh(self, geom: GeomSpec, assets: XmlElement, mesh_names: Names) -> str | None:
         if Path(geom.mesh_file).suffix.lower() not in MESH_FORMATS:
             reason = f"meshes are omitted, since MuJoCo supports only {', '.join(MESH_FORMATS)}"
             self.notes.add(reason, geom.name)
@@ -281,23 +289,23 @@ class _MjcfWriter:
         if key not in self.meshes:
             self.meshes[key] = mesh_names.make_unique(Path(file).stem)
             scale = geom.size if (geom.size != 1.0).any() else None
-            add(assets, "mesh", name=self.meshes[key], file=file, scale=scale)
+            add_element(assets, "mesh", name=self.meshes[key], file=file, scale=scale)
         return self.meshes[key]
 
-    def _add_contacts(self, contact: Element, elements: dict[str, Element]) -> None:
+    def _add_contacts(self, contact: XmlElement, elements: dict[str, XmlElement]) -> None:
         for a, b in self.spec.explicit_pairs:
             if a in self.shape_names and b in self.shape_names:
                 friction = pair_friction(self.spec, a, b, self.notes)
-                add(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
+                add_element(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
             else:
                 self.notes.add("pairs with an omitted shape are omitted", f"{a} and {b}")
         for a, b in self.spec.pair_friction:
             if not {(a, b), (b, a)}.intersection(self.spec.explicit_pairs):
                 self.notes.add("friction of pairs that are not explicit collision pairs is omitted", f"{a} and {b}")
         for a, b in excluded_body_pairs(self.spec, elements, self.notes):
-            add(contact, "exclude", body1=a, body2=b)
+            add_element(contact, "exclude", body1=a, body2=b)
 
-    def _add_mimics(self, equality: Element) -> None:
+    def _add_mimics(self, equality: XmlElement) -> None:
         for joint in (body.joint for body in self.spec.bodies if body.joint.mimic):
             self.notes.add(
                 "mimic joints are written as <equality>, a soft constraint in MuJoCo; they are read back as "
@@ -305,13 +313,13 @@ class _MjcfWriter:
                 joint.name,
             )
             polynomial = (joint.mimic_offset, joint.mimic_ratio, 0.0, 0.0, 0.0)
-            add(equality, "joint", joint1=joint.name, joint2=joint.mimic, polycoef=polynomial)
+            add_element(equality, "joint", joint1=joint.name, joint2=joint.mimic, polycoef=polynomial)
 
-    def _add_actuators(self, actuators: Element) -> None:
+    def _add_actuators(self, actuators: XmlElement) -> None:
         names = Names(self.notes)
         for spec in self.spec.actuators:
             tag, parameters = actuator_element(spec)
-            add(
+            add_element(
                 actuators,
                 tag,
                 name=names.claim(spec.name, "actuator"),
@@ -322,13 +330,13 @@ class _MjcfWriter:
                 forcerange=range_of(*spec.force_range),
             )
 
-    def _add_home(self, keyframe: Element, world: Element) -> None:
+    def _add_home(self, keyframe: XmlElement, world: XmlElement) -> None:
         """Add the home configuration; MuJoCo orders coordinates as in the file."""
         if not self.spec.home:
             return
         joints = {body.joint.name: body for body in self.spec.bodies}
         order = [joints[e.attrib["name"]] for e in world.iter() if e.tag in ("joint", "freejoint")]
-        add(keyframe, "key", name="home", qpos=np.concatenate([self._home_of(body) for body in order]))
+        add_element(keyframe, "key", name="home", qpos=np.concatenate([self._home_of(body) for body in order]))
 
     def _home_of(self, body: BodySpec) -> np.ndarray:
         joint, home = body.joint, self.spec.home

@@ -9,7 +9,7 @@ from hybridsim.model.specs import GeomSpec, ModelSpec
 from hybridsim.spatial.transform import Pose
 
 BASE_DEPTH = 0.1
-"""Depth of the base below a height field [m], which MuJoCo requires to be positive; without influence here."""
+"""Depth of the base below a height field [m], which MuJoCo requires to be positive; it has no effect here."""
 
 
 def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:

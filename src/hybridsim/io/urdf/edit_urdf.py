@@ -14,7 +14,7 @@ from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, ro
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
 from hybridsim.io.urdf.edit_surface import UrdfSurfaceEditor
 from hybridsim.io.urdf.edit_text import UrdfText
-from hybridsim.io.urdf.read_elements import rpy
+from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
@@ -92,7 +92,7 @@ class UrdfEditor:
             Change(f"joint {body.joint.name!r}", line, parameter, to_value(before), to_value(after), note)
         )
 
-    def _skip(self, path: str, rows: range, per_dof: bool = False) -> str:
+    def _mark_unwritten(self, path: str, rows: range, per_dof: bool = False) -> str:
         """Mark rows of a parameter as unwritten; returns the note on them."""
         topology = self.old.topology
         names = topology.joint_names[rows[0] : rows[-1] + 1]
@@ -111,23 +111,23 @@ class UrdfEditor:
             joint = self._joint(body)
             note = ""
             if joint is None or k != rows[0]:
-                note = self._skip("joint.placement.p", range(k, k + 1))
-                self._skip("joint.placement.R", range(k, k + 1))
+                note = self._mark_unwritten("joint.placement.p", range(k, k + 1))
+                self._mark_unwritten("joint.placement.R", range(k, k + 1))
             else:
                 parent = joint.child("parent")
                 _, X_BL = self.merged_into.get(parent.get("link") if parent is not None else "", ("", None))
-                # the origin is in the frame of the parent link in the file, of the body it is merged into in the model
+                # the origin in the file refers to the parent link, the one in the model to the body it is merged into
                 X_LJ = after if X_BL is None else X_BL.inverse() @ after
                 size = 0.0 if X_BL is None else float(np.abs(after.p).max() + np.abs(X_BL.p).max())
                 if translated:
                     self.text.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), FRAME_ROUNDING * size)
                 if rotated:
                     _require_rotation(after.R, joint)
-                    self.text.set_numbers(joint, "origin", "rpy", rpy(X_LJ.R), FRAME_ROUNDING)
+                    self.text.set_numbers(joint, "origin", "rpy", roll_pitch_yaw(X_LJ.R), FRAME_ROUNDING)
             if translated:
                 self._record_change(body, "origin [m]", before.p, after.p, note)
             if rotated:
-                self._record_change(body, "origin rpy [rad]", rpy(before.R), rpy(after.R), note)
+                self._record_change(body, "origin rpy [rad]", roll_pitch_yaw(before.R), roll_pitch_yaw(after.R), note)
 
     def _write_axes(self, body: BodySpec, rows: range, new: Model) -> None:
         for k, tag in zip(rows, ("axis", "axis2", ""), strict=False):
@@ -136,7 +136,7 @@ class UrdfEditor:
                 continue
             joint, note = self._joint(body), ""
             if joint is None or body.joint.kind is JointKind.PLANAR:
-                note = self._skip("joint.axis", range(k, k + 1))
+                note = self._mark_unwritten("joint.axis", range(k, k + 1))
             else:
                 self.text.set_numbers(joint, tag, "xyz", after)
             self._record_change(body, "axis", before, after, note)
@@ -150,7 +150,7 @@ class UrdfEditor:
             joint, note = self._joint(body), ""
             # one value in the file applies to all degrees of freedom of the joint
             if joint is None or np.unique(after).size > 1:
-                note = self._skip(f"joint.{parameter}", rows, per_dof=True)
+                note = self._mark_unwritten(f"joint.{parameter}", rows, per_dof=True)
             elif parameter == "effort_limit":
                 self.text.set_numbers(joint, tag, "effort", _finite_limits(after[:1]))
             else:
@@ -166,7 +166,7 @@ class UrdfEditor:
         joint, kind, note = self._joint(body), body.joint.kind, ""
         if joint is None or kind not in (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC):
             for end in changed:
-                note = self._skip(f"joint.{end}", rows, per_dof=True)
+                note = self._mark_unwritten(f"joint.{end}", rows, per_dof=True)
         elif kind is JointKind.REVOLUTE and all(np.isinf(after[end]).all() for end in after):
             self.text.set_type(joint, "continuous")
         else:
@@ -189,7 +189,7 @@ class UrdfEditor:
                 continue
             joint, note = self._joint(body), ""
             if joint is None or not body.joint.mimic:
-                note = self._skip(f"joint.{parameter}", range(k, k + 1))
+                note = self._mark_unwritten(f"joint.{parameter}", range(k, k + 1))
             else:
                 self.text.set_numbers(joint, "mimic", attribute, [new_value])
             self._record_change(body, parameter.replace("_", " "), old_value, new_value, note)

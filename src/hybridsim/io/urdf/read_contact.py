@@ -1,4 +1,4 @@
-"""Contact parameters of URDF shapes: the `<contact>` of a link or collision, an extension of Bullet."""
+"""Contact parameters of URDF shapes: the `<contact>` of a link or collision, an extension introduced by Bullet."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -72,7 +72,7 @@ def _is_neutral(setting: Element) -> bool:
 
 
 def _value(reader: Reader, element: Element | None) -> float | None:
-    """Nonnegative value of an element; None if it is absent or invalid."""
+    """Non-negative value of an element; None if it is absent or invalid."""
     if element is None or "value" not in element.attributes:
         return None
     before = len(reader.problems)

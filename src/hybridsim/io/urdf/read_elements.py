@@ -70,7 +70,7 @@ def read_origin(reader: Reader, owner: Element) -> Pose:
     return pose(reader.vector(origin, "xyz", 3, (0, 0, 0)), reader.vector(origin, "rpy", 3, (0, 0, 0)))
 
 
-def rpy(R) -> np.ndarray:
+def roll_pitch_yaw(R) -> np.ndarray:
     """Roll, pitch and yaw [rad] of a rotation matrix; at gimbal lock the roll is 0."""
     R = np.asarray(R, dtype=float)
     cos_pitch = math.hypot(R[0, 0], R[1, 0])
@@ -154,7 +154,7 @@ def _kind(reader: Reader, element: Element) -> JointKind:
 def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float, float]:
     limit, name = element.child("limit"), element.get("name")
     effort = _bound(reader, limit, "effort", np.inf)
-    if reader.number(limit, "velocity", 0.0, infinite=True) < 0.0:
+    if reader.number(limit, "velocity", 0.0, allow_infinite=True) < 0.0:
         assert limit is not None
         reader.report(
             limit,
@@ -189,8 +189,8 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
 
 
 def _bound(reader: Reader, limit: Element | None, attribute: str, default: float) -> float:
-    """A limit; values of at least `MAX_NUMBER` are infinite, since not every URDF parser accepts `inf`."""
-    value = reader.number(limit, attribute, default, infinite=True)
+    """A limit; magnitudes of `MAX_NUMBER` or more are read as infinite, since not every URDF parser accepts `inf`."""
+    value = reader.number(limit, attribute, default, allow_infinite=True)
     return float(np.copysign(np.inf, value)) if abs(value) >= MAX_NUMBER else value
 
 

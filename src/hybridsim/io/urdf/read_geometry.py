@@ -17,11 +17,11 @@ from hybridsim.model.geometry import Shape
 from hybridsim.model.specs import GeomSpec, Source, identity_pose
 from hybridsim.spatial.transform import Pose
 
-Resolve = Callable[[str], Path | Problem]
+MeshResolver = Callable[[str], Path | Problem]
 """Resolves a mesh reference to a path or a problem."""
 
 
-def read_shapes(reader: Reader, link: Element, name: str, resolve: Resolve) -> list[GeomSpec]:
+def read_shapes(reader: Reader, link: Element, name: str, resolve: MeshResolver) -> list[GeomSpec]:
     """Collision shapes of a link; also warns about missing meshes of its visuals."""
     link_surface = read_surface(reader, link)
     shapes = []
@@ -36,7 +36,7 @@ def read_shapes(reader: Reader, link: Element, name: str, resolve: Resolve) -> l
     return shapes
 
 
-def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> GeomSpec | None:
+def _shape(reader: Reader, collision: Element, name: str, resolve: MeshResolver) -> GeomSpec | None:
     geometry = collision.child("geometry")
     if geometry is None or not geometry.children:
         reader.report(
@@ -79,13 +79,13 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: Resolve) -> G
     return GeomSpec(name, "", shape, size, placement, mesh_file=mesh_file, source=source, is_friction_specified=False)
 
 
-def _check_visual(reader: Reader, visual: Element, resolve: Resolve) -> None:
+def _check_visual(reader: Reader, visual: Element, resolve: MeshResolver) -> None:
     geometry = visual.child("geometry")
     for mesh in geometry.all("mesh") if geometry is not None else ():
         _mesh(reader, mesh, resolve, Severity.WARNING)
 
 
-def _mesh(reader: Reader, element: Element, resolve: Resolve, severity: Severity) -> str:
+def _mesh(reader: Reader, element: Element, resolve: MeshResolver, severity: Severity) -> str:
     uri = reader.required_text(element, "filename")
     path = resolve(uri) if uri else None
     if isinstance(path, Problem):

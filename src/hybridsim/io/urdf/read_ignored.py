@@ -23,7 +23,7 @@ def reject_xacro(robot: Element) -> None:
     """Reject files with unexpanded xacro.
 
     Raises:
-        ModelError: the file contains a xacro command or expression; further problems would be meaningless.
+        ModelError: the file contains a xacro element or expression; further problems would be meaningless.
     """
     occurrences = [occurrence for element in _outside_gazebo(robot) if (occurrence := _xacro_in(element))]
     if occurrences:
@@ -59,7 +59,7 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
         _limits(joint for joint in moving if _has_velocity(joint)),
         "urdf.ignored",
         "velocity limits of joints are not simulated",
-        "respect them in the commands",
+        "enforce them in the controller",
         Severity.NOTE,
     )
     report(
@@ -133,7 +133,7 @@ def _outside_gazebo(robot: Element) -> Iterable[Element]:
 
 def _xacro_in(element: Element) -> tuple[Element, str] | None:
     if element.tag.startswith("xacro:"):
-        return element, f"<{element.tag}> is an unexpanded xacro command"
+        return element, f"<{element.tag}> is an unexpanded xacro element"
     for name, text in element.attributes.items():
         if "${" in text or "$(" in text:
             return element, f"attribute {name!r} of {element.title} is {text[:60]!r}, an unexpanded xacro expression"

@@ -9,7 +9,7 @@ from hybridsim.model.inertial import Inertial
 FROM_GEOMETRY = f"load the file with {option_hint('inertia', 'from_geometry')}"
 DEFAULT_DENSITY = 1000.0
 """Density [kg/m³] of links without specified mass."""
-PLAUSIBLE_MASS = 5000.0
+MAX_PLAUSIBLE_MASS = 5000.0
 """Mass computed for a link [kg] above which its shapes are more likely in millimetres."""
 
 
@@ -77,7 +77,7 @@ def _from_shapes(reader: Reader, link: Link, specified: Inertial, defect: str) -
             "add an <inertial>, or a <collision> with a box, sphere, cylinder, capsule or closed mesh",
         )
         return specified
-    if not specified.mass and total.mass > PLAUSIBLE_MASS:
+    if not specified.mass and total.mass > MAX_PLAUSIBLE_MASS:
         reader.warn(
             element,
             "units.mass",

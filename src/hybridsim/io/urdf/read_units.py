@@ -14,7 +14,7 @@ from hybridsim.model.validate import NEGLIGIBLE_MASS
 
 PLAUSIBLE_DENSITY = (50.0, 25_000.0)
 """Density range [kg/m³] from foam to gold; outside it, masses or sizes are more likely in other units."""
-PLAUSIBLE_REACH = 10.0
+MAX_PLAUSIBLE_DISTANCE = 10.0
 """Distance between joints or mesh extent [m] above which the file is more likely in millimetres."""
 
 
@@ -37,7 +37,7 @@ def _check_distances(reader: Reader, tree_links: list[TreeLink], static: set[str
     for link, joint in tree_links:
         if joint is not None and link.name not in static and joint.parent != WORLD_NAME:
             distance = float(abs(joint.placement.p).max())
-            if distance > PLAUSIBLE_REACH:
+            if distance > MAX_PLAUSIBLE_DISTANCE:
                 far.append((joint.element.child("origin") or joint.element, joint.name, distance))
     if far:
         farthest, names = max(distance for _, _, distance in far), name_list([name for _, name, _ in far])
@@ -51,7 +51,7 @@ def _check_meshes(reader: Reader, links: list[Link]) -> None:
         for geom in link.shapes:
             if geom.shape is Shape.MESH and geom.mesh_file:
                 extent = min_extent(geom.mesh_file, geom.size)
-                if extent > PLAUSIBLE_REACH:
+                if extent > MAX_PLAUSIBLE_DISTANCE:
                     large.append((link, extent))
     if large:
         largest = max(extent for _, extent in large)

@@ -15,9 +15,9 @@ from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.load_options import option_hint
 from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, has_direct_actuators, inconsistent_inertials, spec_of
 from hybridsim.io.urdf.read_contact import FIELDS
-from hybridsim.io.urdf.read_elements import rpy
+from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
-from hybridsim.io.write_document import Element, Names, Notes, add, mesh_reference, write_document
+from hybridsim.io.write_document import Names, Notes, XmlElement, add_element, mesh_reference, write_document
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, UNSPECIFIED, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
@@ -34,7 +34,7 @@ _TYPES = {
     JointKind.SPHERICAL: "spherical",
     JointKind.FREE: "floating",
 }
-_EMPTY = ModelSpec("")
+_DEFAULTS = ModelSpec("")
 
 
 def write_urdf(model: Model, out: str | Path) -> list[str]:
@@ -138,12 +138,13 @@ def _note_unsupported(spec: ModelSpec, notes: Notes) -> None:
     ):
         if pairs:
             notes.add(f"URDF does not support {what}", *(f"{a} and {b}" for a, b in pairs))
-    if not np.array_equal(spec.gravity, _EMPTY.gravity):
-        notes.add(f"URDF does not support gravity; it is {' '.join(f'{g:g}' for g in spec.gravity)} m/s²")
-    if spec.timestep != _EMPTY.timestep:
-        notes.add(f"URDF does not support a time step; it is {spec.timestep:g} s")
+    if not np.array_equal(spec.gravity, _DEFAULTS.gravity):
+        gravity = " ".join(f"{g:g}" for g in spec.gravity)
+        notes.add(f"URDF does not support gravity; that of the model is {gravity} m/s²")
+    if spec.timestep != _DEFAULTS.timestep:
+        notes.add(f"URDF does not support a time step; that of the model is {spec.timestep:g} s")
     if spec.home:
-        notes.add("URDF does not support a home configuration; it is not zero for joints", *spec.home)
+        notes.add("URDF does not support a home configuration; that of the model is not zero for joints", *spec.home)
 
 
 class _UrdfWriter:
@@ -151,14 +152,14 @@ class _UrdfWriter:
         self.spec, self.out, self.notes = spec, out, notes
         self.joint_names = Names(notes, (body.joint.name for body in spec.bodies))
 
-    def root(self) -> Element:
+    def root(self) -> XmlElement:
         """Root element of the file."""
         spec = self.spec
         robot = ElementTree.Element("robot", {"name": spec.name})
         links = {}
         free_root = _free_root(spec)
         if free_root is None:
-            links[WORLD_NAME] = add(robot, "link", name=WORLD_NAME)
+            links[WORLD_NAME] = add_element(robot, "link", name=WORLD_NAME)
         else:
             self._note_free_root(free_root)
         for body in spec.bodies:
@@ -175,47 +176,47 @@ class _UrdfWriter:
         if joint != FREE_ROOT_JOINT:
             self.notes.add(f"the free joint is read back as {FREE_ROOT_JOINT!r}", joint)
 
-    def _add_link(self, robot: Element, body: BodySpec) -> Element:
-        link, inertial = add(robot, "link", name=body.name), body.inertial
+    def _add_link(self, robot: XmlElement, body: BodySpec) -> XmlElement:
+        link, inertial = add_element(robot, "link", name=body.name), body.inertial
         if inertial.mass or inertial.inertia.any():
-            element = add(link, "inertial")
-            add(element, "origin", xyz=inertial.com)
-            add(element, "mass", value=inertial.mass)
-            add(element, "inertia", **dict(zip(INERTIA_ENTRIES, inertial.entries(), strict=True)))
+            element = add_element(link, "inertial")
+            add_element(element, "origin", xyz=inertial.com)
+            add_element(element, "mass", value=inertial.mass)
+            add_element(element, "inertia", **dict(zip(INERTIA_ENTRIES, inertial.entries(), strict=True)))
         return link
 
-    def _add_joint(self, robot: Element, body: BodySpec) -> None:
+    def _add_joint(self, robot: XmlElement, body: BodySpec) -> None:
         joint = body.joint
         unlimited = np.isneginf(joint.lower) and np.isposinf(joint.upper)
         kind = "continuous" if joint.kind is JointKind.REVOLUTE and unlimited else _TYPES[joint.kind]
-        element = add(robot, "joint", name=joint.name, type=kind)
-        add(element, "parent", link=body.parent)
-        add(element, "child", link=body.name)
+        element = add_element(robot, "joint", name=joint.name, type=kind)
+        add_element(element, "parent", link=body.parent)
+        add_element(element, "child", link=body.name)
         _add_origin(element, body.placement)
         if joint.kind in SCALAR_JOINTS:
-            add(element, "axis", xyz=joint.axis)
+            add_element(element, "axis", xyz=joint.axis)
         if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
             _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))
         if joint.damping or joint.friction:
-            add(element, "dynamics", damping=joint.damping, friction=joint.friction)
+            add_element(element, "dynamics", damping=joint.damping, friction=joint.friction)
         if joint.mimic:
             ratio, offset = joint.mimic_ratio, joint.mimic_offset
-            add(element, "mimic", joint=joint.mimic, multiplier=ratio, offset=offset)
+            add_element(element, "mimic", joint=joint.mimic, multiplier=ratio, offset=offset)
 
-    def _add_frames(self, robot: Element, links: dict[str, Element]) -> None:
+    def _add_frames(self, robot: XmlElement, links: dict[str, XmlElement]) -> None:
         names = Names(self.notes, [WORLD_NAME, *links])
         for frame in self.spec.frames:
             if frame.body not in links:
                 self.notes.add("frames of the world are omitted, since the file has no world link", frame.name)
                 continue
             name = names.claim(frame.name, "frame")
-            add(robot, "link", name=name)
-            joint = add(robot, "joint", name=self.joint_names.make_unique(f"{name}_joint"), type="fixed")
-            add(joint, "parent", link=frame.body)
-            add(joint, "child", link=name)
+            add_element(robot, "link", name=name)
+            joint = add_element(robot, "joint", name=self.joint_names.make_unique(f"{name}_joint"), type="fixed")
+            add_element(joint, "parent", link=frame.body)
+            add_element(joint, "child", link=name)
             _add_origin(joint, frame.placement)
 
-    def _add_shapes(self, links: dict[str, Element]) -> None:
+    def _add_shapes(self, links: dict[str, XmlElement]) -> None:
         names = Names(self.notes)
         for geom in self.spec.geoms:
             if geom.body not in links:
@@ -228,9 +229,9 @@ class _UrdfWriter:
                 reason = "capsules and planes are extensions of URDF that other programs may ignore"
                 self.notes.add(reason, geom.name)
             tag, attributes = shape
-            collision = add(links[geom.body], "collision", name=names.claim(geom.name, "shape"))
+            collision = add_element(links[geom.body], "collision", name=names.claim(geom.name, "shape"))
             _add_origin(collision, geom.placement)
-            add(add(collision, "geometry"), tag, **attributes)
+            add_element(add_element(collision, "geometry"), tag, **attributes)
             _add_contact(collision, geom)
 
     def _shape(self, geom: GeomSpec) -> tuple[str, dict] | None:
@@ -262,27 +263,27 @@ def _free_root(spec: ModelSpec) -> BodySpec | None:
     return body if can_omit_joint else None
 
 
-def _add_origin(element: Element, X: Pose) -> None:
+def _add_origin(element: XmlElement, X: Pose) -> None:
     rotated = not np.array_equal(X.R, np.eye(3))
     if rotated or np.any(X.p):
-        add(element, "origin", xyz=np.asarray(X.p), rpy=rpy(X.R) if rotated else None)
+        add_element(element, "origin", xyz=np.asarray(X.p), rpy=roll_pitch_yaw(X.R) if rotated else None)
 
 
-def _add_contact(collision: Element, geom: GeomSpec) -> None:
+def _add_contact(collision: XmlElement, geom: GeomSpec) -> None:
     """Add the surface parameters of a shape that differ from the defaults."""
     defaults = {"restitution": 0.0, "stiffness": UNSPECIFIED, "damping": UNSPECIFIED}
     if not geom.is_friction_specified:
         defaults["friction"] = DEFAULT_FRICTION
     values = {tag: getattr(geom, field) for tag, field in FIELDS.items() if getattr(geom, field) != defaults.get(field)}
     if values:
-        contact = add(collision, "contact")
+        contact = add_element(collision, "contact")
         for tag, value in values.items():
-            add(contact, tag, value=value)
+            add_element(contact, tag, value=value)
 
 
-def _add_limit(element: Element, joint: JointSpec, has_range: bool) -> None:
+def _add_limit(element: XmlElement, joint: JointSpec, has_range: bool) -> None:
     """Add `<limit>`: the standard requires effort and velocity, and not every parser accepts `inf`."""
-    add(
+    add_element(
         element,
         "limit",
         lower=max(joint.lower, -MAX_NUMBER) if has_range else None,
