@@ -55,7 +55,7 @@ AUTHORS = {
 }
 """Parameters identified by the authors; inertias are about the joints [kg, m, kg·m², N·m·s/rad, N·m]."""
 LENGTH, GRAVITY, ROTOR = 0.2, 9.81, 6.0**2 * 6.287203962819607e-05
-ARCTAN = 0.5 * np.pi
+ARCTAN_LIMIT = 0.5 * np.pi
 """Limit of the arctangent of velocity by which the authors multiply friction."""
 BODIES = (
     Free("body.mass[*]"),
@@ -103,7 +103,7 @@ def model() -> Model:
             com=(0.0, 0.0, -com),
             inertia=(com_inertia, com_inertia, 1e-3 * com_inertia),
             damping=AUTHORS["damping"][k],
-            friction=ARCTAN * AUTHORS["friction"][k],
+            friction=ARCTAN_LIMIT * AUTHORS["friction"][k],
             armature=ROTOR,
         )
         builder.add_actuator(f"joint{k + 1}")
@@ -166,20 +166,20 @@ def _cases(smoke: bool) -> list[Case]:
                 (),
             ),
             Case(
-                f"authors, zeros found/{name}",
-                "authors' model, encoder offsets estimated",
+                f"authors, offsets estimated/{name}",
+                "authors' model, offsets estimated",
                 lambda split=split: problem((PLACEHOLDER, *ENCODER_OFFSETS), torques="m", stribeck=False, **split),
                 (),
             ),
             Case(
-                f"one zero/{name}",
-                "fitted, encoders as recorded",
+                f"fitted, no offsets/{name}",
+                "fitted, no offsets",
                 lambda split=split: problem((*BODIES, *DELAY), **split),
                 stages,
             ),
             Case(
                 f"fitted/{name}",
-                "fitted, encoder offsets per run",
+                "fitted, offsets per run",
                 lambda split=split: problem((*BODIES, *DELAY, *ENCODER_OFFSETS), **split),
                 stages,
             ),
@@ -207,7 +207,7 @@ def _score(problem: FitProblem, theta: Float[np.ndarray, " n"]) -> dict[str, flo
     scores = {}
     for horizon in HORIZONS:
         predictions = score_predictions(problem, theta, problem.held_out, history=STATE_FIT_TIME, horizon=horizon)
-        scores[f"off after {horizon:g} s [rad]"] = float(np.median(final_error(predictions)))
+        scores[f"error after {horizon:g} s [rad]"] = float(np.median(final_error(predictions)))
         scores[f"rms over {horizon:g} s [rad]"] = predictions.scores[0].median
     return scores
 
@@ -223,8 +223,8 @@ def _metrics(scores: Mapping[str, dict[str, Any]]) -> dict[str, float]:
         for name, by_log in by_model.items():
             metrics[f"{name}, {kind}"] = float(np.median(list(by_log.values())))
             ratios = [value / by_model["authors"][log] for log, value in by_log.items()]
-            metrics[f"{name}, {kind[:-6]}, by the authors': median"] = float(np.median(ratios))
-            metrics[f"{name}, {kind[:-6]}, by the authors': worst"] = float(np.max(ratios))
+            metrics[f"{name}, {kind[:-6]}, relative to the authors': median"] = float(np.median(ratios))
+            metrics[f"{name}, {kind[:-6]}, relative to the authors': worst"] = float(np.max(ratios))
     return metrics
 
 
@@ -240,7 +240,11 @@ EXPERIMENT = Experiment(
     score=_score,
     metrics=_metrics,
     goals=tuple(
-        Goal(f"fitted, off after {horizon:g} s, by the authors': {log}", 0.5, f"after {horizon:g} s, {log} of the logs")
+        Goal(
+            f"fitted, error after {horizon:g} s, relative to the authors': {log}",
+            0.5,
+            f"after {horizon:g} s, {log} of the logs",
+        )
         for horizon in (0.1, 0.5)
         for log in ("median", "worst")
     ),

@@ -23,7 +23,8 @@ from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import score_predictions, score_windows
 
 Array = np.ndarray
-FORMAT = 1
+FORMAT = 2
+"""Version of the format of results."""
 STORED = Path(__file__).parent / "stored"
 """Results of full runs, which tests re-evaluate."""
 SCORE_TOLERANCE = 0.01
@@ -201,23 +202,25 @@ def standard_scores(
     *,
     windows: Sequence[float],
     horizons: Sequence[float] = (0.25, 1.0),
-    before: float = 0.1,
+    history: float = 0.1,
 ) -> dict[str, Any]:
     """Errors on held-out runs [mrad]: `explained`, with initial states fitted to each window [s], and `predicted`.
 
-    Predictions over each horizon [s] start from an initial state fitted to the preceding time `before` [s]. All
+    Predictions over each horizon [s] start from an initial state fitted to the preceding time `history` [s]. All
     channels are angles, so a single error for all of them is meaningful.
     """
     scores: dict[str, Any] = {}
     for window in windows:
-        scores[f"explained {window:g} s"] = _spread(score_windows(problem, theta, problem.held_out, window).scores[0])
+        scores[f"explained {window:g} s"] = _error_statistics(
+            score_windows(problem, theta, problem.held_out, window).scores[0]
+        )
     for horizon in horizons:
-        predictions = score_predictions(problem, theta, problem.held_out, history=before, horizon=horizon)
-        scores[f"predicted {horizon:g} s"] = _spread(predictions.scores[0])
+        predictions = score_predictions(problem, theta, problem.held_out, history=history, horizon=horizon)
+        scores[f"predicted {horizon:g} s"] = _error_statistics(predictions.scores[0])
     return scores
 
 
-def spread_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[str, float]:
+def error_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[str, float]:
     """Median and a second statistic of each case and kind of `standard_scores`."""
     return {
         f"{case}, {kind}, {statistic} [mrad]": case_scores[kind][statistic]
@@ -227,7 +230,7 @@ def spread_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[st
     }
 
 
-def _spread(score) -> dict[str, Any]:
+def _error_statistics(score) -> dict[str, Any]:
     errors = 1e3 * score.window_rms
     return {
         "median": float(np.median(errors)),
@@ -239,9 +242,9 @@ def _spread(score) -> dict[str, Any]:
 
 
 def settings_hash(experiment: Experiment, smoke: bool) -> str:
-    """Hash of all settings of an experiment, i.e. of its source code."""
+    """Hash of all settings of an experiment, i.e. of its source code, and of the format of results."""
     text = Path(sys.modules[experiment.cases.__module__].__file__ or "").read_bytes()
-    return hashlib.sha256(text + repr(smoke).encode()).hexdigest()[:10]
+    return hashlib.sha256(text + repr((FORMAT, smoke)).encode()).hexdigest()[:10]
 
 
 def _fit_case(
@@ -261,19 +264,25 @@ def _fit_case(
         theta, run_values, termination = fitted.theta, fitted.run_values, fitted.terminations[-1].message
     seconds = time.monotonic() - start
     return {
-        "words": case.description,
-        "ended": termination,
+        "description": case.description,
+        "termination": termination,
         "seconds": round(seconds, 1),
         "labels": list(problem.space.labels),
         "theta": theta.tolist(),
         "values": problem.space.values(theta),
-        "of_runs": run_values,
+        "run_values": run_values,
         "scores": experiment.score(problem, theta),
     }
 
 
 def _load_case(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """Saved result of a case; None if it is not finished."""
+    if not path.exists():
+        return None
+    result = json.loads(path.read_text(encoding="utf-8"))
+    if "description" not in result:
+        raise HybridsimError(f"{path} was written by an earlier version of hybridsim; choose another folder with --out")
+    return result
 
 
 def _json_bytes(value: Any) -> bytes:

@@ -25,7 +25,7 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
         second: statistic shown in addition to the median.
     """
     cases = results["cases"]
-    names, labels = list(cases), [case["words"] for case in cases.values()]
+    names, labels = list(cases), [case["description"] for case in cases.values()]
     kinds = list(cases[names[0]]["scores"])
     figure = Figure(figsize=(2.4 + 2.2 * len(kinds), 1.2 + 0.42 * len(names)), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
@@ -73,9 +73,9 @@ def draw_horizon_errors(results: Mapping[str, Any], path: Path, title: str) -> N
     """Plot the errors of all models at the end of each prediction horizon, with one line per log."""
     cases = results["cases"]
     models = list(dict.fromkeys(name.partition("/")[0] for name in cases))
-    labels = {name.partition("/")[0]: case["words"] for name, case in cases.items()}
+    labels = {name.partition("/")[0]: case["description"] for name, case in cases.items()}
     logs = list(dict.fromkeys(name.partition("/")[2] for name in cases))
-    kinds = [kind for kind in cases[f"{models[0]}/{logs[0]}"]["scores"] if kind.startswith("off after")]
+    kinds = [kind for kind in cases[f"{models[0]}/{logs[0]}"]["scores"] if kind.startswith("error after")]
     figure = Figure(figsize=(2.6 * len(kinds) + 1.0, 3.4), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for ax, kind in zip(axes, kinds, strict=True):

@@ -21,7 +21,7 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, spread_metrics, standard_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, standard_scores
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings_folder
 from hybridsim.identify.problem import FitProblem, Stage
@@ -185,7 +185,7 @@ EXPERIMENT = Experiment(
     source="lab_double_pendulum/segments.npz: dynamicslab/MultiArm-Pendulum, MIT licence",
     cases=_cases,
     score=lambda problem, theta: standard_scores(problem, theta, windows=WINDOWS),
-    metrics=lambda scores: spread_metrics(scores, "worst"),
+    metrics=lambda scores: error_metrics(scores, "worst"),
     goals=tuple(
         Goal(
             f"{case}, explained {window:g} s, {statistic} [mrad]",

@@ -15,7 +15,18 @@ from scipy.optimize import least_squares
 Array = np.ndarray
 UNIT = 1000.0
 """Image units per calibration unit, so that all parameters are of order one or less."""
-PARAMETER_NAMES = ("stretch", "shear", "lean_x", "lean_y", "bend", "middle_x", "middle_y", "nearer", "along", "across")
+PARAMETER_NAMES = (
+    "stretch",
+    "shear",
+    "tilt_x",
+    "tilt_y",
+    "distortion",
+    "centre_x",
+    "centre_y",
+    "tip_scale",
+    "offset_along",
+    "offset_across",
+)
 PRIOR_STD = (0.02, 0.02, 0.02, 0.02, 0.02, 0.5, 0.5, 0.02, 0.02, 0.02)
 """Prior standard deviations of the parameters; without distortion, for example, its centre is unidentifiable."""
 NOISE = (0.35, 0.5)
@@ -36,15 +47,16 @@ class Camera(NamedTuple):
     """Origin of calibrated coordinates in the image."""
     parameters: Float[Array, " 10"]
     """In the order of `PARAMETER_NAMES`: stretch and shear of the image, tilt of the plane, radial distortion and its
-    centre, relative proximity of the tip marker, and offset of the elbow marker along and across its link [UNIT]."""
+    centre, scale of the tip marker relative to the elbow marker minus one, and offset of the elbow marker along and
+    across its link [UNIT]."""
 
     def rectify(self, points: Float[Array, "n 2"], *, tip: bool = False) -> Float[Array, "n 2"]:
         """Map image points to the plane of motion [UNIT]."""
         k = dict(zip(PARAMETER_NAMES, self.parameters, strict=True))
-        x = (points - self.origin) / UNIT - [k["middle_x"], k["middle_y"]]
-        x = x * (1.0 + k["bend"] * np.square(x).sum(axis=1, keepdims=True)) * (1.0 + k["nearer"] * tip)
+        x = (points - self.origin) / UNIT - [k["centre_x"], k["centre_y"]]
+        x = x * (1.0 + k["distortion"] * np.square(x).sum(axis=1, keepdims=True)) * (1.0 + k["tip_scale"] * tip)
         x = x + np.stack([k["stretch"] * x[:, 0] + k["shear"] * x[:, 1], np.zeros(len(x))], axis=1)
-        return x / (1.0 + x @ [k["lean_x"], k["lean_y"]])[:, None]
+        return x / (1.0 + x @ [k["tilt_x"], k["tilt_y"]])[:, None]
 
     def links(self, markers: Markers, pivot: Float[Array, " 2"]) -> tuple[Float[Array, "n 2"], Float[Array, "n 2"]]:
         """Link vectors: from the pivot to the elbow marker, and from the elbow axis to the tip marker."""
