@@ -1,6 +1,6 @@
 """hybridsim: robot simulation that fits physics and neural networks to recorded motion.
 
-The names below are the public interface. They are loaded on first use, so that `import hybridsim` costs nothing.
+The names below are the public interface. They are loaded on first use, so that `import hybridsim` is fast.
 """
 
 from importlib import import_module
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from hybridsim.taps.blueprint import Blueprint as Blueprint
     from hybridsim.taps.blueprint import Graft as Graft
 
-_HOME = {
+_MODULES = {
     "HybridsimError": "core.errors",
     "ModelError": "core.errors",
     "ModelWarning": "core.errors",
@@ -242,12 +242,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'hybridsim' has no attribute {name!r}")
-    value = getattr(import_module(f"hybridsim.{_HOME[name]}"), name)
+    value = getattr(import_module(f"hybridsim.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_MODULES])

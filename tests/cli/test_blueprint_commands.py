@@ -44,7 +44,7 @@ def test_show_prints_a_table_and_writes_a_diagram(here, capsys):
     assert sum(element.tag.endswith("line") for element in drawn) == 4 * 4
     assert sum(element.tag.endswith("circle") for element in drawn) == 4 + 4 + 1
     facts = json.loads(capsys.readouterr().out)
-    assert facts["picture"] == "other.svg" and facts["grafts"][0]["weights"] == 25
+    assert facts["diagram"] == "other.svg" and facts["grafts"][0]["weights"] == 25
 
 
 def test_diagrams_do_not_overwrite_files(here, capsys):
@@ -125,6 +125,10 @@ def test_discover_writes_a_blueprint_and_can_be_resumed(project, capsys):
     assert "because its inputs have changed: the project" in capsys.readouterr().err
     assert run(["audit", str(folder)]) == 1
     assert "is the folder of a discovery; name its blueprint.toml in a project" in capsys.readouterr().err
+    second["manifest"]["format"] -= 1
+    (folder / "discovery.json").write_text(json.dumps(second))
+    assert run(["discover", "p.toml", "--resume"]) == 1
+    assert "does not have format" in capsys.readouterr().err
     (folder / "discovery.json").write_text("{")
     assert run(["discover", "p.toml", "--resume"]) == 1
     assert "start over with --fresh" in capsys.readouterr().err

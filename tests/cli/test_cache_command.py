@@ -23,7 +23,7 @@ def test_info_and_clear(folder, capsys):
     assert run(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"removed 2 kernels (2.0 MB) from {folder}\n"
     assert run(["cache", "info", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"folder": str(folder), "kernels": 0, "bytes": 0, "trouble": ""}
+    assert json.loads(capsys.readouterr().out) == {"folder": str(folder), "kernels": 0, "bytes": 0, "reason": ""}
 
 
 def test_the_reason_for_a_disabled_cache_is_shown(folder, monkeypatch, capsys):

@@ -77,7 +77,7 @@ def test_taps_lists_the_names_of_the_model(arm, capsys):
 def test_simulate_writes_the_motion(arm, tmp_path, capsys):
     out, plot = tmp_path / "run.csv", tmp_path / "run.png"
     code = run(["simulate", arm, "--time", "0.1", "--dt", "0.01", "--out", str(out), "--plot", str(plot),
-                "--start", "shoulder", "0.5", "--command", "shoulder", "0.2"])  # fmt: skip
+                "--position", "shoulder", "0.5", "--command", "shoulder", "0.2"])  # fmt: skip
     assert code == 0
     with out.open() as file:
         rows = list(csv.DictReader(file))
@@ -95,7 +95,7 @@ def test_simulate_in_blocks_is_one_simulation(tmp_path, monkeypatch, capsys):
     for block in (7, 1000):
         monkeypatch.setattr(module, "BLOCK", block)
         out = tmp_path / f"{block}.csv"
-        assert run(["simulate", "pendulum", "--time", "0.02", "--start", "joint0", "1.0", "--out", str(out)]) == 0
+        assert run(["simulate", "pendulum", "--time", "0.02", "--position", "joint0", "1.0", "--out", str(out)]) == 0
         results.append(np.loadtxt(out, delimiter=",", skiprows=1))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
     capsys.readouterr()
@@ -130,8 +130,11 @@ def test_convert_writes_the_other_format(arm, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "pendulum", "--start", "elbow", "1"], "no coordinate is named 'elbow'; valid names are 'joint0'"),
-        (["simulate", "pendulum", "--start", "joint0", "nan"], "coordinate 'joint0' must be a finite number"),
+        (
+            ["simulate", "pendulum", "--position", "elbow", "1"],
+            "no coordinate is named 'elbow'; valid names are 'joint0'",
+        ),
+        (["simulate", "pendulum", "--position", "joint0", "nan"], "coordinate 'joint0' must be a finite number"),
         (["simulate", "pendulum", "--command", "motor", "1"], "no actuator is named 'motor'"),
         (["simulate", "pendulum", "--time", "-1"], "--time must be positive and finite"),
         (["simulate", "pendulum", "--dt", "nan"], "--dt must be positive and finite"),
@@ -311,7 +314,7 @@ def test_tracebacks_are_shown_in_debug_mode_only(monkeypatch, capsys):
 
 def test_simulate_selects_contact_pairs(tmp_path, capsys):
     out = str(tmp_path / "run.csv")
-    falls = ["simulate", "cube", "--contact", "impulse", "--time", "0.02", "--start", "root.z", "0.05", "--out", out]
+    falls = ["simulate", "cube", "--contact", "impulse", "--time", "0.02", "--position", "root.z", "0.05", "--out", out]
     assert run([*falls, "--only", "wheel"]) == 1
     assert "wheel" in capsys.readouterr().err
     assert run(["simulate", "cube", "--out", out, "--no-self-collision"]) == 1

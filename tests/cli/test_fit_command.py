@@ -49,7 +49,7 @@ def test_a_fit_ends_with_a_result_a_model_and_a_page(fitted):
     for number in (1, 2):
         last = max(step["step"] for step in steps if step["stage"] == number - 1)
         for step in (1, last):  # both ends of a stage are shown, however quick it is
-            assert re.search(rf"^stage {number}/2 step {step}: loss .*, held-out ", err, re.MULTILINE)
+            assert re.search(rf"^stage {number}/2 step {step}: cost .*, held-out ", err, re.MULTILINE)
 
 
 def test_an_existing_run_is_not_changed_by_default(fitted, capsys):
@@ -193,7 +193,7 @@ def test_predict_scores_new_recordings_and_writes_predictions(fitted, tmp_path, 
         "explained",
     ]
     for row in found["scores"]:
-        assert row["in_noise"]["after"]["rms"] < 2.0 < row["in_noise"]["before"]["rms"]
+        assert row["normalized"]["after"]["rms"] < 2.0 < row["normalized"]["before"]["rms"]
     with (out / "prediction.csv").open() as file:
         rows = list(csv.DictReader(file))
     off = [abs(float(row["after"]) - float(row["measured"])) for row in rows if row["run"] == "swing_3"]

@@ -115,7 +115,7 @@ def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(posit
     assert found.keys() == expected.keys()
     for field, value in expected.items():
         assert found[field] == value, field
-    words = [stage["words"] for stage in expected["stages"]]
+    words = [stage["message"] for stage in expected["stages"]]
     assert all(parts.summary_file.read_text(encoding="utf-8").count(text) for text in words)
 
 
@@ -186,8 +186,8 @@ def test_version_changes_are_reported_but_do_not_prevent_resuming(tmp_path):
     then["versions"]["jax"] = "0.0.1"
     then["machine"]["cpu"] = "abacus"
     assert version_changes(then, now) == [
-        f"jax 0.0.1 then, {now['versions']['jax']} now",
-        f"processor abacus then, {now['machine']['cpu']} now",
+        f"jax 0.0.1 before, {now['versions']['jax']} now",
+        f"processor abacus before, {now['machine']['cpu']} now",
     ]
 
 

@@ -47,7 +47,7 @@ def audit(
             ", ".join(graft["outputs"]),
             f"{graft['injected']:.4g} J",
             f"{graft['removed']:.4g} J",
-            f"{graft['most_power']:.3g} W",
+            f"{graft['peak_power']:.3g} W",
         )
         for graft in report["grafts"]
     ]
@@ -55,5 +55,5 @@ def audit(
     print_table(titles, rows, right=titles[2:])
     excluded = f"; {pluralize(report['diverged'], 'window')} diverged and excluded" if report["diverged"] else ""
     say(f"over {report['seconds']:.4g} s of motion in {pluralize(report['windows'], 'window')}{excluded}")
-    say(f"change of mechanical energy in these windows, all effects included: {report['gained']:.4g} J")
+    say(f"change of mechanical energy in these windows, all effects included: {report['energy_change']:.4g} J")
     return 0

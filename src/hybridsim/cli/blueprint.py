@@ -59,13 +59,13 @@ def blueprint(
         )
     bound = loaded.bind(dict(sim.axis_names))
     networks, title = wirings(bound), f"{file.stem} on {sim.model.name}"
-    picture = out or file.with_suffix(".svg")
-    for path in (picture, *([weights] if weights else [])):
+    diagram = out or file.with_suffix(".svg")
+    for path in (diagram, *([weights] if weights else [])):
         if path.suffix != ".svg" or path.resolve() == file.resolve():
             raise HybridsimError(f"{path}: diagrams are written as SVG; use a file name that ends in .svg")
-    if weights and weights.resolve() == picture.resolve():
-        raise HybridsimError(f"{picture}: --out and --weights must be different files")
-    write_atomically(picture, wiring_diagram([(title, networks)]).encode())
+    if weights and weights.resolve() == diagram.resolve():
+        raise HybridsimError(f"{diagram}: --out and --weights must be different files")
+    write_atomically(diagram, wiring_diagram([(title, networks)]).encode())
     if weights:
         write_atomically(weights, weights_diagram([(title, bound)]).encode())
     if json:
@@ -81,7 +81,7 @@ def blueprint(
             }
             for network in networks
         ]
-        print_json({"grafts": rows, "picture": str(picture)})
+        print_json({"grafts": rows, "diagram": str(diagram)})
         return 0
     rows = []
     for index, network in enumerate(networks):
@@ -92,7 +92,7 @@ def blueprint(
             rows.append((*(cells if k == 0 else ("", "", "")), wire.address, "pruned" if wire.is_pruned else strength))
     print_table(("graft", "network", "output", "input", "strength"), rows, right=("strength",))
     total = sum(network.weights for network in networks)
-    say(f"{pluralize(len(networks), 'network')}, {pluralize(total, 'weight')}; diagram: {picture}")
+    say(f"{pluralize(len(networks), 'network')}, {pluralize(total, 'weight')}; diagram: {diagram}")
     return 0
 
 

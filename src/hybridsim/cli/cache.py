@@ -31,7 +31,7 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
     if action == "clear":
         report["removed"] = len(entries)
     if json:
-        print_json(report | {"trouble": reason})
+        print_json(report | {"reason": reason})
     elif reason:
         say(f"kernels are not cached: {reason}")
     elif action == "clear":

@@ -46,15 +46,15 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
                 say(f"Stopped. Resume with: hybridsim fit {folder / name}.toml --resume", stderr=True)
                 return stop.exit_code
             if outcome.result["status"] != "converged" and not json:
-                say(f"{name}: {outcome.result['words']}; the best parameters so far are used")
+                say(f"{name}: {outcome.result['message']}; the best parameters so far are used")
             score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SCORE)
-            errors = score["in_noise"]
+            errors = score["normalized"]
             if not rows:
                 rows.append(("initial model", errors["before"]["rms"]))
             rows.append((description, errors["after"]["rms"]))
     page = folder / "runs" / "networks" / "summary.html"
     if json:
-        print_json({"error_in_noise": dict(rows), "page": str(page)})
+        print_json({"normalized_error": dict(rows), "page": str(page)})
         return 0
     first = rows[0][1]
     cells = [(text, f"{error:.3g}", f"{first / error:.3g}×") for text, error in rows]

@@ -32,7 +32,7 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: number of restarts, each with other initial weights and other runs left out; the fraction of seeds that
+        seeds: number of restarts, each with different initial weights and held-out runs; the fraction of seeds that
             select an input is a measure of confidence in it.
         resume: continue an interrupted discovery.
         fresh: discard an earlier discovery and start over.

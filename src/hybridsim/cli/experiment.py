@@ -68,7 +68,7 @@ def experiment(
             folder,
             smoke=smoke,
             on_step=lambda _, step: progress.show(step, None),
-            on_case=lambda case, result: progress.log(f"{case}: {result['words']}, {result['ended']}"),
+            on_case=lambda case, result: progress.log(f"{case}: {result['description']}, {result['termination']}"),
             stop=lambda: stop.requested,
         )
     if results is None:
@@ -77,7 +77,7 @@ def experiment(
     goal_rows = [] if smoke else goal_results(definition, results)
     if json:
         goals = [
-            {"goal": r.goal.description, "most": r.goal.limit, "value": r.value, "met": r.is_met} for r in goal_rows
+            {"goal": r.goal.description, "limit": r.goal.limit, "value": r.value, "met": r.is_met} for r in goal_rows
         ]
         print_json({"results": str(folder / "results.json"), "metrics": results["metrics"], "goals": goals})
     else:

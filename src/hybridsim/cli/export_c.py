@@ -61,9 +61,9 @@ def export_c(
                 "states": exported.state_size,
                 "commands": exported.input_size,
                 "parameters": exported.parameter_count,
-                "differentiated": exported.gradient_size,
-                "step_memory_bytes": exported.step_stack_bytes,
-                "vjp_memory_bytes": exported.vjp_stack_bytes,
+                "parameters_with_derivatives": exported.gradient_size,
+                "step_stack_bytes": exported.step_stack_bytes,
+                "vjp_stack_bytes": exported.vjp_stack_bytes,
             }
         )
         return 0

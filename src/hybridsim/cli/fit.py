@@ -114,7 +114,7 @@ def _print_stopped(report: dict[str, Any], text: str, json: bool) -> None:
 def _print(result: dict[str, Any], record: "Record") -> None:
     """Print a summary of the result."""
     good = result["status"] == "converged"
-    say(f"{result['name']}: {result['words']}", style="green" if good else "yellow")
+    say(f"{result['name']}: {result['message']}", style="green" if good else "yellow")
     rows = result["parameters"]
     cells = [
         (row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", row["unit"], _bound(row))
@@ -124,9 +124,9 @@ def _print(result: dict[str, Any], record: "Record") -> None:
         print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
     if len(rows) > MAX_ROWS:
         say(f"and {len(rows) - MAX_ROWS} more in {record.result_file}")
-    if result["of_runs"]:
-        names = list(next(iter(result["of_runs"].values())))
-        cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["of_runs"].items()]
+    if result["run_values"]:
+        names = list(next(iter(result["run_values"].values())))
+        cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["run_values"].items()]
         print_table(("run", *names), cells[:MAX_ROWS], right=names)
     for network in result["networks"]:
         say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
@@ -147,7 +147,7 @@ def _bound(row: dict[str, Any]) -> str:
 def _errors(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     rows = []
     for row in result["scores"]:
-        before, after = (row["in_noise"][when]["rms"] for when in ("before", "after"))
+        before, after = (row["normalized"][when]["rms"] for when in ("before", "after"))
         name = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
         rows.append((name, *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
     return rows

@@ -76,7 +76,7 @@ class FitProgress:
         self._pending = ""
 
     def _values(self, progress: "Progress") -> str:
-        parts = [f"loss {progress.cost:.6g}", f"rms {progress.rms:.4g} × noise"]
+        parts = [f"cost {progress.cost:.6g}", f"rms {progress.rms:.4g} × noise"]
         if self._held_out is not None:
             parts.append(f"held-out {self._held_out:.4g} × noise")
         parts.append(f"{progress.seconds:.1f} s")

@@ -90,7 +90,7 @@ def _print_matches(starter: "Starter") -> None:
         say(f"note: {note}", style="yellow")
     if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:
         say(
-            f"not measured: {', '.join(unmeasured)}; initial states are estimated from the home position",
+            f"not measured: {', '.join(unmeasured)}; initial states are estimated, beginning at the home configuration",
             style="yellow",
         )
 
@@ -123,12 +123,12 @@ def _report(starter: "Starter", out: Path) -> dict:
                 "kind": str(column.match.kind),
                 "target": column.match.target,
                 "unit": column.unit.unit,
-                "guessed_from": column.unit.reason,
+                "reason": column.unit.reason,
                 "unwrap": column.unwrap,
             }
             for column in _used_columns(starter)
         ],
-        "spare": [match.column.name for match in starter.matches.duplicates],
-        "unknown": list(starter.matches.unrecognized),
+        "duplicates": [match.column.name for match in starter.matches.duplicates],
+        "unrecognized": list(starter.matches.unrecognized),
         "notes": list(starter.notes),
     }

@@ -66,7 +66,7 @@ def predict(
             (name, _cell(values["before"]), _cell(values["after"]), task.units.get(name, ""))
             for name, values in row["channels"].items()
         ]
-        before, after = (_cell(row["in_noise"][when]["rms"]) for when in ("before", "after"))
+        before, after = (_cell(row["normalized"][when]["rms"]) for when in ("before", "after"))
         cells.append(("all channels", before, after, "× noise"))
         print_table(("RMS error of", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
     say(f"written to {folder}")

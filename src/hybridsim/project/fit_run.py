@@ -112,7 +112,7 @@ def _check_unchanged(record: Record, now: dict[str, Any], log: Callable[[str], N
         )
     if changes := version_changes(before, now):
         log(
-            f"The run was started with other software or hardware ({'; '.join(changes)}): results may differ "
+            f"The run was started with different software or hardware ({'; '.join(changes)}): results may differ "
             "in the last digits."
         )
 

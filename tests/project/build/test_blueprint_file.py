@@ -172,7 +172,7 @@ def test_names_with_special_characters_are_escaped(tmp_path):
 def test_weights_of_another_model_are_refused_even_if_their_shapes_fit(tmp_path):
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(4, 2, hidden=(3,)))
     save_blueprint(Blueprint(graft), tmp_path / "b.toml", double_pendulum())
-    with pytest.raises(HybridsimError, match="the weights belong to networks with other inputs"):
+    with pytest.raises(HybridsimError, match="the weights belong to networks with different inputs"):
         load_blueprint(tmp_path / "b.toml", cartpole())
     # networks per joint can be transferred
     save_blueprint(Blueprint(Graft("joint.tau", "joint.qd", MLP(1, 1), per="element")), tmp_path / "c.toml", cartpole())
@@ -180,5 +180,5 @@ def test_weights_of_another_model_are_refused_even_if_their_shapes_fit(tmp_path)
     # the order of inputs matters
     text = (tmp_path / "b.toml").read_text().replace('["joint.q", "joint.qd"]', '["joint.qd", "joint.q"]')
     (tmp_path / "b.toml").write_text(text)
-    with pytest.raises(HybridsimError, match="in another order"):
+    with pytest.raises(HybridsimError, match="in a different order"):
         load_blueprint(tmp_path / "b.toml", double_pendulum())

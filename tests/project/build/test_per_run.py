@@ -34,22 +34,22 @@ def test_per_run_biases_are_identified_and_reported(project, capsys):
     shown = capsys.readouterr().out
     folder = project.parent / "runs" / "arm"
     found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    for name, values in found["of_runs"].items():
+    for name, values in found["run_values"].items():
         assert values["sensor.bias[angle]"] == pytest.approx(OFFSETS[int(name[-1])], abs=4e-3)
     assert {row["name"] for row in found["parameters"]} == {"joint.damping[shoulder]", "body.mass[upper]"}
     mass = next(row for row in found["parameters"] if row["name"] == "body.mass[upper]")
     assert mass["after"] == pytest.approx(MASS, rel=0.05)
-    for name in found["of_runs"]:
+    for name in found["run_values"]:
         assert name in shown and name in (folder / "summary.html").read_text(encoding="utf-8")
     held_out = next(row for row in found["scores"] if row["runs"] == "held-out" and row["kind"] == "explained")
-    assert held_out["in_noise"]["after"]["rms"] < 1.2
+    assert held_out["normalized"]["after"]["rms"] < 1.2
 
     # a recording with yet another offset
     write_swing(project.parent / "new.csv", 0.8, 9, 0.1)
     command = ["predict", str(folder), "--data", str(project.parent / "new.csv"), "--horizon", "0.3", "--json"]
     assert run(command) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
-    assert all(row["in_noise"]["after"]["rms"] < 3.0 for row in scores)
+    assert all(row["normalized"]["after"]["rms"] < 3.0 for row in scores)
 
 
 def test_a_fit_with_large_errors_causes_a_remark(tmp_path, capsys):

@@ -101,10 +101,10 @@ def test_a_foreign_safetensors_file_is_not_a_checkpoint():
 
 
 def test_a_later_format_is_not_reported_as_damage(monkeypatch):
-    monkeypatch.setattr(checkpoints, "FORMAT", 2)
+    monkeypatch.setattr(checkpoints, "FORMAT", 3)
     data = to_bytes(saved())
     monkeypatch.undo()
-    with pytest.raises(HybridsimError, match=r"format 2.*reads 1") as caught:
+    with pytest.raises(HybridsimError, match=r"format 3.*reads 2") as caught:
         from_bytes(data)
     assert not isinstance(caught.value, DamagedCheckpointError)
 

@@ -13,7 +13,7 @@ from hybridsim.project.record.history import History, Step
 from hybridsim.project.record.lock import RecordLock
 from hybridsim.project.record.record import Record
 
-MANIFEST = {"format": 2, "name": "arm"}
+MANIFEST = {"format": 3, "name": "arm"}
 HOLDING = """
 import sys, time
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_starting_over_deletes_only_files_of_records(tmp_path):
         "checkpoint-000001.safetensors",
         "history.jsonl",
         "result.json",
-        "plots/course.png",
+        "plots/progress.png",
         "identified.urdf",
     ):
         (tmp_path / name).write_text("old")
@@ -120,9 +120,9 @@ def test_folders_without_a_valid_record_are_refused(tmp_path):
     record.manifest_file.write_text("{ torn")
     with pytest.raises(HybridsimError, match="cannot read"):
         record.manifest()
-    for version in (1, 99):
+    for version in (1, 2, 99):
         record.manifest_file.write_text(json.dumps({"format": version}))
-        with pytest.raises(HybridsimError, match=r"does not have format 2.*use the version that wrote it"):
+        with pytest.raises(HybridsimError, match=r"does not have format 3.*use the version that wrote it"):
             record.manifest()
 
 

@@ -83,7 +83,7 @@ def test_the_result_is_accurate_and_better_on_held_out_runs(made):
         ("predicted", 1.0),
     ]
     for row in held_out:
-        before, after = row["in_noise"]["before"]["rms"], row["in_noise"]["after"]["rms"]
+        before, after = row["normalized"]["before"]["rms"], row["normalized"]["after"]["rms"]
         assert before > 5.0 and after < 2.0
         channel = row["channels"]["angle"]
         assert channel["after"] == pytest.approx(0.005 * after, rel=1e-6)
@@ -103,7 +103,7 @@ def test_only_the_identified_parameters_change_in_the_model_file(made):
 def test_figures_are_written_as_files(made):
     _, record, _ = made
     files = {path.name: path.read_bytes() for path in record.plots.iterdir()}
-    assert set(files) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
+    assert set(files) == {"window_typical.png", "window_worst.png", "windows.png", "progress.png"}
     assert all(content.startswith(PNG) for content in files.values())
 
 
@@ -149,7 +149,7 @@ def test_curves_are_consistent_with_the_reported_errors(made):
     (curves,) = window_curves(windows, 0, {"angle": "rad"})
     assert curves.noise == pytest.approx(0.005) and len(curves.t) == len(curves.measured) == len(curves.after)
     error = np.sqrt(np.mean(np.square(curves.after - curves.measured))) / curves.noise
-    assert error == pytest.approx(windows.errors[1, 0])
+    assert error == pytest.approx(windows.residual_rms[1, 0])
 
 
 def test_windows_that_diverge_are_plotted_without_simulation(made):
@@ -158,13 +158,13 @@ def test_windows_that_diverge_are_plotted_without_simulation(made):
     ok = windows.ok.copy()
     ok[:, 1] = False
     broken = windows._replace(ok=ok)
-    assert np.isnan(broken.errors[:, 1]).all()
+    assert np.isnan(broken.residual_rms[:, 1]).all()
     (curves,) = window_curves(broken, 1, {})
     assert curves.before is None and curves.after is None
     # a step whose line was lost has no residual
     history = [Step(0, 1, 2.0, 3.0), Step(0, 2, 1.0, 1.0, 1.5), Step(1, 1, None, None)]
     figures = fit_figures(broken, task.problem.held_out, "held-out", history, {})
-    assert set(figures) == {"window_typical.png", "window_worst.png", "windows.png", "course.png"}
+    assert set(figures) == {"window_typical.png", "window_worst.png", "windows.png", "progress.png"}
     assert all(content.startswith(PNG) for content in figures.values())
 
 
@@ -174,7 +174,7 @@ def test_predictions_are_scored_after_the_interval_of_the_initial_state(made):
     found = score_predictions(task.problem, thetas, task.problem.held_out, history=0.2, horizon=0.3)
     w = found.objective.windows
     times = w.position * w.dt
-    assert times[w.weight > 0.0].min() > 0.2 and np.all(found.errors[1] < found.errors[0])
+    assert times[w.weight > 0.0].min() > 0.2 and np.all(found.residual_rms[1] < found.residual_rms[0])
     with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s from the preceding 2 s"):
         score_predictions(task.problem, thetas, task.problem.held_out, history=2.0, horizon=1.0)
 
@@ -198,6 +198,6 @@ def test_suggestions_omit_free_parameters():
 @pytest.mark.parametrize("after, is_reported", [(0.99, False), (1.0005, False), (1.2, True)])
 def test_an_increased_error_is_reported_if_it_is_visible_in_the_digits_shown(after, is_reported):
     errors = {name: {"rms": rms, "diverged": 0} for name, rms in (("before", 1.0), ("after", after))}
-    score = {"runs": HELD_OUT, "kind": "explained", "seconds": 1.0, "windows": 3, "in_noise": errors}
+    score = {"runs": HELD_OUT, "kind": "explained", "seconds": 1.0, "windows": 3, "normalized": errors}
     remarks = remarks_on({"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": []})
     assert any("increased the error" in remark for remark in remarks) == is_reported

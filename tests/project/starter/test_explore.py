@@ -40,7 +40,7 @@ def fitted(project: Path) -> tuple[BuiltProject, dict[str, float]]:
 def test_recordings_of_simulate_are_fitted_without_editing(arm, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for k, angle in enumerate(("0.5", "1.2")):
-        code = run(["simulate", "true.urdf", "--time", "1", "--start", "shoulder", angle, "--out", f"run{k}.csv"])
+        code = run(["simulate", "true.urdf", "--time", "1", "--position", "shoulder", angle, "--out", f"run{k}.csv"])
         assert code == 0
     assert init("arm.urdf", (Path("run0.csv"), Path("run1.csv"))) == 0
     shown = capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_a_log_with_other_names_and_units_is_fitted_without_editing(arm, tmp_pat
     out.parent.mkdir()
     assert init(str(arm), (tmp_path / "log.csv",), out=out, json=True) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["time_unit"] == "ms" and report["unknown"] == ["motor_temp"]
+    assert report["time_unit"] == "ms" and report["unrecognized"] == ["motor_temp"]
     assert {one["column"]: one["unit"] for one in report["matched"]} == {
         "theta1": "deg",
         "theta2": "deg",
@@ -170,4 +170,4 @@ def test_wrong_published_inertias_of_a_real_mechanism_are_corrected(tmp_path, mo
     run(["fit", "project.toml"])
     scores = json.loads(Path("runs/project/result.json").read_text())["scores"]
     for row in scores:
-        assert row["in_noise"]["after"]["rms"] < 0.25 * row["in_noise"]["before"]["rms"]
+        assert row["normalized"]["after"]["rms"] < 0.25 * row["normalized"]["before"]["rms"]

@@ -56,19 +56,19 @@ class BlueprintContent(Section):
     """Networks between quantities of the simulation."""
 
 
-def load_blueprint(path: str | Path, of: Simulator | Model, *, seed: int = 0) -> Blueprint:
+def load_blueprint(path: str | Path, model: Simulator | Model, *, seed: int = 0) -> Blueprint:
     """Load a blueprint for a simulator or a model.
 
     Args:
         path: TOML file.
-        of: simulator or model whose names it uses; a simulator if contacts are among them.
+        model: model or simulator whose names it uses; a simulator if contacts are among them.
         seed: random seed of the initial weights, if the file has no weights.
 
     Raises:
         ProjectError: the file is invalid; carries all problems with their lines.
         HybridsimError: the weights do not match the networks.
     """
-    sim = of if isinstance(of, Simulator) else Simulator(of)
+    sim = model if isinstance(model, Simulator) else Simulator(model)
     _, locator, content = read_toml(Path(path), BlueprintContent)
     problems: list[Problem] = []
     grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, locator, problems)
@@ -88,18 +88,18 @@ def blueprint_files(path: str | Path) -> list[Path]:
     return [Path(path), *([Path(path).parent / weights] if weights else [])]
 
 
-def save_blueprint(blueprint: Blueprint, path: str | Path, of: Simulator | Model) -> None:
+def save_blueprint(blueprint: Blueprint, path: str | Path, model: Simulator | Model) -> None:
     """Save a blueprint, with its weights next to it in a file of the same name.
 
     Args:
         blueprint: blueprint with network kinds of hybridsim only.
         path: TOML file.
-        of: simulator or model that it is for.
+        model: model or simulator that it is for.
 
     Raises:
         HybridsimError: a network is user-defined and cannot be saved without code.
     """
-    sim = of if isinstance(of, Simulator) else Simulator(of)
+    sim = model if isinstance(model, Simulator) else Simulator(model)
     weights = Path(path).with_suffix(".safetensors")
     lines = [f"format = {FORMAT}", f"weights = {quote(weights.name)}", f"# made for the model {sim.model.name!r}"]
     if blueprint.inputs:
@@ -158,7 +158,7 @@ def _with_weights(blueprint: Blueprint, file: Path, sim: Simulator) -> Blueprint
     if mismatches := _mismatches(expected, stored):
         raise HybridsimError(f"{file}: {'; '.join(mismatches)}. {reason or _origin(metadata, sim)}".rstrip(". "))
     if reason:
-        raise HybridsimError(f"{file}: the weights belong to networks with other inputs. {reason}")
+        raise HybridsimError(f"{file}: the weights belong to networks with different inputs. {reason}")
     for k, graft in enumerate(blueprint.grafts):
         flat, structure = jax.tree_util.tree_flatten_with_path(graft.net)
         leaves = [
@@ -195,7 +195,7 @@ def _mismatch_reason(blueprint: Blueprint, metadata: dict[str, str], sim: Simula
         messages += [f"network {k} no longer reads {name_list(removed)}"] if removed else []
         messages += [f"network {k} now also reads {name_list(added)}"] if added else []
         if not removed and not added and inputs != saved:
-            messages.append(f"network {k} read the same inputs in another order: {name_list(saved)}")
+            messages.append(f"network {k} read the same inputs in a different order: {name_list(saved)}")
     return "; ".join([_origin(metadata, sim), *messages]) if messages else ""
 
 

@@ -80,11 +80,11 @@ def grafts_of(
 
 
 def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
-    inputs_read = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
-    outputs_changed = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
-    sizes = BoundGraft(lambda x: x, outputs_changed, inputs_read, entry.mode, entry.per)
-    size_in = sum(tap.scalars_per_row if sizes.is_per_row(tap) else tap.size for tap in inputs_read)
-    size_out = sum(tap.scalars_per_row if entry.per == "element" else tap.size for tap in outputs_changed)
+    input_taps = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
+    output_taps = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
+    sizes = BoundGraft(lambda x: x, output_taps, input_taps, entry.mode, entry.per)
+    size_in = sum(tap.scalars_per_row if sizes.is_per_row(tap) else tap.size for tap in input_taps)
+    size_out = sum(tap.scalars_per_row if entry.per == "element" else tap.size for tap in output_taps)
     net = network(entry.network, size_in, size_out, seed)
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 

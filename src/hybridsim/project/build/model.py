@@ -105,7 +105,7 @@ def with_actuators(project: Project, model: Model, problems: list[Problem]) -> t
     for index, entry in enumerate(project.content.command):
         if entry.series_name in duplicates[1:]:
             actuator = actuators[entry.series_name]
-            message = f"{locator.section(('command', index))}: another command drives {actuator!r} already"
+            message = f"{locator.section(('command', index))}: {actuator!r} is already driven by another command"
             problems.append(locator.problem(("command", index), message, "remove one of them", "project.conflict"))
     return model, actuators
 

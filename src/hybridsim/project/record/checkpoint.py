@@ -20,7 +20,7 @@ from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
 from hybridsim.identify.solvers.solver import SolverState, Termination
 
-FORMAT = 1
+FORMAT = 2
 """Version of the format."""
 
 _NO_HASH = "0" * 64
@@ -51,12 +51,15 @@ class SavedCheckpoint(NamedTuple):
 def to_bytes(saved: SavedCheckpoint) -> bytes:
     """Serialize a checkpoint."""
     arrays: dict[str, np.ndarray] = {}
-    about = {
+    content = {
         "stage": saved.checkpoint.stage,
-        "form": _flatten(saved.checkpoint.state, "state", arrays),
-        "ends": {str(stage): [end.cost, int(end.termination), end.steps] for stage, end in saved.stage_results.items()},
+        "structure": _flatten(saved.checkpoint.state, "state", arrays),
+        "stage_results": {
+            str(stage): [result.cost, int(result.termination), result.steps]
+            for stage, result in saved.stage_results.items()
+        },
     }
-    metadata = {"format": str(FORMAT), "about": json.dumps(about), "sha256": _NO_HASH}
+    metadata = {"format": str(FORMAT), "content": json.dumps(content), "sha256": _NO_HASH}
     data = safetensors.numpy.save(arrays, metadata)
     return data.replace(_NO_HASH.encode(), _hash(data).encode(), 1)
 
@@ -66,7 +69,7 @@ def from_bytes(data: bytes) -> SavedCheckpoint:
 
     Raises:
         DamagedCheckpointError: the file is damaged.
-        HybridsimError: the file was written by a later version.
+        HybridsimError: the file was written by another version.
     """
     metadata = _metadata(data)
     stored = metadata.get("sha256", "")
@@ -78,14 +81,14 @@ def from_bytes(data: bytes) -> SavedCheckpoint:
             "resume with the version that wrote it"
         )
     arrays = safetensors.numpy.load(data)
-    about = json.loads(metadata["about"])
-    state = SolverState(*_unflatten(about["form"], "state", arrays))
+    content = json.loads(metadata["content"])
+    state = SolverState(*_unflatten(content["structure"], "state", arrays))
     state = state._replace(point=Point(*state.point))
     stage_results = {
         int(stage): StageResult(cost, Termination(termination), steps)
-        for stage, (cost, termination, steps) in about["ends"].items()
+        for stage, (cost, termination, steps) in content["stage_results"].items()
     }
-    return SavedCheckpoint(Checkpoint(about["stage"], state), stage_results)
+    return SavedCheckpoint(Checkpoint(content["stage"], state), stage_results)
 
 
 def _hash(data: bytes) -> str:
@@ -121,13 +124,13 @@ def _flatten(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     return "array"
 
 
-def _unflatten(form: Any, path: str, arrays: Mapping[str, np.ndarray]) -> Any:
+def _unflatten(structure: Any, path: str, arrays: Mapping[str, np.ndarray]) -> Any:
     """Restore a tree; named tuples keep their field names, but not their class."""
-    if form is None:
+    if structure is None:
         return None
-    if form == "array":
+    if structure == "array":
         return arrays[path]
-    ((kind, inner),) = form.items()
+    ((kind, inner),) = structure.items()
     if kind == "tuple":
         return tuple(_unflatten(x, f"{path}.{k}", arrays) for k, x in enumerate(inner))
     values = {key: _unflatten(x, f"{path}.{key}", arrays) for key, x in inner.items()}

@@ -19,7 +19,7 @@ from hybridsim.networks.prune import InputColumn
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.project.build.blueprint_file import save_blueprint
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.manifest import input_changes, manifest
+from hybridsim.project.record.manifest import FORMAT, input_changes, manifest
 from hybridsim.project.record.record import DISCOVERY_FILE
 from hybridsim.project.record.write import write_file, write_json
 from hybridsim.viz.weights_diagram import weights_diagram
@@ -41,13 +41,19 @@ class DiscoveryRecord:
         """Prepare the folder; returns the results of completed seeds.
 
         Raises:
-            HybridsimError: a discovery exists and neither `resume` nor `fresh` is set, or its inputs have changed.
+            HybridsimError: a discovery exists and neither `resume` nor `fresh` is set, or it is to be resumed and its
+                inputs or its format have changed.
         """
         if self._file.exists() and not fresh:
             if not resume:
                 raise HybridsimError(f"{self._file} already exists; --resume continues it, --fresh starts over")
             try:
                 content = json.loads(self._file.read_text())
+                if content["manifest"]["format"] != FORMAT:
+                    raise HybridsimError(
+                        f"{self._file} does not have format {FORMAT}, which this version of hybridsim reads; use the "
+                        "version that wrote it, or start over with --fresh"
+                    )
                 if changes := input_changes(content["manifest"], self._manifest):
                     raise HybridsimError(
                         f"cannot resume {self._file}, because its inputs have changed: {'; '.join(changes)}"
@@ -82,16 +88,16 @@ class DiscoveryRecord:
             save_blueprint(sparse, self.folder / "blueprint.toml", sim)
         summary = {
             "name": self.task.name,
-            "error_without_networks": discovery.baseline_error,
-            "error": discovery.final.error,
-            "error_with_all_inputs": discovery.dense.error,
+            "error_without_networks": discovery.baseline_rms,
+            "error": discovery.final.residual_rms,
+            "error_with_all_inputs": discovery.dense.residual_rms,
             "support": sorted(str(column) for column in discovery.support),
             "inputs": {str(column): share for column, share in discovery.frequency.items()},
-            "sites": {", ".join(outputs): share for outputs, share in discovery.sites.items()},
+            "sites": {", ".join(outputs): share for outputs, share in discovery.site_frequency.items()},
             "seeds": [sorted(str(c) for c in seed.best.support) for seed in discovery.seeds],
         }
         seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
-        content = {"manifest": self._manifest, "columns": self._names, "seeds": seeds, "found": summary}
+        content = {"manifest": self._manifest, "columns": self._names, "seeds": seeds, "summary": summary}
         write_json(self._file, content)
         return summary
 
@@ -102,7 +108,7 @@ class DiscoveryRecord:
     def _seed_to_json(self, result: SeedResult) -> dict[str, Any]:
         def to_json(candidate: Candidate) -> dict[str, Any]:
             support = [k for k, column in enumerate(self.columns) if column in candidate.support]
-            return {"support": support, "theta": candidate.theta.tolist(), "error": candidate.error}
+            return {"support": support, "theta": candidate.theta.tolist(), "error": candidate.residual_rms}
 
         path = [to_json(candidate) for candidate in result.path]
         return {"seed": result.seed, "dense": to_json(result.dense), "path": path, "best": to_json(result.best)}
@@ -110,8 +116,8 @@ class DiscoveryRecord:
     def _seed_from_json(self, data: dict[str, Any]) -> SeedResult:
         def from_json(entry: dict[str, Any]) -> Candidate:
             support = frozenset(self.columns[k] for k in entry["support"])
-            error = float("inf") if entry["error"] is None else entry["error"]
-            return Candidate(support, np.array(entry["theta"]), error)
+            residual_rms = float("inf") if entry["error"] is None else entry["error"]
+            return Candidate(support, np.array(entry["theta"]), residual_rms)
 
         path = tuple(from_json(entry) for entry in data["path"])
         return SeedResult(data["seed"], from_json(data["dense"]), path, from_json(data["best"]))

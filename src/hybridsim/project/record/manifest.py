@@ -18,7 +18,7 @@ import hybridsim
 from hybridsim.data.recording import Recording
 from hybridsim.project.build.task import Task
 
-FORMAT = 2
+FORMAT = 3
 """Version of the run record's format."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 
@@ -45,7 +45,7 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
             "training": [run.name for run in task.problem.train],
             "held_out": [run.name for run in task.problem.held_out],
         },
-        "numbers_sha256": _values_hash(task),
+        "values_sha256": _values_hash(task),
         "versions": {
             "hybridsim": hybridsim.__version__,
             "python": platform.python_version(),
@@ -75,7 +75,7 @@ def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     removed = [file for sha, file in old_files.items() if sha not in new_files]
     changes += [f"the data {file}" if file in removed else f"the data {file}, which is new" for file in added]
     changes += [f"the data {file}, which is no longer used" for file in removed if file not in added]
-    if not changes and before["numbers_sha256"] != now["numbers_sha256"]:
+    if not changes and before["values_sha256"] != now["values_sha256"]:
         changes.append("a file that the model includes, or the interpretation of model and data by a new version")
     return changes
 
@@ -83,12 +83,12 @@ def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def version_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Changes of libraries and machine, after which bitwise reproducibility is not guaranteed."""
     changes = [
-        f"{name} {before['versions'][name]} then, {current} now"
+        f"{name} {before['versions'][name]} before, {current} now"
         for name, current in now["versions"].items()
         if before["versions"].get(name, current) != current
     ]
     if before["machine"]["cpu"] != now["machine"]["cpu"]:
-        changes.append(f"processor {before['machine']['cpu']} then, {now['machine']['cpu']} now")
+        changes.append(f"processor {before['machine']['cpu']} before, {now['machine']['cpu']} now")
     return changes
 
 
@@ -111,7 +111,7 @@ def _values_hash(task: Task) -> str:
     digest = hashlib.sha256()
     leaves = jax.tree_util.tree_flatten_with_path(problem.setup)[0]
     named = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
-    limits = zip(("start", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
+    limits = zip(("initial", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
     noise = ((f"noise of {name}", value) for name, value in problem.measurements.noise.items())
     for name, values in (*named, *limits, *noise, *_series((*problem.train, *problem.held_out))):
         array = np.array(values, order="C")

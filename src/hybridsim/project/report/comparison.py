@@ -26,7 +26,7 @@ HORIZONS = (0.25, 1.0)
 MIN_WINDOW, DEFAULT_WINDOW = 0.25, 1.0
 """Minimum window length for scoring [s], and the length that replaces shorter windows of a fit [s]."""
 EXPLAINED, PREDICTED = "explained", "predicted"
-TRAINING, HELD_OUT = "training", "held-out"
+TRAINING, HELD_OUT, NEW = "training", "held-out", "new"
 """Kinds of scores and of runs."""
 
 
@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
     """Scores before and after a fit."""
 
     runs: str
-    """Kind of the runs: `training`, `held-out`, or another label."""
+    """Kind of the runs: `training`, `held-out` or `new`."""
     kind: str
     """`explained` or `predicted`."""
     seconds: float

@@ -48,14 +48,14 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
         "seconds": float(len(ok) * w.steps * w.dt),
-        "gained": float(np.sum([np.asarray(a.energy_change) for a in audits])),
+        "energy_change": float(np.sum([np.asarray(a.energy_change) for a in audits])),
         "grafts": [
             {
                 "network": graft.kind,
                 "outputs": list(graft.outputs),
                 "injected": float(injected[k]),
                 "removed": float(removed[k]),
-                "most_power": float(peak_power[k]),
+                "peak_power": float(peak_power[k]),
             }
             for k, graft in enumerate(grafts)
         ],

@@ -68,10 +68,10 @@ class HeldOutMonitor:
             updated = np.where(layout.is_common, layout.stack(np.array(theta)[None]), previous)
             self._point, steps = self._point._replace(theta=updated), NEXT_STEPS
         self._point = calibrate(self._objective, self._point, max_steps=steps, growing=steps == FIRST_STEPS)
-        return rms_in_noise(self._objective, self._point)
+        return residual_rms(self._objective, self._point)
 
 
-def rms_in_noise(objective: Objective, point: Point) -> float | None:
+def residual_rms(objective: Objective, point: Point) -> float | None:
     """Root mean square residual over all windows that do not diverge, in standard deviations of the noise."""
     samples, ok = objective.samples(point)
     w = objective.windows

@@ -18,6 +18,7 @@ from hybridsim.project.record.record import Record
 from hybridsim.project.record.write import replace_nonfinite, write_file
 from hybridsim.project.report.comparison import (
     EXPLAINED,
+    NEW,
     PREDICTED,
     Comparison,
     comparison,
@@ -71,8 +72,8 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     history = initialization_time(problem, runs)
     windows = score_predictions(problem, thetas, runs, history=history, horizon=horizon)
     comparisons = (
-        comparison(windows, "these", PREDICTED, horizon),
-        comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), "these", EXPLAINED),
+        comparison(windows, NEW, PREDICTED, horizon),
+        comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), NEW, EXPLAINED),
     )
     return Prediction(tuple(runs), windows, comparisons, history)
 
@@ -87,7 +88,7 @@ def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[s
     report = {
         "files": [{"file": file, "sha256": sha} for run in prediction.runs for file, sha in run.sources],
         "runs": [run.name for run in prediction.runs],
-        "start_fitted_on": prediction.initialization_time,
+        "initialization_time": prediction.initialization_time,
         "scores": [score_row(comparison, task.problem.measurements.noise) for comparison in prediction.comparisons],
     }
     write_file(folder / "prediction.csv", series_as_csv(prediction))

@@ -54,7 +54,7 @@ def result(
         "format": FORMAT,
         "name": task.name,
         "status": CONVERGED if converged else NOT_CONVERGED,
-        "words": stages[-1]["words"],
+        "message": stages[-1]["message"],
         "stages": stages,
         "labels": list(space.labels),
         "theta": np.asarray(theta).tolist(),
@@ -63,7 +63,7 @@ def result(
             for change in space.table(theta)
             if change.name not in per_run and not is_network_weight(change.name)
         ],
-        "of_runs": fitted.run_values,
+        "run_values": fitted.run_values,
         "networks": _networks(task, theta),
         "channels": _channels(task),
         "scores": [score_row(comparison, task.problem.measurements.noise) for comparison in comparisons],
@@ -85,30 +85,30 @@ def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, A
         "seconds": comparison.seconds,
         "windows": len(after.rms) + after.diverged,
         "channels": channels,
-        "in_noise": {"before": _error_statistics(before, noise), "after": _error_statistics(after, noise)},
+        "normalized": {"before": _error_statistics(before, noise), "after": _error_statistics(after, noise)},
     }
 
 
 def _error_statistics(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
     """Errors of windows over all channels, in standard deviations of the noise."""
     errors = normalized_rms(score, noise)
-    spread: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged}
+    statistics: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged}
     if len(errors):
         rms = float(np.sqrt(np.mean(np.square(errors))))
-        spread |= {"rms": rms, "median": float(np.median(errors)), "worst": float(np.max(errors))}
-    return spread
+        statistics |= {"rms": rms, "median": float(np.median(errors)), "worst": float(np.max(errors))}
+    return statistics
 
 
 def _stage(index: int, stage: Stage, stage_result: StageResult) -> dict[str, Any]:
     return {
         "stage": index + 1,
         "window": stage.window,
-        "starts": stage.initial_states,
+        "initial_states": stage.initial_states,
         "loss": stage.loss,
         "solver": stage.solver.name,
         "steps": stage_result.steps,
-        "verdict": stage_result.termination.name.lower(),
-        "words": stage_result.termination.message,
+        "termination": stage_result.termination.name.lower(),
+        "message": stage_result.termination.message,
         "cost": stage_result.cost,
     }
 
@@ -156,19 +156,19 @@ def remarks_on(report: dict[str, Any]) -> list[str]:
     """Remarks on a result: lack of convergence, parameters at bounds, large or increased errors, warnings."""
     remarks = []
     if report["status"] != CONVERGED:
-        remarks.append(f"The fit did not converge: {report['words']}. The result is the best iterate.")
+        remarks.append(f"The fit did not converge: {report['message']}. The result is the best iterate.")
     for row in report["parameters"]:
         if row["at_bound"]:
             bound = f"{row[row['at_bound']]:.6g} {row['unit']}".strip()
             remarks.append(f"{row['name']} ended at its {row['at_bound']} bound, {bound}.")
     for row in report["scores"]:
-        error = row["in_noise"]["after"]["rms"]
+        error = row["normalized"]["after"]["rms"]
         if row["runs"] == TRAINING and row["kind"] == EXPLAINED and error is not None and error > LARGE_ERROR:
             remarks.append(
                 f"The error of the training runs is {error:.3g} times the noise: the model lacks an effect, for which "
                 f"the estimated parameters compensate. {suggestions(report['labels'])}"
             )
-        before, after = row["in_noise"]["before"], row["in_noise"]["after"]
+        before, after = row["normalized"]["before"], row["normalized"]["after"]
         score = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
         if after["diverged"]:
             remarks.append(f"{after['diverged']} of {row['windows']} windows diverge after the fit ({score}).")

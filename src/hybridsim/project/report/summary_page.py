@@ -13,7 +13,7 @@ FIGURE_CAPTIONS = {
     "window_typical.png": "A typical window: measured, simulated before and after the fit, and the residual after it",
     "window_worst.png": "The worst window: measured, simulated before and after the fit, and the residual after it",
     "windows.png": "Errors of every window before and after the fit",
-    "course.png": "Residuals over the steps of the fit",
+    "progress.png": "Residuals over the steps of the fit",
 }
 """Figures in the order of the page, with their captions."""
 
@@ -70,7 +70,7 @@ def _cards(result: Mapping[str, Any]) -> str:
     held_out = [row for row in result["scores"] if row["runs"] == HELD_OUT] or result["scores"]
     cards = []
     for row in held_out:
-        before, after = (row["in_noise"][when]["rms"] for when in ("before", "after"))
+        before, after = (row["normalized"][when]["rms"] for when in ("before", "after"))
         factor = ""
         if before and after:
             factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
@@ -92,7 +92,7 @@ def _score_label(row: Mapping[str, Any]) -> str:
 def _scores(result: Mapping[str, Any]) -> str:
     rows = []
     for row in result["scores"]:
-        names, overall = list(row["channels"]), row["in_noise"]
+        names, overall = list(row["channels"]), row["normalized"]
         for k, name in enumerate(names):
             cells, channel = row["channels"][name], result["channels"][name]
             first = f"<th rowspan='{len(names)}'>{_score_label(row)}{_windows(row)}</th>" if k == 0 else ""
@@ -109,14 +109,14 @@ def _scores(result: Mapping[str, Any]) -> str:
 
 
 def _windows(row: Mapping[str, Any]) -> str:
-    before, after = (row["in_noise"][when]["diverged"] for when in ("before", "after"))
+    before, after = (row["normalized"][when]["diverged"] for when in ("before", "after"))
     diverged = f"; {before} diverged before, {after} after" if before or after else ""
     windows = "1 window" if row["windows"] == 1 else f"{row['windows']} windows"
     return f"<div class='quiet'>{windows}{diverged}</div>"
 
 
-def _pair(spread: Mapping[str, Any]) -> str:
-    return f"{format_number(spread['rms'])}, {format_number(spread['worst'])}"
+def _pair(statistics: Mapping[str, Any]) -> str:
+    return f"{format_number(statistics['rms'])}, {format_number(statistics['worst'])}"
 
 
 def _parameters(result: Mapping[str, Any]) -> str:
@@ -137,10 +137,10 @@ def _parameters(result: Mapping[str, Any]) -> str:
 
 def _per_run_parameters(result: Mapping[str, Any]) -> str:
     """Parameters estimated separately for each run, one row per run."""
-    if not result["of_runs"]:
+    if not result["run_values"]:
         return ""
-    names = list(next(iter(result["of_runs"].values())))
-    rows = [f"<tr>{_name(run)}{_number_cells(*values.values())}</tr>" for run, values in result["of_runs"].items()]
+    names = list(next(iter(result["run_values"].values())))
+    rows = [f"<tr>{_name(run)}{_number_cells(*values.values())}</tr>" for run, values in result["run_values"].items()]
     return "<h3>Parameters estimated separately for each run</h3>" + _table(
         ("Run", *(f">{escape(name)}" for name in names)), rows
     )
@@ -177,9 +177,9 @@ def _stages(result: Mapping[str, Any]) -> str:
     rows = []
     for row in result["stages"]:
         window = "whole runs" if row["window"] is None else f"{format_number(row['window'])} s"
-        settings = _right(window) + _text(row["starts"]) + _text(row["loss"]) + _text(row["solver"])
+        settings = _right(window) + _text(row["initial_states"]) + _text(row["loss"]) + _text(row["solver"])
         rows.append(
-            f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['words'])}</tr>"
+            f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['message'])}</tr>"
         )
     return _table((">Stage", ">Windows", "Initial states", "Loss", "Solver", ">Steps", "Termination"), rows)
 

@@ -29,13 +29,13 @@ class FreeEntry(Section):
     bounds: tuple[Bound, Bound] | None = None
     """Lower and upper bound; `-inf` or `inf` where there is none."""
     initial: float | Literal["current"] | None = None
-    """Initial value; by default that of the model."""
+    """Initial value; by default, or with `"current"`, that of the model."""
     map: Literal["identity", "log", "interval"] | None = None
     """Map from the parameter to θ."""
     prior: tuple[float, Positive] | None = None
     """Mean and standard deviation of a Gaussian prior."""
     scale: Positive | None = None
-    """Parameter value per unit of θ."""
+    """Parameter value at θ = 1; for the map `log` at θ = 0."""
     l1: Nonnegative = 0.0
     """Weight of the sum of absolute values, which yields exact zeros; solver lm only."""
     l2: Nonnegative = 0.0

@@ -127,7 +127,7 @@ def explore(
     )
 
 
-def relative(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
     """Path of a file relative to a folder; absolute if they have only the root in common."""
     real, start = path.absolute(), folder.absolute()
     if os.path.commonpath([real, start]) == real.anchor:
@@ -227,7 +227,7 @@ def _commands(matches: Matches, tables: Sequence[Table], model: Model) -> tuple[
             notes.append(f"{column!r} is not used: it is zero throughout")
         elif joint in commands:
             other = commands[joint].match.column.name
-            notes.append(f"{column!r} is not used: joint {joint!r} is driven by {other!r} already")
+            notes.append(f"{column!r} is not used: joint {joint!r} is already driven by {other!r}")
         else:
             default = ("N" if is_prismatic(model, joint) else "Nm") if match.kind is Kind.TORQUE else ""
             if match.kind is Kind.COMMAND and actuator is not None:

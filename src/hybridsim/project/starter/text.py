@@ -8,7 +8,7 @@ import numpy as np
 from hybridsim.core.messages import name_list
 from hybridsim.project.schema.toml_lines import quote
 from hybridsim.project.starter.columns import Kind
-from hybridsim.project.starter.explore import MatchedColumn, Starter, relative
+from hybridsim.project.starter.explore import MatchedColumn, Starter, relative_path
 from hybridsim.project.starter.match import is_prismatic
 
 MIN_STOPPING_TIME = 0.01
@@ -40,7 +40,7 @@ def _model(starter: Starter, folder: Path) -> Iterator[str]:
     if starter.is_built_in:
         yield f"built_in = {quote(starter.model_name)}"
     else:
-        yield f"file = {quote(relative(Path(starter.model_name), folder))}"
+        yield f"file = {quote(relative_path(Path(starter.model_name), folder))}"
     for key, value in starter.load_options.items():
         yield f"{key} = {_value(value, folder)}"
     yield f"# dt = {starter.model.timestep:g}  # time step of the simulation [s]; by default that of the model"
@@ -49,7 +49,7 @@ def _model(starter: Starter, folder: Path) -> Iterator[str]:
 
 
 def _data(starter: Starter, folder: Path) -> Iterator[str]:
-    files = [quote(relative(file, folder)) for file in starter.files]
+    files = [quote(relative_path(file, folder)) for file in starter.files]
     yield "[data]"
     if len(files) == 1:
         yield f"files = {files[0]}"
@@ -188,7 +188,7 @@ def _value(value: object, folder: Path) -> str:
         return "{ " + ", ".join(f"{quote(str(k))} = {_value(v, folder)}" for k, v in value.items()) + " }"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(_value(entry, folder) for entry in value)}]"
-    return quote(relative(value, folder) if isinstance(value, Path) else str(value))
+    return quote(relative_path(value, folder) if isinstance(value, Path) else str(value))
 
 
 def _single_line(text: str) -> str:
