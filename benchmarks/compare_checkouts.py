@@ -38,8 +38,8 @@ def run(checkout: Path, what: str, task: str):
     return json.loads(completed.stdout.splitlines()[-1])
 
 
-def differing_bits(old: Path, new: Path) -> list[str]:
-    """Tasks whose results differ."""
+def compare_bits(old: Path, new: Path) -> list[str]:
+    """Compare the results of all tasks; returns those that differ."""
     different = []
     for task in BITS:
         before, after = (run(checkout, "bits", task) for checkout in (old, new))
@@ -49,8 +49,8 @@ def differing_bits(old: Path, new: Path) -> list[str]:
     return different
 
 
-def differing_times(old: Path, new: Path, rounds: int) -> list[str]:
-    """Tasks whose median time differs by more than the tolerance."""
+def compare_times(old: Path, new: Path, rounds: int) -> list[str]:
+    """Compare the run times of all tasks; returns those whose medians differ by more than the tolerance."""
     different = []
     for task in (*TIMES, COMPILE):
         times: dict[Path, list[float]] = {old: [], new: []}
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="measurements of each time in each checkout")
     options = parser.parse_args()
     old, new = options.old.resolve(), options.new.resolve()
-    problems = differing_bits(old, new) + (differing_times(old, new, options.rounds) if options.rounds else [])
+    problems = compare_bits(old, new) + (compare_times(old, new, options.rounds) if options.rounds else [])
     for problem in problems:
         console.print(f"[red]{problem}[/red]")
     return 1 if problems else 0

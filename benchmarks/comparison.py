@@ -10,7 +10,7 @@ from benchmarks.measure import Row
 from benchmarks.running import Record
 
 
-def options(doc: str, name: str, peers: Sequence[str], quick: str, rounds: int) -> argparse.ArgumentParser:
+def make_parser(doc: str, name: str, peers: Sequence[str], quick: str, rounds: int) -> argparse.ArgumentParser:
     """Argument parser with all common options.
 
     Args:
@@ -36,7 +36,7 @@ def options(doc: str, name: str, peers: Sequence[str], quick: str, rounds: int) 
 
 
 @contextmanager
-def resumable(record: Record) -> Iterator[None]:
+def report_interruption(record: Record) -> Iterator[None]:
     """Report how to resume interrupted measurements."""
     try:
         yield

@@ -13,7 +13,7 @@ CPU times on one thread, best of several calls; see docs/benchmarks.md.
 from pathlib import Path
 
 from benchmarks import contact_figure, contact_targets
-from benchmarks.comparison import finish, options, resumable
+from benchmarks.comparison import finish, make_parser, report_interruption
 from benchmarks.contact_workloads import WORKLOADS
 from benchmarks.running import Record, measure, parts_of
 
@@ -30,7 +30,7 @@ QUICK = ("native", "mujoco")
 
 
 def main() -> None:
-    parser = options(__doc__, "contact", list(PEERS), quick=f"only {' and '.join(QUICK)}", rounds=2)
+    parser = make_parser(__doc__, "contact", list(PEERS), quick=f"only {' and '.join(QUICK)}", rounds=2)
     parser.add_argument(
         "--parts", nargs="+", choices=list(WORKLOADS), metavar="PART", help=f"of: {', '.join(WORKLOADS)}"
     )
@@ -46,7 +46,7 @@ def main() -> None:
                 measure(record, peer, PEERS[peer], parts, seconds)
 
     selected = arguments.only or (QUICK if arguments.quick else tuple(PEERS))
-    with resumable(record):
+    with report_interruption(record):
         measure_peers(selected, repeat=False)
         for _ in range(1, 1 if arguments.quick else arguments.rounds):
             measure_peers([peer for peer in QUICK if peer in selected], repeat=True)

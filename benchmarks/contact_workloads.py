@@ -109,7 +109,7 @@ def penetration(w: Workload, q: np.ndarray) -> float:
     return -lowest
 
 
-def check_end(w: Workload, q: np.ndarray) -> str:
+def check_final_state(w: Workload, q: np.ndarray) -> str:
     """Check the final state of a rollout and describe it.
 
     Raises:

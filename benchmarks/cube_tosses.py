@@ -26,7 +26,7 @@ from benchmarks.report import console
 from benchmarks.running import source_hash
 from benchmarks.toss_data import ROUNDS, TABLE_HEIGHT, Errors, MissingData, Round, load
 from benchmarks.toss_fit import FULL, QUICK, Effort, Fit, fit, max_evaluations
-from benchmarks.toss_simulators import MUJOCO, SIMULATORS, STEPS_PER_FRAME, forms
+from benchmarks.toss_simulators import MUJOCO, SIMULATORS, STEPS_PER_FRAME, variants
 
 
 class Record:
@@ -40,8 +40,8 @@ class Record:
         self.versions = {name: version_of(name) for name in SIMULATORS}
         if resume and path.exists():
             saved = json.loads(path.read_text())
-            if saved["of"] != self.settings:
-                raise SystemExit(f"{path} has other settings: fit again, without --resume")
+            if saved.get("settings") != self.settings:
+                raise SystemExit(f"{path} has different settings: fit again, without --resume")
             for name, fits in saved["fits"].items():
                 if saved["versions"][name] == self.versions[name]:
                     self.fits[name] = [fit_from_json(content) for content in fits]
@@ -49,7 +49,7 @@ class Record:
     def add(self, fit: Fit) -> None:
         self.fits[fit.simulator].append(fit)
         content = {
-            "of": self.settings,
+            "settings": self.settings,
             "versions": self.versions,
             "fits": {name: [asdict(f) for f in fits] for name, fits in self.fits.items()},
         }
@@ -72,10 +72,10 @@ def fit_from_json(content: dict) -> Fit:
 
 def fit_missing(record: Record, rounds: Sequence[Round], effort: Effort) -> None:
     """Fit all simulators that are not in the record yet."""
-    tosses, all_forms = load(), forms()
+    tosses, all_variants = load(), variants()
     for k, split in enumerate(rounds):
         for name in (name for name in SIMULATORS if len(record.fits[name]) <= k):
-            of_simulator = [form for form in all_forms if form.simulator == name]
+            of_simulator = [variant for variant in all_variants if variant.simulator == name]
             title = f"round {k + 1} of {len(rounds)}, {name}"
             with Progress(console=console, transient=True) as progress:
                 task = progress.add_task(title, total=max_evaluations(of_simulator, effort))
@@ -83,7 +83,9 @@ def fit_missing(record: Record, rounds: Sequence[Round], effort: Effort) -> None
                     fit(of_simulator, tosses, split, effort, on_evaluation=lambda p=progress, t=task: p.advance(t))
                 )
             result = record.fits[name][k]
-            console.print(f"{title}: {result.seconds:.0f} s, test {report.both(result.test, np.median)}", style="dim")
+            console.print(
+                f"{title}: {result.seconds:.0f} s, test {report.format_errors(result.test, np.median)}", style="dim"
+            )
 
 
 def main() -> None:
@@ -102,7 +104,7 @@ def main() -> None:
         fit_missing(record, rounds, effort)
         report.show(record.fits)
         if arguments.figure:
-            toss_figure.draw(record.fits, forms(), load(), arguments.figure)
+            toss_figure.draw(record.fits, variants(), load(), arguments.figure)
             console.print(f"figure: {arguments.figure}")
     except MissingData as error:
         raise SystemExit(str(error)) from None

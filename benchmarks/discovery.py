@@ -28,8 +28,8 @@ from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.support_search import theta_with_fresh_networks
 from hybridsim.viz.weights_diagram import weights_diagram
 
-PAPERS_STEPS = 15
-PAPERS_PENALTY = Sparsity(first_layer=1e4, upper_layers=200.0)
+PAPER_STEPS = 15
+PAPER_PENALTY = Sparsity(first_layer=1e4, upper_layers=200.0)
 """κ‖θ[1]‖₁ + λ‖θ[1:]‖² of Equation 2 of the NeuralSim paper, for squared errors in units of the noise."""
 
 
@@ -48,9 +48,9 @@ def measure(name: str, noise: float, seeds: int) -> dict:
         "candidates": len(discovery.columns),
         "seeds": seeds,
         "exact": sum(exact),
-        "error_without_networks": discovery.baseline_error,
-        "error_with_all": float(np.median([seed.dense.error for seed in discovery.seeds])),
-        "error": float(np.median([seed.best.error for seed in discovery.seeds])),
+        "error_without_networks": discovery.baseline_rms,
+        "error_with_all": float(np.median([seed.dense.residual_rms for seed in discovery.seeds])),
+        "error": float(np.median([seed.best.residual_rms for seed in discovery.seeds])),
         "seconds_per_seed": (perf_counter() - start) / seeds,
     }
 
@@ -60,7 +60,7 @@ def figure(file: Path) -> None:
     case = CASES["damping of both joints"]
     problem = case.problem(NOISE)
     initial = theta_with_fresh_networks(problem, 0)
-    stage = Stage(window=case.window, solver=LevenbergMarquardt(max_steps=PAPERS_STEPS), sparsity=PAPERS_PENALTY)
+    stage = Stage(window=case.window, solver=LevenbergMarquardt(max_steps=PAPER_STEPS), sparsity=PAPER_PENALTY)
     sparse = fit(problem.with_space(problem.space.with_initial(initial)), [stage]).theta
     discovery: Discovery = discover(problem, case.stage, seeds=[0], warm_up=case.warm_up, log=log)
     panels = [

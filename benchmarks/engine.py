@@ -119,13 +119,13 @@ def peer_times(model: Model, folder) -> dict:
     pd = pm.createData()
     q, v = pin.neutral(pm), np.zeros(pm.nv)
 
-    def thousand(call):
+    def repeat(call):
         for _ in range(1000):
             call()
 
     return {
-        "MuJoCo mj_forward": best(lambda: thousand(lambda: mujoco.mj_forward(mj, data))) / 1000,
-        "Pinocchio aba (through Python)": best(lambda: thousand(lambda: pin.aba(pm, pd, q, v, v))) / 1000,
+        "MuJoCo mj_forward": best(lambda: repeat(lambda: mujoco.mj_forward(mj, data))) / 1000,
+        "Pinocchio aba (through Python)": best(lambda: repeat(lambda: pin.aba(pm, pd, q, v, v))) / 1000,
     }
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fitting                    everything, in three rounds: about ten minutes
     python -m benchmarks.fitting --quick            one round of the first task, which has the targets: some minutes
-    python -m benchmarks.fitting --only hybridsim scipy --tasks held free
+    python -m benchmarks.fitting --only hybridsim scipy --tasks fixed free
     HYBRIDSIM_DATA=~/data python -m benchmarks.fitting --json runs/mine.json
 
 All contestants fit the same parameters with the same initial values to the same windows, with the same residuals, time
@@ -83,7 +83,7 @@ def agreement(task: str) -> float:
     from benchmarks.peers.mujoco_pendulum import Simulations
 
     data = load(task)
-    theirs = Simulations(data).residuals([np.array([f.start for f in data.published.free()])])[0]
+    theirs = Simulations(data).residuals([np.array([f.initial for f in data.published.free()])])[0]
     return check(f"{task}: initial residuals", ours_fitting.residuals(data), theirs, RESIDUAL_TOLERANCE)
 
 
@@ -113,20 +113,20 @@ def run_contestant(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
         raise RuntimeError(f"not installed: {message}" if failed == MISSING_PACKAGE else message)
 
 
-def measure(record: Record, who: str, task: str) -> None:
+def measure(record: Record, contestant: str, task: str) -> None:
     """Measure a contestant in one round, or record its error message if it fails."""
     # hybridsim starts its own new processes, as they differ in the kernels on disk
-    for new in (False,) if who == "hybridsim" else (True, False):
+    for new in (False,) if contestant == "hybridsim" else (True, False):
         try:
-            with console.status(f"{who}: {TASKS[task].what}"):
-                for attempt in run_contestant(CONTESTANTS[who], task, new=new):
+            with console.status(f"{contestant}: {TASKS[task].description}"):
+                for attempt in run_contestant(CONTESTANTS[contestant], task, new=new):
                     record.attempts.append(attempt)
                     record.write()
         except RuntimeError as error:
-            record.failed[who] = str(error)
+            record.failed[contestant] = str(error)
             record.write()
             return
-    console.print(f"{who}: {TASKS[task].what}", style="dim")
+    console.print(f"{contestant}: {TASKS[task].description}", style="dim")
 
 
 def show(record: Record) -> None:
@@ -139,25 +139,35 @@ def show(record: Record) -> None:
         if previous and s.task != previous:
             table.add_section()
         span = f"{s.time:.3g} s ({min(s.times):.3g} – {max(s.times):.3g})" if np.isfinite(s.time) else "never"
-        process = "new" if s.begun == COLD and s.who != "hybridsim" else s.begun
+        process = "new" if s.process == COLD and s.contestant != "hybridsim" else s.process
         simulations = f"{s.simulations}" + (f" ({s.with_derivatives} with derivatives)" if s.with_derivatives else "")
-        what = "" if s.task == previous else TASKS[s.task].what
-        cells = (what, f"{s.who}, {s.method}", process, span, f"{s.seconds:.3g} s", f"{s.excess:.1e}", simulations)
-        table.add_row(*cells, style="bold" if s.who == "hybridsim" else None)
+        what = "" if s.task == previous else TASKS[s.task].description
+        cells = (
+            what,
+            f"{s.contestant}, {s.method}",
+            process,
+            span,
+            f"{s.seconds:.3g} s",
+            f"{s.excess:.1e}",
+            simulations,
+        )
+        table.add_row(*cells, style="bold" if s.contestant == "hybridsim" else None)
         previous = s.task
     console.print(table)
     for task, error in record.agreement.items():
-        console.print(f"{TASKS[task].what}: initial residuals of the simulators differ by {error:.1e} of the largest")
+        console.print(
+            f"{TASKS[task].description}: initial residuals of the simulators differ by {error:.1e} of the largest"
+        )
     show_targets(record.targets)
-    for who, message in record.failed.items():
-        console.print(f"{who}: {message}", style="yellow", markup=False)
+    for contestant, message in record.failed.items():
+        console.print(f"{contestant}: {message}", style="yellow", markup=False)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round of the first task")
     names = ", ".join(CONTESTANTS)
-    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), metavar="WHO", help=f"of: {names}")
+    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), metavar="CONTESTANT", help=f"of: {names}")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), metavar="TASK", help=f"of: {', '.join(TASKS)}")
     parser.add_argument(
         "--rounds", type=int, default=3, help="number of rounds, over which medians are taken (%(default)s)"
@@ -171,9 +181,9 @@ def main() -> None:
             record.agreement[task] = agreement(task)
         for _ in range(1 if arguments.quick else arguments.rounds):
             for task in tasks:
-                for who in arguments.only or CONTESTANTS:
-                    if who not in record.failed:
-                        measure(record, who, task)
+                for contestant in arguments.only or CONTESTANTS:
+                    if contestant not in record.failed:
+                        measure(record, contestant, task)
     except MissingData as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:

@@ -23,11 +23,11 @@ RUNNING, DISK, COLD = "running", "kernels on disk", "cold"
 class Attempt:
     """One fit and its cost over time."""
 
-    who: str
+    contestant: str
     version: str
     task: str
     method: str
-    begun: str
+    process: str
     """One of the three constants above; the time of a new process includes its imports."""
     trace: list[tuple[float, float]]
     """Time [s] and lowest cost so far."""
@@ -59,14 +59,14 @@ class FitLog:
         if not self.trace or cost < self.trace[-1][1]:
             self.trace.append((time.time() - self.since, float(cost)))
 
-    def finish(self, who: str, version: str, task: str, method: str, begun: str, parameters) -> Attempt:
+    def finish(self, contestant: str, version: str, task: str, method: str, process: str, parameters) -> Attempt:
         """The attempt, after the end of the fit."""
         return Attempt(
-            who,
+            contestant,
             version,
             task,
             method,
-            begun,
+            process,
             self.trace,
             time.time() - self.since,
             self.simulations,
@@ -94,7 +94,7 @@ def command_line(doc: str, module: str, attempts: AttemptsFunction) -> None:
     """
     parser = argparse.ArgumentParser(
         description=doc,
-        epilog=f"example: python -m {module} held",
+        epilog=f"example: python -m {module} fixed",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("task", choices=list(TASKS), help=f"of: {', '.join(TASKS)}")
@@ -115,7 +115,7 @@ def command_line(doc: str, module: str, attempts: AttemptsFunction) -> None:
 
 def line(a: Attempt) -> str:
     """An attempt as readable text."""
-    counted = f"{a.simulations} simulations" + (
+    simulations = f"{a.simulations} simulations" + (
         f", {a.with_derivatives} with derivatives" if a.with_derivatives else ""
     )
-    return f"{a.who}, {a.method} ({a.begun}): cost {a.cost:.10g} after {a.trace[-1][0]:.3f} s, {counted}"
+    return f"{a.contestant}, {a.method} ({a.process}): cost {a.cost:.10g} after {a.trace[-1][0]:.3f} s, {simulations}"

@@ -19,18 +19,18 @@ WINDOWS = 3
 """Windows per segment, of 0.888 s each; all but two samples of a segment are in one of them."""
 NOISE = 1e-3
 """Standard deviation by which residuals are divided [rad]."""
-SMOOTHED = 0.02
+SMOOTHING_TIME = 0.02
 """Smoothing window of the initial velocities [s]."""
 INTEGRATOR = "RK4"
 
 
 @dataclass(frozen=True)
-class Free:
+class FreeParameter:
     """A free parameter. Solvers see its value divided by its scale."""
 
     name: str
     """Address in hybridsim."""
-    start: float
+    initial: float
     scale: float
     lower: float
     upper: float
@@ -53,7 +53,7 @@ class Published:
     gravity: float
     """Gravitational acceleration [m/s²]."""
 
-    def free(self) -> list[Free]:
+    def free(self) -> list[FreeParameter]:
         """Free parameters.
 
         Without torques only ratios of masses are identifiable, so both masses and the centre of mass of link 1 along
@@ -62,7 +62,7 @@ class Published:
         ratios, offsets, dampings = (0.1, 10.0), (-0.01, 0.01), (0.0, 0.01)
         return [
             *(
-                Free(
+                FreeParameter(
                     f"body.inertia[link{k}].yy",
                     self.inertia[k],
                     self.inertia[k],
@@ -70,10 +70,12 @@ class Published:
                 )
                 for k in range(2)
             ),
-            Free("body.com[link0].z", -self.com[0], self.com[0], -3.0 * self.com[0], -0.1 * self.com[0]),
-            Free("joint.placement[joint1].z", -self.length, self.length, -2.0 * self.length, -0.5 * self.length),
-            *(Free(f"body.com[link{k}].x", 0.0, 1e-3, *offsets) for k in range(2)),
-            *(Free(f"joint.damping[joint{k}]", self.damping[k], 1e-4, *dampings) for k in range(2)),
+            FreeParameter("body.com[link0].z", -self.com[0], self.com[0], -3.0 * self.com[0], -0.1 * self.com[0]),
+            FreeParameter(
+                "joint.placement[joint1].z", -self.length, self.length, -2.0 * self.length, -0.5 * self.length
+            ),
+            *(FreeParameter(f"body.com[link{k}].x", 0.0, 1e-3, *offsets) for k in range(2)),
+            *(FreeParameter(f"joint.damping[joint{k}]", self.damping[k], 1e-4, *dampings) for k in range(2)),
         ]
 
 
@@ -83,8 +85,8 @@ class Task:
 
     every: int
     """Subsampling of the 1 ms samples, which is also the time step in ms."""
-    free_starts: bool
-    what: str
+    free_initial_states: bool
+    description: str
 
     @property
     def dt(self) -> float:
@@ -93,7 +95,7 @@ class Task:
 
 
 TASKS = {
-    "held": Task(1, False, "initial states fixed, 1 ms"),
+    "fixed": Task(1, False, "initial states fixed, 1 ms"),
     "coarse": Task(2, False, "initial states fixed, every second sample, 2 ms"),
     "free": Task(1, True, "initial states free, 1 ms"),
 }
@@ -101,7 +103,7 @@ TASKS = {
 
 
 @dataclass(frozen=True)
-class FitProblem:
+class PendulumProblem:
     """All data of a fit."""
 
     task: Task
@@ -131,15 +133,15 @@ class FitProblem:
         return ((absolute - self.values) / NOISE).reshape(*absolute.shape[:-3], -1)
 
 
-def scaled(free: list[Free]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def scaled_values(free: list[FreeParameter]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Scaled initial values, lower and upper bounds, and the scales."""
     scale = np.array([f.scale for f in free])
-    start, lower, upper = (np.array([getattr(f, key) for f in free]) / scale for key in ("start", "lower", "upper"))
-    return start, lower, upper, scale
+    initial, lower, upper = (np.array([getattr(f, key) for f in free]) / scale for key in ("initial", "lower", "upper"))
+    return initial, lower, upper, scale
 
 
 @cache
-def load(name: str = "held") -> FitProblem:
+def load(name: str = "fixed") -> PendulumProblem:
     """Load the recordings.
 
     Raises:
@@ -153,7 +155,9 @@ def load(name: str = "held") -> FitProblem:
     return build_problem(TASKS[name], states[:, :, :2] - np.pi, published)
 
 
-def build_problem(task: Task, angles: Float[np.ndarray, "segments samples 2"], constants: list[float]) -> FitProblem:
+def build_problem(
+    task: Task, angles: Float[np.ndarray, "segments samples 2"], constants: list[float]
+) -> PendulumProblem:
     """Build the problem of all segments but every fourth, which are held out."""
     m0, m1, com0, com1, length, i0, i1, k0, k1, gravity = constants
     published = Published((m0, m1), (com0, com1), length, (i0, i1), (k0, k1), gravity)
@@ -164,18 +168,18 @@ def build_problem(task: Task, angles: Float[np.ndarray, "segments samples 2"], c
     for segment in training:
         for start in range(0, WINDOWS * steps, steps):
             smooth, rate = _smooth(segment, start, task.dt)
-            first = start if task.free_starts else start + 1
+            first = start if task.free_initial_states else start + 1
             values.append(segment[first : first + steps])
-            starts.append(smooth if task.free_starts else segment[start])
+            starts.append(smooth if task.free_initial_states else segment[start])
             rates.append(rate)
     # from absolute to joint angles
     q0, qd0 = (np.diff(np.array(x), axis=1, prepend=0.0) for x in (starts, rates))
-    return FitProblem(task, published, training, np.array(values), q0, qd0)
+    return PendulumProblem(task, published, training, np.array(values), q0, qd0)
 
 
 def _smooth(segment: Float[np.ndarray, "samples 2"], at: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
     """Value and rate at a sample from a local cubic fit."""
-    samples = max(9, round(SMOOTHED / dt) + 1)
+    samples = max(9, round(SMOOTHING_TIME / dt) + 1)
     first = min(max(at - samples // 2, 0), len(segment) - samples)
     indices = np.arange(first, first + samples)
     coefficients = np.polynomial.polynomial.polyfit((indices - at) / samples, segment[indices], 3)

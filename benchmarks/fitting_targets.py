@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt
 from benchmarks.fitting_problem import TASKS
-from benchmarks.ours_fitting import WHO as OURS
+from benchmarks.ours_fitting import CONTESTANT as OURS
 from benchmarks.targets import TargetChecks
 
 TOLERANCE = 1e-6
@@ -18,10 +18,10 @@ TOLERANCE = 1e-6
 class Standing:
     """Results of one method of a contestant over all attempts."""
 
-    who: str
+    contestant: str
     method: str
     task: str
-    begun: str
+    process: str
     times: tuple[float, ...]
     """Times until the cost equalled the lowest cost [s]; infinity if it never did."""
     excess: float
@@ -51,7 +51,7 @@ def standings(attempts: Sequence[Attempt]) -> list[Standing]:
     """Standings of all methods, in the order of tasks and attempts."""
     groups: dict[tuple, list[Attempt]] = {}
     for a in sorted(attempts, key=lambda a: list(TASKS).index(a.task)):
-        groups.setdefault((a.who, a.method, a.task, a.begun), []).append(a)
+        groups.setdefault((a.contestant, a.method, a.task, a.process), []).append(a)
     results = []
     for key, group in groups.items():
         best = lowest_cost(attempts, key[2])
@@ -69,34 +69,34 @@ def standings(attempts: Sequence[Attempt]) -> list[Standing]:
 
 
 def evaluate(attempts: Sequence[Attempt]) -> list[dict]:
-    """All targets, as dictionaries: target, wanted, measured, unit, met (None if not measured)."""
+    """All targets, as dictionaries: target, required, measured, unit, met (None if not measured)."""
     checks, results = TargetChecks([]), standings(attempts)
     first = next(iter(TASKS))
     for task in TASKS:
-        warm, disk, cold = (_ratio(results, task, begun, begun) for begun in (RUNNING, DISK, COLD))
+        warm, disk, cold = (_ratio(results, task, process, process) for process in (RUNNING, DISK, COLD))
         without_imports = _ratio(results, task, COLD, RUNNING)
-        name = TASKS[task].what
+        name = TASKS[task].description
         add = checks.at_least if task == first else _without_bound(checks)
         add(f"{name}: faster than the faster peer, warm", warm, 20.0)
-        add(f"{name}: the same, cold, everything in new processes", cold, 3.0)
-        checks.report(f"{name}: the same, new process with kernels on disk", disk)
-        checks.report(f"{name}: the same, cold, without imports of the peers", without_imports)
-        ours = [s.excess for s in results if (s.who, s.task) == (OURS, task)]
-        others = any(s.who != OURS and s.task == task for s in results)
+        add(f"{name}: faster than the faster peer, cold, everything in new processes", cold, 3.0)
+        checks.report(f"{name}: faster than the faster peer, new process with kernels on disk", disk)
+        checks.report(f"{name}: faster than the faster peer, cold, without imports of the peers", without_imports)
+        ours = [s.excess for s in results if (s.contestant, s.task) == (OURS, task)]
+        others = any(s.contestant != OURS and s.task == task for s in results)
         checks.below(f"{name}: excess over the lowest cost", max(ours) if ours and others else None, TOLERANCE, "")
     return checks.results
 
 
 def _without_bound(checks: TargetChecks):
-    """Adds a ratio without its bound."""
+    """A function that adds a ratio without its bound."""
     return lambda name, value, bound: checks.report(name, value)
 
 
 def _ratio(results: Sequence[Standing], task: str, ours: str, theirs: str) -> float | None:
     """Time of the fastest method of any peer divided by hybridsim's; peers have one kind of new process."""
-    mine = [s.time for s in results if (s.who, s.task, s.begun) == (OURS, task, ours)]
+    mine = [s.time for s in results if (s.contestant, s.task, s.process) == (OURS, task, ours)]
     of_peers = COLD if theirs == DISK else theirs
-    other = [s.time for s in results if s.who != OURS and (s.task, s.begun) == (task, of_peers)]
+    other = [s.time for s in results if s.contestant != OURS and (s.task, s.process) == (task, of_peers)]
     if not mine or not other or not np.isfinite(min(other)):
         return None
     return min(other) / min(mine)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import figure as drawing
 from benchmarks import targets
-from benchmarks.comparison import finish, options, resumable
+from benchmarks.comparison import finish, make_parser, report_interruption
 from benchmarks.contact_workloads import FIVE_LINKS
 from benchmarks.running import Record, measure, parts_of
 
@@ -45,7 +45,7 @@ QUICK = ("native", "first-call", "casadi", "casadi-by-hand", "mujoco")
 
 
 def main() -> None:
-    parser = options(__doc__, "gradients", list(PEERS), quick="only the double pendulum, in two minutes", rounds=3)
+    parser = make_parser(__doc__, "gradients", list(PEERS), quick="only the double pendulum, in two minutes", rounds=3)
     parser.add_argument(
         "--parts", nargs="+", metavar="PART", help="parts of each peer, such as W1 or 5a; by default all"
     )
@@ -53,7 +53,7 @@ def main() -> None:
     seconds = 0.3 if arguments.quick else 1.0
     parts = ["W1"] if arguments.quick else arguments.parts
     record = Record(arguments.json, OURS, arguments.resume)
-    with resumable(record):
+    with report_interruption(record):
         for peer in arguments.only or (QUICK if arguments.quick else PEERS):
             done = record.measured.get(peer, {})
             available = [CONTACT_PART] if peer.endswith("-contact") else parts_of(PEERS[peer])

@@ -69,7 +69,7 @@ def _weights(sim: Any) -> tuple:
 
 
 def recompilations(w: Workload) -> int:
-    """Number of kernels compiled for a rollout with other weights."""
+    """Number of kernels compiled for a rollout with different weights."""
     sim = simulator(w, blueprint=blueprint(joints_of(w)))[0]
     other = eqx.tree_at(_weights, sim, jax.tree.map(lambda x: x + 0.1, _weights(sim)))
     simulate(sim, sim.initial_state(w.q0), steps=10)
@@ -115,7 +115,7 @@ def main() -> None:
         console.print(f"{what}: {row['plain']:.1f} ns, with a network {row['grafted']:.1f} ns")
         checks.below(f"{what}: cost of a network relative to a step", cost, MAX_COST[row["workload"]], "×")
     for w in (W1, W3):
-        checks.below(f"{w.name}: compilations for other weights", recompilations(w), 1, "")
+        checks.below(f"{w.name}: compilations for different weights", recompilations(w), 1, "")
     targets = checks.results
     show_targets(targets)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
-DT, TRAINING_STEPS, TIMES, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
+DT, TRAINING_STEPS, HORIZON_RATIO, NOISE, RUNS, TESTS = 0.005, 200, 10, 1e-3, 8, 10
 """Time step [s], steps of a training run, length of predictions in training runs, noise [rad], training runs, test
 runs."""
 FAST = LevenbergMarquardt(max_steps=60)
@@ -135,7 +135,7 @@ def measure(name: str, seeds: int) -> dict:
         )
     truth = motions(true, draws[RUNS:])
 
-    def trained(graft: Graft) -> Simulator:
+    def train(graft: Graft) -> Simulator:
         sim = Simulator(model, dt=DT, blueprint=Blueprint(graft))
         setup = Setup(sim, Sensors.of(sim, channels))
         space = ParameterSpace(setup, [Free("graft[*]")])
@@ -145,14 +145,16 @@ def measure(name: str, seeds: int) -> dict:
     errors = {"without a network": [motions(Simulator(model, dt=DT), draws[RUNS:]) - truth]}
     for kind, network in system.networks.items():
         errors[kind] = [
-            motions(trained(network(seed)), draws[RUNS:]) - truth for seed in track(range(seeds), f"{name}, {kind}")
+            motions(train(network(seed)), draws[RUNS:]) - truth for seed in track(range(seeds), f"{name}, {kind}")
         ]
     return {kind: np.sqrt(np.mean(np.square(samples), axis=-1)) for kind, samples in errors.items()}
 
 
 def motions(sim: Simulator, starts: list) -> np.ndarray:
     """Angles (run, step, joint)."""
-    return np.stack([simulate(sim, sim.initial_state(q, qd), steps=TIMES * TRAINING_STEPS).q for q, qd in starts])
+    return np.stack(
+        [simulate(sim, sim.initial_state(q, qd), steps=HORIZON_RATIO * TRAINING_STEPS).q for q, qd in starts]
+    )
 
 
 def summary(errors: np.ndarray) -> dict[str, float]:
@@ -162,7 +164,7 @@ def summary(errors: np.ndarray) -> dict[str, float]:
             str(times): float(
                 np.median(np.sqrt(np.mean(np.square(errors[..., : times * TRAINING_STEPS + 1]), axis=-1)))
             )
-            for times in (1, TIMES)
+            for times in (1, HORIZON_RATIO)
         }
 
 
@@ -202,7 +204,7 @@ def main() -> None:
     summaries = {name: {kind: summary(errors) for kind, errors in by_kind.items()} for name, by_kind in results.items()}
     for name, by_kind in summaries.items():
         for kind, errors in by_kind.items():
-            console.print(f"{name} | {kind} | {1e3 * errors['1']:.3g} | {1e3 * errors[str(TIMES)]:.3g}")
+            console.print(f"{name} | {kind} | {1e3 * errors['1']:.3g} | {1e3 * errors[str(HORIZON_RATIO)]:.3g}")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(summaries, indent=1) + "\n")

@@ -23,10 +23,10 @@ from benchmarks.workloads import (
     W3,
     Workload,
     chain,
+    initial_coordinates,
     network,
     network_parameters,
     random_states,
-    starts,
 )
 
 PEER = "hybridsim native"
@@ -77,7 +77,7 @@ class Motion:
         self.step, self.examples = step_of(w, **options)
         layouts = self.rollout().layouts
         # velocities and internal states are initially zero
-        state = np.hstack([starts(w, batch), np.zeros((batch, layouts.carry.size - w.nq))])
+        state = np.hstack([initial_coordinates(w, batch), np.zeros((batch, layouts.carry.size - w.nq))])
         self.parameters, self.torques = layouts.free.pack(self.examples[1]), np.zeros((1, steps, layouts.inputs.size))
         self.fixed, self.start = layouts.fixed.pack(self.examples[0]), state
         self.ct_end, self.ct_loss = np.zeros((1, layouts.carry.size)), np.ones((1, 1, 1))

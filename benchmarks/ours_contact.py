@@ -7,7 +7,14 @@ pass, and with one; and compliant contact.
 
 import numpy as np
 
-from benchmarks.contact_workloads import BATCHES, TESTED_SWEEPS, WORKLOADS, check_end, gradient_variables, steps_of
+from benchmarks.contact_workloads import (
+    BATCHES,
+    TESTED_SWEEPS,
+    WORKLOADS,
+    check_final_state,
+    gradient_variables,
+    steps_of,
+)
 from benchmarks.measure import Row, best, command_line, require, row, use_one_thread
 from benchmarks.ours import PEER, Motion, prepare
 from benchmarks.workloads import Workload
@@ -31,7 +38,7 @@ def models() -> dict[str, dict]:
     return {"forward": forward, "gradient": gradient}
 
 
-def error(w: Workload, contact) -> float:
+def gradient_error(w: Workload, contact) -> float:
     """Error of the gradient with respect to initial velocities, relative to its largest entry, by central differences.
 
     Initial velocities are nonzero, so that contacts slip.
@@ -54,14 +61,18 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
     rows = []
     for what, contacts in models().items():
         for method, contact in contacts.items():
-            summary = f"; error {error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
+            summary = f"; error {gradient_error(w, contact):.0e} in {CHECKED_STEPS.get(w.name, w.steps)} steps"
             for batch in batches:
                 steps = steps_of(w, batch)
                 motion = Motion(w, batch, steps, contact=contact)
                 bind = motion.reverse if what == "gradient" else motion.forward
                 call, compile_s, cached_s = prepare(motion.rollout, bind)
                 result = call()
-                note = check_end(w, result.end[0, : w.nq]) if what == "forward" else gradient_variables(w) + summary
+                note = (
+                    check_final_state(w, result.end[0, : w.nq])
+                    if what == "forward"
+                    else gradient_variables(w) + summary
+                )
                 if what == "gradient" and not all(np.isfinite(x).all() for x in (result.initial, result.inputs)):
                     raise ValueError(f"{w.title}, {method}: the gradient is not finite")
                 about = {"batch": batch, "steps": steps, "compile_s": compile_s, "cached_s": cached_s, "note": note}

@@ -17,7 +17,7 @@ from benchmarks.ours import PEER
 from benchmarks.workloads import W1
 
 
-def once() -> None:
+def print_first_call() -> None:
     """Print times of the first and of later gradients of this process, and the gradient."""
     import jax
     import jax.numpy as jnp
@@ -42,7 +42,7 @@ def once() -> None:
 def measure() -> list[Row]:
     """First and later gradients; best of three processes."""
     version = require("hybridsim", "jax", "llvmlite")
-    command = [sys.executable, "-c", "from benchmarks.ours_first_call import once; once()"]
+    command = [sys.executable, "-c", "from benchmarks.ours_first_call import print_first_call; print_first_call()"]
     times: dict[str, list[Timing]] = {"nothing on disk": [], "code on disk": [], "jit(grad)": []}
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, FitLog, command_line
-from benchmarks.fitting_problem import INTEGRATOR, NOISE, FitProblem, load
+from benchmarks.fitting_problem import INTEGRATOR, NOISE, PendulumProblem, load
 from benchmarks.measure import require
 
-WHO = "hybridsim"
+CONTESTANT = "hybridsim"
 METHOD = "Levenberg–Marquardt"
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 TIMES = 3
 """Fits in a running process, after one warm-up."""
 
 
-def problem(data: FitProblem):
+def problem(data: PendulumProblem):
     """The fit in hybridsim: a problem and its only stage."""
     import numpy as np
 
@@ -59,14 +59,14 @@ def problem(data: FitProblem):
     measurements = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
     stage = Stage(
         window=data.length,
-        initial_states="free" if data.task.free_starts else "measured",
+        initial_states="free" if data.task.free_initial_states else "measured",
         solver=LevenbergMarquardt(),
     )
     return FitProblem(setup, ParameterSpace(setup, frees), measurements, runs), stage
 
 
-def residuals(data: FitProblem):
-    """Residuals at the published parameters, in the order of `FitProblem.residuals`."""
+def residuals(data: PendulumProblem):
+    """Residuals at the published parameters, in the order of `PendulumProblem.residuals`."""
     ours, stage = problem(data)
     objective, _ = ours.objective(stage)
     samples, _ = objective.samples(objective.point(ours.space.initial))
@@ -74,7 +74,7 @@ def residuals(data: FitProblem):
     return ((samples[0] - w.value) * w.weight).ravel()
 
 
-def run_fit(task: str, ours, stage, begun: str, since: float | None = None) -> Attempt:
+def run_fit(task: str, ours, stage, process: str, since: float | None = None) -> Attempt:
     """Fit, and log the cost."""
     from hybridsim.identify.fit import fit
 
@@ -97,30 +97,30 @@ def run_fit(task: str, ours, stage, begun: str, since: float | None = None) -> A
     finally:
         del simulator.readings, simulator.derivatives
     version = require("hybridsim", "jax", "llvmlite")
-    return log.finish(WHO, version, task, METHOD, begun, ours.space.values(result.theta).values())
+    return log.finish(CONTESTANT, version, task, METHOD, process, ours.space.values(result.theta).values())
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
     """One attempt in this process if it is new; otherwise several in this process and others in new ones."""
     data = load(task)
     if new is not None:
-        yield run_fit(task, *problem(data), begun=COLD, since=new)
+        yield run_fit(task, *problem(data), process=COLD, since=new)
         return
     with tempfile.TemporaryDirectory() as kernels:
-        for begun in (COLD, DISK):
-            yield _in_new_process(task, begun, kernels)
+        for process in (COLD, DISK):
+            yield _in_new_process(task, process, kernels)
     ours, stage = problem(data)
     run_fit(task, ours, stage, RUNNING)
     for _ in range(TIMES):
         yield run_fit(task, ours, stage, RUNNING)
 
 
-def _in_new_process(task: str, begun: str, kernels: str) -> Attempt:
+def _in_new_process(task: str, process: str, kernels: str) -> Attempt:
     """Attempt in a new process with this folder as kernel cache."""
     command = [sys.executable, "-m", "benchmarks.ours_fitting", task, "--json", "--new", str(time.time())]
     environment = os.environ | {"HYBRIDSIM_CACHE": kernels}
     completed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return Attempt(**json.loads(completed.stdout) | {"begun": begun})
+    return Attempt(**json.loads(completed.stdout) | {"process": process})
 
 
 if __name__ == "__main__":

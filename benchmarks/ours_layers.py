@@ -23,8 +23,8 @@ STEPS = 8
 
 def layers() -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights and biases of all layers."""
-    draw = np.random.default_rng(0)
-    return [(draw.normal(size=(n, m)) / np.sqrt(m), 0.1 * draw.normal(size=n)) for m, n in pairwise(LAYERS)]
+    rng = np.random.default_rng(0)
+    return [(rng.normal(size=(n, m)) / np.sqrt(m), 0.1 * rng.normal(size=n)) for m, n in pairwise(LAYERS)]
 
 
 def products(net, x: np.ndarray) -> list[np.ndarray]:
@@ -35,7 +35,7 @@ def products(net, x: np.ndarray) -> list[np.ndarray]:
     return values
 
 
-def products_of_gradient(net, x: np.ndarray, ct: np.ndarray) -> list[np.ndarray]:
+def gradient_products(net, x: np.ndarray, ct: np.ndarray) -> list[np.ndarray]:
     """Matrix products of a forward and a reverse pass."""
     results, values = [], products(net, x)
     for (weights, _), value in zip(reversed(net), reversed(values[:-1]), strict=True):
@@ -64,9 +64,9 @@ def measure() -> list[Row]:
     parameters, no_fixed = rollout.layouts.free.pack(net), np.zeros(0)
     rows = []
     for batch in BATCHES:
-        draw = np.random.default_rng(1)
-        x = draw.normal(size=(batch, STEPS, LAYERS[0]))
-        ct = draw.normal(size=(batch, STEPS, LAYERS[-1]))
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=(batch, STEPS, LAYERS[0]))
+        ct = rng.normal(size=(batch, STEPS, LAYERS[-1]))
         start = np.zeros((batch, 0))
         forward = rollout.bind_forward(no_fixed, parameters, start, x)
         gradient = rollout.bind_gradient(no_fixed, parameters, start, x, start, ct, summed=True)
@@ -78,7 +78,7 @@ def measure() -> list[Row]:
             rows.append(row(PEER, version, "network", what, best(call), batch=batch, steps=STEPS, note=note))
         first, last = np.ascontiguousarray(x[:, 0]), np.ascontiguousarray(ct[:, 0])
         numpy_calls = {"value": lambda x=first: products(net, x)}
-        numpy_calls["gradient"] = lambda x=first, ct=last: products_of_gradient(net, x, ct)
+        numpy_calls["gradient"] = lambda x=first, ct=last: gradient_products(net, x, ct)
         for what, call in numpy_calls.items():
             rows.append(row(NUMPY, require("numpy"), "network", what, best(call), batch=batch))
     return rows

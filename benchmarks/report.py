@@ -100,7 +100,7 @@ def show_targets(targets: Sequence[dict]) -> None:
     for column in ("target", "required", "measured", "met"):
         table.add_column(column)
     for t in (t for t in targets if t["measured"] is not None):
-        table.add_row(t["target"], t["wanted"], value(t), {True: "yes", False: "NO", None: ""}[t["met"]])
+        table.add_row(t["target"], t["required"], value(t), {True: "yes", False: "NO", None: ""}[t["met"]])
     console.print(table)
     if missing := sum(t["measured"] is None for t in targets):
         console.print(f"{missing} targets were not measured")

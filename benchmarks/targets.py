@@ -32,8 +32,8 @@ class TargetChecks:
     def at_least(self, name: str, value: float | None, bound: float, goal: float | None = None) -> None:
         """Add a lower bound on a ratio."""
         met = None if value is None else value >= bound
-        wanted = f"≥ {bound:g}×" + (f", goal {goal:g}×" if goal else "")
-        self._add(name, wanted, value, "×", met)
+        required = f"≥ {bound:g}×" + (f", goal {goal:g}×" if goal else "")
+        self._add(name, required, value, "×", met)
 
     def below(self, name: str, value: float | None, bound: float, unit: str) -> None:
         """Add an upper bound on a quantity."""
@@ -43,8 +43,8 @@ class TargetChecks:
         """Add a ratio without a target, for information."""
         self._add(name, "none", value, "×", None)
 
-    def _add(self, name: str, wanted: str, value: float | None, unit: str, met: bool | None) -> None:
-        self.results.append({"target": name, "wanted": wanted, "measured": value, "unit": unit, "met": met})
+    def _add(self, name: str, required: str, value: float | None, unit: str, met: bool | None) -> None:
+        self.results.append({"target": name, "required": required, "measured": value, "unit": unit, "met": met})
 
     def faster_than(self, peer: str, workload: str, what: str, batch: int = 1, of_peer: str | None = None):
         """Time of the fastest method of a peer divided by ours."""
@@ -53,7 +53,7 @@ class TargetChecks:
 
 
 def evaluate(rows: Sequence[Row]) -> list[dict]:
-    """All targets, as dictionaries: target, wanted, measured, unit, met (None if not measured)."""
+    """All targets, as dictionaries: target, required, measured, unit, met (None if not measured)."""
     checks = TargetChecks(rows)
     _double_pendulum(checks)
     _five_links(checks)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from benchmarks.toss_data import ROUNDS, Tosses, angles
 from benchmarks.toss_fit import Fit
 from benchmarks.toss_report import test_errors
-from benchmarks.toss_simulators import COMPLIANT, IMPULSE, MUJOCO, Form
+from benchmarks.toss_simulators import COMPLIANT, IMPULSE, MUJOCO, Variant
 
 COLOURS = {IMPULSE: "#c8443c", COMPLIANT: "#e59a3c", MUJOCO: "#6f7b87"}
 STYLES = {IMPULSE: "-", COMPLIANT: "-", MUJOCO: "--"}
@@ -20,7 +20,7 @@ AXIS_LIMITS = {"position": 40.0, "rotation": 100.0}
 """Upper limits of the error axes [mm, degrees]; few tosses exceed them."""
 
 
-def draw(fits: dict[str, list[Fit]], forms: Sequence[Form], tosses: Tosses, path: Path) -> None:
+def draw(fits: dict[str, list[Fit]], variants: Sequence[Variant], tosses: Tosses, path: Path) -> None:
     """Draw the fits, and simulate the typical toss."""
     figure = Figure(figsize=(12.5, 4.6), layout="constrained")
     panels = figure.subplot_mosaic([["position", "rotation", "height"], ["position", "rotation", "turn"]])
@@ -32,7 +32,7 @@ def draw(fits: dict[str, list[Fit]], forms: Sequence[Form], tosses: Tosses, path
     panels["rotation"].set_xticks([], minor=True)
     panels["position"].set_ylabel("fraction of test tosses")
     panels["position"].legend(frameon=False, loc="lower right", handlelength=1.6)
-    _typical(panels["height"], panels["turn"], fits, forms, tosses)
+    _typical(panels["height"], panels["turn"], fits, variants, tosses)
     figure.get_layout_engine().set(h_pad=0.06, w_pad=0.1)
     path.parent.mkdir(parents=True, exist_ok=True)
     # fixed identifiers and no date, so that the file is reproducible
@@ -65,7 +65,7 @@ def typical_toss(fits: dict[str, list[Fit]]) -> tuple[int, int]:
     return divmod(index, len(ROUNDS[0].test))
 
 
-def _typical(height: Axes, turn: Axes, fits: dict[str, list[Fit]], forms: Sequence[Form], tosses: Tosses) -> None:
+def _typical(height: Axes, turn: Axes, fits: dict[str, list[Fit]], variants: Sequence[Variant], tosses: Tosses) -> None:
     k, index = typical_toss(fits)
     number = ROUNDS[k].test[index]
     recorded = tosses.toss(number)
@@ -76,8 +76,8 @@ def _typical(height: Axes, turn: Axes, fits: dict[str, list[Fit]], forms: Sequen
     turn.plot(time[::2], angles(recorded[:, :7], start)[::2], **dots)
     for name, rounds in fits.items():
         fit = rounds[k]
-        form = next(f for f in forms if (f.simulator, f.form) == (name, fit.form))
-        (motion,) = form.bind(tosses)(np.array(list(fit.parameters.values())), [number])
+        variant = next(f for f in variants if (f.simulator, f.variant) == (name, fit.variant))
+        (motion,) = variant.bind(tosses)(np.array(list(fit.parameters.values())), [number])
         style = {"color": COLOURS[name], "linestyle": STYLES[name], "linewidth": 1.5}
         height.plot(time, 1e3 * motion[:, 2], **style)
         turn.plot(time, angles(motion, start), **style)

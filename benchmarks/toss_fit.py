@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from benchmarks.toss_data import Errors, Round, Tosses, errors
-from benchmarks.toss_simulators import Form, Simulated
+from benchmarks.toss_simulators import Simulated, Variant
 
 DIVERGED_LOSS = 1e3
 """Loss of parameters for which the simulation diverges."""
@@ -43,7 +43,7 @@ class Fit:
     """Fit of a simulator in a round."""
 
     simulator: str
-    form: str
+    variant: str
     parameters: dict[str, float]
     loss: float
     """Loss on the training tosses."""
@@ -56,9 +56,9 @@ class Fit:
 class Loss:
     """Loss of a variant on the training tosses, as a function of the logarithms of its parameters."""
 
-    def __init__(self, form: Form, tosses: Tosses, numbers: Sequence[int], on_evaluation: Callable[[], None]):
-        self.form, self.tosses, self.numbers, self.on_evaluation = form, tosses, numbers, on_evaluation
-        self.simulate: Simulated = form.bind(tosses)
+    def __init__(self, variant: Variant, tosses: Tosses, numbers: Sequence[int], on_evaluation: Callable[[], None]):
+        self.variant, self.tosses, self.numbers, self.on_evaluation = variant, tosses, numbers, on_evaluation
+        self.simulate: Simulated = variant.bind(tosses)
 
     def __call__(self, logarithms: np.ndarray) -> float:
         loss = self.errors(np.exp(logarithms), self.numbers).loss
@@ -70,7 +70,7 @@ class Loss:
 
     def samples(self, count: int) -> np.ndarray:
         """Evenly spread samples of the logarithms of the parameters."""
-        low, high = np.log(np.array(list(self.form.ranges.values()))).T
+        low, high = np.log(np.array(list(self.variant.ranges.values()))).T
         return low + (high - low) * qmc.Sobol(len(low), seed=0).random(count)
 
     def minimize(self, initial: np.ndarray, evaluations: int) -> tuple[float, np.ndarray]:
@@ -82,7 +82,7 @@ class Loss:
 
 
 def fit(
-    forms: Sequence[Form],
+    variants: Sequence[Variant],
     tosses: Tosses,
     split: Round,
     effort: Effort,
@@ -92,7 +92,7 @@ def fit(
     """Fit a simulator and test it.
 
     Args:
-        forms: variants of the simulator, of which the best is selected.
+        variants: variants of the simulator, of which the best is selected.
         tosses: the recordings.
         split: training and test tosses.
         effort: budget of the fit.
@@ -106,7 +106,7 @@ def fit(
         evaluations += 1
         on_evaluation()
 
-    losses = [Loss(form, tosses, split.training, count_evaluation) for form in forms]
+    losses = [Loss(variant, tosses, split.training, count_evaluation) for variant in variants]
     candidates = []
     for k, loss in enumerate(losses):
         points = loss.samples(effort.samples) if initial_values is None else [np.log(initial_values[k])]
@@ -117,9 +117,9 @@ def fit(
     value, point, k = min(minima, key=lambda m: m[0])
     parameters, best = np.exp(point), losses[k]
     return Fit(
-        simulator=forms[k].simulator,
-        form=forms[k].form,
-        parameters=dict(zip(forms[k].ranges, map(float, parameters), strict=True)),
+        simulator=variants[k].simulator,
+        variant=variants[k].variant,
+        parameters=dict(zip(variants[k].ranges, map(float, parameters), strict=True)),
         loss=value,
         evaluations=evaluations,
         seconds=time.perf_counter() - start,
@@ -128,6 +128,6 @@ def fit(
     )
 
 
-def max_evaluations(forms: Sequence[Form], effort: Effort) -> int:
+def max_evaluations(variants: Sequence[Variant], effort: Effort) -> int:
     """Maximum number of evaluations of a fit."""
-    return len(forms) * effort.samples + effort.searches * effort.evaluations
+    return len(variants) * effort.samples + effort.searches * effort.evaluations

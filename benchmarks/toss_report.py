@@ -22,31 +22,31 @@ def test_errors(rounds: Sequence[Fit]) -> Errors:
     return Errors.of_all([f.test for f in rounds])
 
 
-def ratios(errors: Errors, to: Errors) -> tuple[float, float]:
+def ratios(errors: Errors, reference: Errors) -> tuple[float, float]:
     """Ratios of the medians to those of another simulator: position, rotation."""
     return (
-        float(np.median(errors.position) / np.median(to.position)),
-        float(np.median(errors.rotation) / np.median(to.rotation)),
+        float(np.median(errors.position) / np.median(reference.position)),
+        float(np.median(errors.rotation) / np.median(reference.rotation)),
     )
 
 
-def not_worse(fits: Fits) -> dict[str, bool]:
+def no_worse_than_mujoco(fits: Fits) -> dict[str, bool]:
     """Whether the medians of both errors on the test tosses are at most MuJoCo's, by simulator."""
-    to = test_errors(fits[MUJOCO])
-    return {name: max(ratios(test_errors(rounds), to)) <= 1.0 for name, rounds in fits.items() if name != MUJOCO}
+    reference = test_errors(fits[MUJOCO])
+    return {name: max(ratios(test_errors(rounds), reference)) <= 1.0 for name, rounds in fits.items() if name != MUJOCO}
 
 
-def uncertainty(errors: Errors, to: Errors) -> np.ndarray:
+def uncertainty(errors: Errors, reference: Errors) -> np.ndarray:
     """Bootstrap 95 % confidence intervals of the ratios (2, 2)."""
     draws = np.random.default_rng(0).integers(len(errors.position), size=(BOOTSTRAP_SAMPLES, len(errors.position)))
     samples = [
-        np.median(getattr(errors, what)[draws], axis=1) / np.median(getattr(to, what)[draws], axis=1)
+        np.median(getattr(errors, what)[draws], axis=1) / np.median(getattr(reference, what)[draws], axis=1)
         for what in ("position", "rotation")
     ]
     return np.quantile(samples, [0.025, 0.975], axis=1).T
 
 
-def both(errors: Errors, statistic: Callable) -> str:
+def format_errors(errors: Errors, statistic: Callable) -> str:
     """Statistic of both errors in one cell."""
     return f"{statistic(errors.position):.2f} mm  {statistic(errors.rotation):.2f}°"
 
@@ -54,8 +54,8 @@ def both(errors: Errors, statistic: Callable) -> str:
 def show(fits: Fits) -> None:
     """Print all results."""
     _show_fits(fits)
-    to = test_errors(fits[MUJOCO])
-    count = sum(len(f.training.position) for f in fits[MUJOCO]), len(to.position)
+    reference = test_errors(fits[MUJOCO])
+    count = sum(len(f.training.position) for f in fits[MUJOCO]), len(reference.position)
     table = Table(title=f"errors averaged over a toss; {count[0]} training tosses, {count[1]} test tosses")
     for column in (
         "simulator",
@@ -67,28 +67,28 @@ def show(fits: Fits) -> None:
         table.add_column(column, justify="left" if column == "simulator" else "right")
     for name, rounds in fits.items():
         training, test = Errors.of_all([f.training for f in rounds]), test_errors(rounds)
-        intervals = uncertainty(test, to)
+        intervals = uncertainty(test, reference)
         cells_of_ratios = [
-            f"{r:.3f} ({low:.2f}–{high:.2f})" for r, (low, high) in zip(ratios(test, to), intervals, strict=True)
+            f"{r:.3f} ({low:.2f}–{high:.2f})" for r, (low, high) in zip(ratios(test, reference), intervals, strict=True)
         ]
-        cells = both(training, np.median), both(test, np.median), both(test, np.mean)
+        cells = format_errors(training, np.median), format_errors(test, np.median), format_errors(test, np.mean)
         table.add_row(
             name, *cells, "" if name == MUJOCO else "  ".join(cells_of_ratios), style=None if name == MUJOCO else "bold"
         )
     console.print(table)
-    for name, met in not_worse(fits).items():
+    for name, met in no_worse_than_mujoco(fits).items():
         console.print(f"{name}: {'not worse than MuJoCo' if met else 'WORSE than MuJoCo'}")
 
 
 def _show_fits(fits: Fits) -> None:
     """Print the fits of all rounds."""
     table = Table(title="rounds")
-    for column in ("simulator", "form", "parameters", "loss", "test, median"):
+    for column in ("simulator", "variant", "parameters", "loss", "test, median"):
         table.add_column(column)
     for name, rounds in fits.items():
         for k, f in enumerate(rounds):
             values = ", ".join(f"{value:.4g}" for value in f.parameters.values())
-            table.add_row("" if k else name, f.form, values, f"{f.loss:.3f}", both(f.test, np.median))
+            table.add_row("" if k else name, f.variant, values, f"{f.loss:.3f}", format_errors(f.test, np.median))
         table.add_section()
     console.print(table)
     for name, rounds in fits.items():

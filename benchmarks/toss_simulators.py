@@ -28,7 +28,7 @@ IMPULSE, COMPLIANT, MUJOCO = "hybridsim impulse", "hybridsim compliant", "MuJoCo
 SIMULATORS = (IMPULSE, COMPLIANT, MUJOCO)
 STEPS_PER_FRAME = 8
 """Steps of 0.84 ms: with 2, 4 or 16 per frame MuJoCo's best fit is worse."""
-CREEP = 0.02
+TRANSITION_VELOCITY = 0.02
 """Transition velocity of friction in the compliant model [m/s]: a fiftieth of the speed of a toss."""
 Parameters = Float[np.ndarray, " k"]
 Simulated = Callable[[Parameters, Sequence[int]], list[Motion]]
@@ -38,11 +38,11 @@ FRICTION = (0.1, 0.3)
 
 
 @dataclass(frozen=True)
-class Form:
+class Variant:
     """A variant of a simulator."""
 
     simulator: str
-    form: str
+    variant: str
     ranges: dict[str, tuple[float, float]]
     """Free parameters and the ranges of their initial samples."""
     bind: Callable[[Tosses], Simulated]
@@ -50,7 +50,7 @@ class Form:
 
     @property
     def name(self) -> str:
-        return f"{self.simulator}, {self.form}"
+        return f"{self.simulator}, {self.variant}"
 
 
 def cube(tosses: Tosses, dt: float) -> Model:
@@ -62,7 +62,7 @@ def cube(tosses: Tosses, dt: float) -> Model:
     return builder.build()
 
 
-def by_hybridsim(
+def hybridsim_tosses(
     contact: AbstractContact, locations: Callable, values: Callable[[Parameters], tuple[float, ...]] = tuple
 ) -> Callable[[Tosses], Simulated]:
     """Tosses with a contact model.
@@ -106,7 +106,7 @@ def in_cube_frame(states: Float[np.ndarray, "n 13"]) -> tuple[np.ndarray, np.nda
     return states[:, :7], np.concatenate([states[:, 10:13], v + w * twice + np.cross(twice, xyz)], axis=1)
 
 
-def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
+def mujoco_tosses(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
     """Tosses in MuJoCo; parameters are friction and the two entries of `solref`."""
 
     def bind(tosses: Tosses) -> Simulated:
@@ -146,7 +146,7 @@ def by_mujoco(cone: str, integrator: str) -> Callable[[Tosses], Simulated]:
     return bind
 
 
-def forms() -> list[Form]:
+def variants() -> list[Variant]:
     """All variants, in the order of fitting."""
     impulse = {"friction": FRICTION, "restitution": (0.01, 0.5)}
     compliant = {"friction": FRICTION, "stiffness [N/m^1.5]": (1e4, 1e6), "damping / stiffness [s/m]": (0.3, 30.0)}
@@ -154,18 +154,20 @@ def forms() -> list[Form]:
 
     def with_cone(cone: str) -> Callable[[Tosses], Simulated]:
         contact = ImpulseContact(friction=0.2, restitution=0.1, cone=cone)
-        return by_hybridsim(contact, lambda c: (c.friction, c.restitution))
+        return hybridsim_tosses(contact, lambda c: (c.friction, c.restitution))
 
-    spring = CompliantContact(friction=0.2, stiffness=1e5, damping=1e5, law=Coulomb(transition=np.array([CREEP])))
-    with_spring = by_hybridsim(
+    spring = CompliantContact(
+        friction=0.2, stiffness=1e5, damping=1e5, law=Coulomb(transition=np.array([TRANSITION_VELOCITY]))
+    )
+    with_spring = hybridsim_tosses(
         spring, lambda c: (c.friction, c.stiffness, c.damping), lambda p: (p[0], p[1], p[1] * p[2])
     )
     return [
-        Form(IMPULSE, "circular cone", impulse, with_cone("cone")),
-        Form(IMPULSE, "pyramid", impulse, with_cone("pyramid")),
-        Form(COMPLIANT, "Coulomb", compliant, with_spring),
+        Variant(IMPULSE, "circular cone", impulse, with_cone("cone")),
+        Variant(IMPULSE, "pyramid", impulse, with_cone("pyramid")),
+        Variant(COMPLIANT, "Coulomb", compliant, with_spring),
         *(
-            Form(MUJOCO, f"{cone}, {integrator}", solref, by_mujoco(cone, integrator))
+            Variant(MUJOCO, f"{cone}, {integrator}", solref, mujoco_tosses(cone, integrator))
             for cone in ("elliptic", "pyramidal")
             for integrator in ("implicitfast", "Euler")
         ),

@@ -207,24 +207,24 @@ def chain(n: int) -> Workload:
 def random_states(workload: Workload, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coordinates, velocities and torques in ±0.5, ±0.5 and ±1, one row per state; a free base has a quaternion near
     the identity."""
-    draw = np.random.default_rng(seed)
-    q = draw.uniform(-0.5, 0.5, (count, workload.nq))
-    qd = draw.uniform(-0.5, 0.5, (count, workload.nv))
-    tau = draw.uniform(-1.0, 1.0, (count, workload.nv))
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(-0.5, 0.5, (count, workload.nq))
+    qd = rng.uniform(-0.5, 0.5, (count, workload.nv))
+    tau = rng.uniform(-1.0, 1.0, (count, workload.nv))
     if workload.is_free:
         q[:, 3] += 2.0
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
     return q, qd, tau
 
 
-def starts(workload: Workload, batch: int) -> np.ndarray:
+def initial_coordinates(workload: Workload, batch: int) -> np.ndarray:
     """Initial coordinates of a batch: the nominal ones first, then small perturbations of them."""
     q = np.tile(workload.q0, (batch, 1))
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     first_hinge = 7 if workload.is_free else 0
-    q[1:, first_hinge:] += draw.uniform(-0.1, 0.1, (batch - 1, workload.nq - first_hinge))
+    q[1:, first_hinge:] += rng.uniform(-0.1, 0.1, (batch - 1, workload.nq - first_hinge))
     if first_hinge == workload.nq:
-        q[1:, 2] += draw.uniform(0.0, 0.01, batch - 1)
+        q[1:, 2] += rng.uniform(0.0, 0.01, batch - 1)
     return q
 
 
@@ -233,11 +233,11 @@ NETWORK_LAYERS = (5, 10, 10)
 
 def network_parameters() -> tuple[np.ndarray, np.ndarray]:
     """The 175 parameters (row-major weights of both layers, then biases of input and layers) and the input."""
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     n_in, n_hidden, n_out = NETWORK_LAYERS
-    weights = draw.normal(0.0, 0.3, n_in * n_hidden + n_hidden * n_out)
-    biases = draw.normal(0.0, 0.1, n_in + n_hidden + n_out)
-    return np.concatenate([weights, biases]), draw.uniform(-1.0, 1.0, n_in)
+    weights = rng.normal(0.0, 0.3, n_in * n_hidden + n_hidden * n_out)
+    biases = rng.normal(0.0, 0.1, n_in + n_hidden + n_out)
+    return np.concatenate([weights, biases]), rng.uniform(-1.0, 1.0, n_in)
 
 
 def network(parameters, x, tanh) -> list[Scalar]:

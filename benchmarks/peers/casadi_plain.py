@@ -33,10 +33,10 @@ from benchmarks.workloads import (
     W3,
     Workload,
     chain,
+    initial_coordinates,
     network,
     network_parameters,
     random_states,
-    starts,
 )
 
 PEER = "CasADi C"
@@ -46,8 +46,8 @@ STATES = 64
 """Number of different states in repeated single calls."""
 
 
-def installed() -> str:
-    """Version of CasADi; exits if it or the compiler is missing."""
+def require_casadi() -> str:
+    """Require CasADi and the compiler; returns the version of CasADi, or exits if one is missing."""
     require_program(COMPILER[0])
     return require("casadi")
 
@@ -62,7 +62,7 @@ class Rollouts:
     """Rollouts of a batch, each with its own initial state, torques and parameters."""
 
     def __init__(self, w: Workload, lib: Library, batch: int, steps: int):
-        start = np.hstack([starts(w, batch), np.zeros((batch, w.nv))])
+        start = np.hstack([initial_coordinates(w, batch), np.zeros((batch, w.nv))])
         inputs = [start, np.zeros((batch, steps, w.nv)), np.tile(w.parameters, (batch, 1))]
         self.losses, states = np.zeros(batch), np.zeros((steps + 1, w.nq + w.nv))
         self.outputs = [np.zeros_like(a) for a in inputs]
@@ -73,7 +73,7 @@ class Rollouts:
 
 def measure_rollouts(w: Workload, batches: tuple[int, ...] = (1, BATCH)) -> list[Row]:
     """Forward and gradient of one trajectory and of batches."""
-    version = installed()
+    version = require_casadi()
     from benchmarks.peers import casadi_model
 
     lib = library("ROLLOUTS", lambda: (casadi_model.step(w), casadi_model.step_vjp(w)), w)
@@ -92,7 +92,7 @@ def measure_rollouts(w: Workload, batches: tuple[int, ...] = (1, BATCH)) -> list
 
 def measure_dynamics(w: Workload) -> list[Row]:
     """Forward dynamics and its reverse derivative, one state after the other."""
-    version = installed()
+    version = require_casadi()
     from benchmarks.peers import casadi_model
 
     q, qd, tau = random_states(w, STATES)
@@ -125,7 +125,7 @@ def measure_dynamics(w: Workload) -> list[Row]:
 
 def measure_network() -> list[Row]:
     """Loss and gradient of the 175-parameter network."""
-    version = installed()
+    version = require_casadi()
     from benchmarks.peers import casadi_model
 
     p, x = network_parameters()

@@ -1,6 +1,6 @@
 // Loops around the functions that CasADi generated: single derivatives, rollouts, and gradients of rollouts.
 //
-// The generated C is included, so that the compiler inlines it and sees which outputs are wanted. `real` is a double, or
+// The generated C is included, so that the compiler inlines it and sees which outputs are requested. `real` is a double, or
 // with LANES > 1 the same quantity of LANES trajectories in one or two vector registers. Arrays of a batch are then
 // [block][index][lane]; with one lane that is [trajectory][index].
 //

@@ -27,7 +27,18 @@ from benchmarks.measure import (
 from benchmarks.peers.casadi_build import Library, compile_library
 from benchmarks.peers.casadi_plain import STATES
 from benchmarks.peers.mujoco_reference import check_gradient
-from benchmarks.workloads import BATCH, BATCH_STEPS, CHAIN_LENGTHS, W1, W2, W3, Workload, chain, random_states, starts
+from benchmarks.workloads import (
+    BATCH,
+    BATCH_STEPS,
+    CHAIN_LENGTHS,
+    W1,
+    W2,
+    W3,
+    Workload,
+    chain,
+    initial_coordinates,
+    random_states,
+)
 
 PEER = "CasADi C by hand"
 COMPILER = ("g++", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w")
@@ -55,8 +66,8 @@ class Build:
         return compile_library(compiler, "casadi_tuned.cpp", functions, sizes, libraries=("-lmvec", "-lm"))
 
 
-def installed() -> str:
-    """Version of CasADi; exits if it or the compiler is missing."""
+def require_casadi() -> str:
+    """Require CasADi and the compiler; returns the version of CasADi, or exits if one is missing."""
     require_program(COMPILER[0])
     return require("casadi")
 
@@ -89,7 +100,7 @@ class Rollouts:
     """Rollouts of a batch, each with its own initial state, torques and parameters."""
 
     def __init__(self, w: Workload, saved: int, library: Library, lanes: int, batch: int, steps: int):
-        start = np.hstack([starts(w, batch), np.zeros((batch, w.nv))])
+        start = np.hstack([initial_coordinates(w, batch), np.zeros((batch, w.nv))])
         arrays = (start, np.zeros((batch, steps, w.nv)), np.tile(w.parameters, (batch, 1)))
         inputs = [blocks(a, lanes) for a in arrays]
         self.losses = aligned_zeros(batch // lanes, lanes)
@@ -106,7 +117,7 @@ def _hinges(w: Workload) -> int:
 
 def measure_rollouts(w: Workload) -> list[Row]:
     """Forward and gradient of one trajectory and of a batch, sequentially and in vectors."""
-    version = installed()
+    version = require_casadi()
     from benchmarks.peers import casadi_tuned_functions as functions
 
     saved = functions.Symbols(w).saved.numel()
@@ -140,7 +151,7 @@ def measure_rollouts(w: Workload) -> list[Row]:
 
 def measure_vjp(w: Workload) -> list[Row]:
     """Reverse derivative of forward dynamics, one state after the other."""
-    version = installed()
+    version = require_casadi()
     from benchmarks.peers import casadi_tuned_functions as functions
 
     # with the other flag the longest chain takes many minutes to compile

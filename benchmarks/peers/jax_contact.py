@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.contact_workloads import check_end, gradient_variables
+from benchmarks.contact_workloads import check_final_state, gradient_variables
 from benchmarks.measure import Row, row
 from benchmarks.peers.jax_rollouts import compile_function, time_call
-from benchmarks.workloads import Workload, starts
+from benchmarks.workloads import Workload, initial_coordinates
 
 jax.config.update("jax_enable_x64", True)
 
@@ -68,7 +68,7 @@ def measure(
                 continue
             arguments = (
                 jnp.tile(w.parameters, (batch, 1)),
-                jnp.asarray(starts(w, batch)),
+                jnp.asarray(initial_coordinates(w, batch)),
                 jnp.zeros((batch, w.nv)),
                 jnp.zeros((batch, steps, hinges)),
             )
@@ -77,7 +77,7 @@ def measure(
             run, compile_s = compile_function(functions[what], arguments, batch)
             result = run(*arguments)
             if what == "forward":
-                note = check_end(w, np.asarray(result[0] if batch == 1 else result[0][0]))
+                note = check_final_state(w, np.asarray(result[0] if batch == 1 else result[0][0]))
             else:
                 size = max(float(np.max(np.abs(np.asarray(x)))) for x in jax.tree.leaves(result) if x.size)
                 note = f"{gradient_variables(w)}; largest entry {size:.1e}"

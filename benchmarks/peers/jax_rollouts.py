@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.measure import Row, Timing, best, check_motion, cpu_seconds, row
-from benchmarks.workloads import Body, Workload, starts
+from benchmarks.workloads import Body, Workload, initial_coordinates
 
 jax.config.update("jax_enable_x64", True)
 
@@ -47,7 +47,7 @@ def measure(
     """
     rows = []
     for batch, steps in lengths.items():
-        arguments = jnp.tile(w.parameters, (batch, 1)), jnp.asarray(starts(w, batch))
+        arguments = jnp.tile(w.parameters, (batch, 1)), jnp.asarray(initial_coordinates(w, batch))
         if batch == 1:
             arguments = tuple(a[0] for a in arguments)
         functions = {

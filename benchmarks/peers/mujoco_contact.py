@@ -1,10 +1,10 @@
 """MuJoCo on mechanisms in contact with the ground: rollouts in C with its own solver, and their central differences."""
 
-from benchmarks.contact_workloads import BATCHES, ONE_ITERATION, WORKLOADS, check_end, steps_of
+from benchmarks.contact_workloads import BATCHES, ONE_ITERATION, WORKLOADS, check_final_state, steps_of
 from benchmarks.measure import Row, best, command_line, require, row, use_one_thread
 from benchmarks.peers.mujoco_differences import ParameterDifferences, Rollouts
 from benchmarks.peers.mujoco_reference import model_of
-from benchmarks.workloads import Workload, starts
+from benchmarks.workloads import Workload, initial_coordinates
 
 PEER = "MuJoCo"
 
@@ -17,10 +17,10 @@ def measure(w: Workload, batches: tuple[int, ...] = BATCHES) -> list[Row]:
         model = model_of(w, w.parameters, solver)
         for batch in batches:
             steps = steps_of(w, batch)
-            run = Rollouts([model], starts(w, batch), steps)
+            run = Rollouts([model], initial_coordinates(w, batch), steps)
             run()
             about = {"batch": batch, "steps": steps, "method": method}
-            note = check_end(w, run.states[0, -1, run.positions])
+            note = check_final_state(w, run.states[0, -1, run.positions])
             rows.append(row(PEER, version, w.name, "forward", best(run), **about, note=note))
     if len(w.parameters):
         differences = ParameterDifferences(w, w.steps)

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.measure import Row, best, check_motion, command_line, require, row, use_one_thread
 from benchmarks.peers.mujoco_reference import model_of
 from benchmarks.references import REFERENCES
-from benchmarks.workloads import BATCH, BATCH_STEPS, W1, W2, W3, Workload, mjcf, starts
+from benchmarks.workloads import BATCH, BATCH_STEPS, W1, W2, W3, Workload, initial_coordinates, mjcf
 
 PEER = "MuJoCo"
 EPSILON = 1e-6
@@ -106,7 +106,7 @@ def measure(w: Workload) -> list[Row]:
 
     model = model_of(w, w.parameters)
     for batch, steps in ((1, w.steps), (BATCH, min(w.steps, BATCH_STEPS))):
-        run = Rollouts([model], starts(w, batch), steps)
+        run = Rollouts([model], initial_coordinates(w, batch), steps)
         run()
         add("forward", run, check_motion(w, steps, loss=run.losses()[0]), batch, steps)
     if REFERENCES[w.name, w.steps].parameters is not None:
@@ -120,8 +120,8 @@ def measure(w: Workload) -> list[Row]:
     nv = transitions.model.nv
     results = {"qd0": transitions.start[nv:]} | ({} if w.is_free else {"q0": transitions.start[:nv]})
     summary = check_motion(w, w.steps, loss=np.sum(transitions.q**2), **results, tolerance=1e-5)
-    note = f"start and torques; mjd_transitionFD in a Python loop; {summary}"
-    add("gradient of start and torques", transitions, note, method="differences")
+    note = f"initial state and torques; mjd_transitionFD in a Python loop; {summary}"
+    add("gradient of initial state and torques", transitions, note, method="differences")
     return rows
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from mujoco import rollout
 
 from benchmarks.fitting_attempts import threads
-from benchmarks.fitting_problem import INTEGRATOR, FitProblem
+from benchmarks.fitting_problem import INTEGRATOR, PendulumProblem
 
 MJCF = """
 <mujoco>
@@ -30,7 +30,7 @@ MJCF = """
 """
 
 
-def specification(problem: FitProblem) -> mujoco.MjSpec:
+def specification(problem: PendulumProblem) -> mujoco.MjSpec:
     """Published model of the pendulum, with all unused features disabled."""
     known = problem.published
     constants = {f"m{k}": known.mass[k] for k in range(2)} | {f"i{k}": known.inertia[k] for k in range(2)}
@@ -53,7 +53,7 @@ def write(model: mujoco.MjModel, values: Float[np.ndarray, " n"]) -> None:
 class Simulations:
     """Parallel simulation of all windows for several parameter values, on all threads."""
 
-    def __init__(self, problem: FitProblem):
+    def __init__(self, problem: PendulumProblem):
         self.problem = problem
         self.model = specification(problem).compile()
         self.models = [copy.copy(self.model)]
@@ -80,10 +80,10 @@ class Simulations:
         count, windows = q0.shape[:2]
         models = [model for model in self.models[:count] for _ in range(windows)]
         start = np.concatenate([np.zeros((count, windows, 1)), q0, qd0], axis=2).reshape(count * windows, -1)
-        steps = self.problem.steps - self.problem.task.free_starts
+        steps = self.problem.steps - self.problem.task.free_initial_states
         state, _ = self.pool.rollout(models, self.data, start, nstep=steps)
         angles = state[:, :, 1:3].reshape(count, windows, steps, 2)
-        return np.concatenate([q0[:, :, None], angles], axis=2) if self.problem.task.free_starts else angles
+        return np.concatenate([q0[:, :, None], angles], axis=2) if self.problem.task.free_initial_states else angles
 
     def residuals(self, values: Sequence[Float[np.ndarray, " n"]]) -> Float[np.ndarray, "k m"]:
         """Residuals for several parameter values, with the initial states of the problem."""

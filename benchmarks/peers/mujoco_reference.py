@@ -45,9 +45,9 @@ def accelerations(w: Workload, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, p
 
 def check_gradient(w: Workload, states, g: np.ndarray, gradients: list[np.ndarray]) -> None:
     """Compare gradients of g · qdd with finite differences of MuJoCo's accelerations along a random direction."""
-    point, draw, h = (*states, w.parameters), np.random.default_rng(3), 1e-5
+    point, rng, h = (*states, w.parameters), np.random.default_rng(3), 1e-5
     # masses and moments must remain positive: parameters change by a fraction of their values
-    direction = [draw.normal(size=a.shape) * (np.abs(a) if a is w.parameters else 1.0) for a in point]
+    direction = [rng.normal(size=a.shape) * (np.abs(a) if a is w.parameters else 1.0) for a in point]
     ends = [
         np.sum(g * accelerations(w, *(a + sign * h * d for a, d in zip(point, direction, strict=True))))
         for sign in (1.0, -1.0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, FitLog, command_line, threads
-from benchmarks.fitting_problem import FitProblem, load, scaled
+from benchmarks.fitting_problem import PendulumProblem, load, scaled_values
 from benchmarks.measure import require
 
 require("mujoco", "tabulate", "colorama")
@@ -19,7 +19,7 @@ from mujoco import sysid  # noqa: E402  imported before timing starts, and after
 
 from benchmarks.peers import mujoco_pendulum  # noqa: E402
 
-WHO = "mujoco.sysid"
+CONTESTANT = "mujoco.sysid"
 METHODS = {
     "as documented, its own optimizer": (False, {"optimizer": "mujoco", "xtol": 1e-4}),
     "windows together, its own optimizer": (True, {"optimizer": "mujoco", "xtol": 1e-4}),
@@ -36,7 +36,7 @@ FASTEST = "windows together, its own optimizer"
 class Toolbox:
     """The problem in terms of the toolbox."""
 
-    def __init__(self, problem: FitProblem, log: FitLog):
+    def __init__(self, problem: PendulumProblem, log: FitLog):
         self.problem, self.log = problem, log
         self.spec = mujoco_pendulum.specification(problem)
         model = self.spec.compile()
@@ -56,7 +56,7 @@ class Toolbox:
 
     def parameters(self):
         """Free parameters, each with a function that writes it to the model specification."""
-        start, lower, upper, scale = scaled(self.problem.published.free())
+        start, lower, upper, scale = scaled_values(self.problem.published.free())
         parameters = sysid.ParameterDict()
         for k, (free, write) in enumerate(zip(self.problem.published.free(), WRITE, strict=True)):
 
@@ -135,7 +135,7 @@ WRITE = (
 """In the order of `Published.free`."""
 
 
-def run_fit(task: str, method: str, begun: str, since: float | None = None) -> Attempt:
+def run_fit(task: str, method: str, process: str, since: float | None = None) -> Attempt:
     """Fit, and log the cost."""
     version = require("mujoco", "tabulate", "colorama")
     problem = load(task)
@@ -144,13 +144,13 @@ def run_fit(task: str, method: str, begun: str, since: float | None = None) -> A
     together, options = METHODS[method]
     residuals = toolbox.together() if together else toolbox.as_documented()
     parameters, _ = sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
-    scale = scaled(problem.published.free())[3]
-    return log.finish(WHO, version, task, method, begun, parameters.as_vector() * scale)
+    scale = scaled_values(problem.published.free())[3]
+    return log.finish(CONTESTANT, version, task, method, process, parameters.as_vector() * scale)
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:
     """One attempt with the fastest method if the process is new, otherwise one with each method."""
-    if load(task).task.free_starts:
+    if load(task).task.free_initial_states:
         return
     if new is not None:
         yield run_fit(task, FASTEST, COLD, new)

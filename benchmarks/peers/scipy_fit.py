@@ -12,26 +12,26 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from benchmarks.fitting_attempts import COLD, RUNNING, Attempt, FitLog, command_line
-from benchmarks.fitting_problem import FitProblem, load, scaled
+from benchmarks.fitting_problem import PendulumProblem, load, scaled_values
 from benchmarks.measure import require
 
 require("scipy", "mujoco")
 from benchmarks.peers import mujoco_pendulum  # noqa: E402  imported before timing starts, and after the check
 
-WHO = "scipy"
+CONTESTANT = "scipy"
 STEP = np.finfo(float).eps ** 0.5
 """Step of finite differences, as in scipy and MuJoCo."""
 
 
-class FixedStarts:
+class FixedInitialStates:
     """Residuals and their finite differences with respect to the parameters, with fixed initial states."""
 
     method = "trf, 2-point differences"
 
-    def __init__(self, problem: FitProblem, log: FitLog):
+    def __init__(self, problem: PendulumProblem, log: FitLog):
         self.problem, self.log = problem, log
         self.simulations = mujoco_pendulum.Simulations(problem)
-        self.start, self.lower, self.upper, self.scale = scaled(problem.published.free())
+        self.start, self.lower, self.upper, self.scale = scaled_values(problem.published.free())
         self.cached: tuple[np.ndarray, np.ndarray] | None = None
         """Last point and its residuals."""
 
@@ -66,12 +66,12 @@ class FixedStarts:
         return self.simulations.residuals([self.values(x) for x in points])
 
 
-class FreeStarts(FixedStarts):
+class FreeInitialStates(FixedInitialStates):
     """The same with free initial states of all windows: angles and velocities."""
 
     method = "trf, 2-point differences with free initial states"
 
-    def __init__(self, problem: FitProblem, log: FitLog):
+    def __init__(self, problem: PendulumProblem, log: FitLog):
         super().__init__(problem, log)
         self.n, self.windows = len(self.scale), len(problem.q0)
         guess = np.concatenate([problem.q0, problem.qd0], axis=1).ravel()
@@ -115,17 +115,17 @@ class FreeStarts(FixedStarts):
         return self.problem.residuals(angles)
 
 
-def run_fit(task: str, begun: str, since: float | None = None) -> Attempt:
+def run_fit(task: str, process: str, since: float | None = None) -> Attempt:
     """Fit, and log the cost."""
     version = require("scipy", "mujoco")
     problem = load(task)
     log = FitLog() if since is None else FitLog(since)
-    objective = (FreeStarts if problem.task.free_starts else FixedStarts)(problem, log)
+    objective = (FreeInitialStates if problem.task.free_initial_states else FixedInitialStates)(problem, log)
     bounds = (objective.lower, objective.upper)
     solution = least_squares(
         objective.residuals, objective.start, objective.jacobian, bounds, method="trf", x_scale="jac"
     )
-    return log.finish(WHO, version, task, objective.method, begun, objective.values(solution.x))
+    return log.finish(CONTESTANT, version, task, objective.method, process, objective.values(solution.x))
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.contact_workloads import CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17, check_end, penetration
+from benchmarks.contact_workloads import CUBE, FIVE_LINKS, QUADRUPED, QUADRUPED_17, check_final_state, penetration
 
 from benchmarks import comparison, contact_figure, contact_targets, measure, ours, report, targets
 
@@ -50,9 +50,9 @@ def test_penetration_of_shapes_into_the_ground():
     on_edge = [0.0, 0.0, 0.05 * np.sqrt(2.0), np.cos(np.pi / 8), np.sin(np.pi / 8), 0.0, 0.0]
     assert penetration(CUBE, np.array(on_edge)) == pytest.approx(0.0, abs=1e-12)
     with pytest.raises(ValueError, match="below the ground"):
-        check_end(FIVE_LINKS, np.zeros(5))
+        check_final_state(FIVE_LINKS, np.zeros(5))
     with pytest.raises(ValueError, match="not finite"):
-        check_end(CUBE, np.full(7, np.nan))
+        check_final_state(CUBE, np.full(7, np.nan))
 
 
 def test_a_quadruped_has_4_and_17_shapes():
@@ -63,12 +63,12 @@ def test_a_quadruped_has_4_and_17_shapes():
 def test_the_cube_comes_to_rest_on_the_ground(contact):
     motion = ours.Motion(CUBE, 1, CUBE.steps, contact=contact)
     end = motion.forward(motion.rollout())().end[0]
-    assert check_end(CUBE, end[: CUBE.nq]).startswith("ended")
+    assert check_final_state(CUBE, end[: CUBE.nq]).startswith("ended")
     assert end[2] == pytest.approx(0.05, abs=2e-3)
 
 
 def test_results_go_to_a_default_file_unless_specified():
-    parser = comparison.options("", "contact", ["mujoco"], "", 1)
+    parser = comparison.make_parser("", "contact", ["mujoco"], "", 1)
     default = Path("runs/contact.json")
     paths = [parser.parse_args(words).json for words in ([], ["--json"], ["--json", "my.json"])]
     assert paths == [default, default, Path("my.json")]
