@@ -141,7 +141,7 @@ def test_groups_of_hdf5_files(tmp_path, problems):
     (problem,) = problems(lambda: read_table(path, group="trail_1"))
     assert problem.code == "data.group" and "'trial_1'" in problem.fix
     (problem,) = problems(lambda: read_table(path, group="trial_0/time"))
-    assert "is a data set" in problem.message
+    assert "is a dataset" in problem.message
 
 
 def test_groups_and_runs_in_formats_without_them(text, problems):

@@ -107,7 +107,7 @@ def test_rows_of_the_wrong_length_are_reported_with_all_other_problems(text, pro
     [
         ("t q\n0,1\n1,2\n", "separated by ','"),
         ("t,q\n0,1,\n1,2,\n", "remove the ','"),
-        ("t,q\n0,1\n1,2,3\n", "half a row"),
+        ("t,q\n0,1\n1,2,3\n", "in the middle of a row"),
     ],
 )
 def test_rows_of_the_wrong_length_are_explained(text, problems, content, advice):

@@ -28,8 +28,8 @@ def test_damping_is_found_and_the_blueprint_is_ready_to_use():
     of = pendulum(READS, NOISE, (0.15, 0.1))
     found = discover(of, STAGE, seeds=[0], warm_up=WARM_UP)
     assert {str(column) for column in found.support} == DAMPED
-    assert found.baseline_error > 30.0 and found.final.error == pytest.approx(1.0, abs=0.1)
-    assert found.sites == {("joint.tau[joint0]",): 1.0, ("joint.tau[joint1]",): 1.0}
+    assert found.baseline_rms > 30.0 and found.final.residual_rms == pytest.approx(1.0, abs=0.1)
+    assert found.site_frequency == {("joint.tau[joint0]",): 1.0, ("joint.tau[joint1]",): 1.0}
     blueprint = found.blueprint()
     assert [graft.inputs for graft in blueprint.grafts] == [("joint.qd[joint0]",), ("joint.qd[joint1]",)]
     # equal to the network with all of its inputs, most of which have zero weights
@@ -50,7 +50,7 @@ def test_a_spring_is_found_between_its_bodies_only():
     assert str(spring) == (
         "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_force[link0,link2]"
     )
-    assert found.baseline_error > 30.0 and found.final.error == pytest.approx(1.0, abs=0.1)
+    assert found.baseline_rms > 30.0 and found.final.residual_rms == pytest.approx(1.0, abs=0.1)
     (graft,) = found.blueprint().grafts
     assert graft.outputs == ("body.external_force[link0,link2]",)
     # its force is the spring's within the range of the recordings
@@ -96,7 +96,7 @@ def test_a_constant_is_not_taken_for_an_input():
 def test_a_faint_effect_is_found():
     """Damping that adds a tenth to the error."""
     found = discover(pendulum(READS, NOISE, (0.0, 0.0015)), STAGE, seeds=range(5), warm_up=WARM_UP)
-    assert found.baseline_error < 1.2
+    assert found.baseline_rms < 1.2
     assert {str(column) for column in found.support} == {"joint.qd[joint1] → joint.tau[joint1]"}
 
 
@@ -113,7 +113,7 @@ def test_frequencies_of_inputs_and_sites_over_seeds():
     seeds = (selected(0, first), selected(1, first, second), selected(2, first))
     discovery = Discovery(of, columns, 9.0, seeds, seeds[0].best)
     assert discovery.frequency[first] == 1.0 and discovery.frequency[second] == pytest.approx(1 / 3)
-    assert discovery.sites == {first.outputs: 1.0, second.outputs: pytest.approx(1 / 3)}
+    assert discovery.site_frequency == {first.outputs: 1.0, second.outputs: pytest.approx(1 / 3)}
 
 
 class Own(eqx.Module):

@@ -124,14 +124,14 @@ def test_a_free_base_is_an_error():
     sim = Simulator(cube(), dt=0.01)
     run = simulate_recording(sim, [0, 0, 1, 1, 0, 0, 0], [3.0, -2.0, 4.0, 0.5, 0.2, 1.0], steps=60, channels=FLYING)
     flying = problem(sim, FLYING, [Free("gravity.z")], [run])
-    with pytest.raises(HybridsimError, match="'cube' has free, ball or mimic joints"):
+    with pytest.raises(HybridsimError, match="'cube' has free, spherical or mimic joints"):
         fit_inverse_dynamics(flying.setup, flying.train, flying.measurements)
 
 
 def test_an_unmeasured_joint_is_an_error(arm, nominal):
     some = {name: CHANNELS[name] for name in ("q1", "q2", "q4")}
     blind = problem(nominal, some, [Free("body.mass[link4]")], arm.train, commands=ACTUATORS)
-    with pytest.raises(HybridsimError, match="nothing measures joint3"):
+    with pytest.raises(HybridsimError, match="no channel measures joint3"):
         fit_inverse_dynamics(blind.setup, blind.train, blind.measurements)
 
 

@@ -80,5 +80,5 @@ def test_predictions_from_held_out_initial_states_improve_a_hundredfold(law):
 @pytest.mark.parametrize("law", [viscous, stribeck, of_position])
 def test_residuals_are_those_of_the_noise(law):
     of, theta, _ = learned(law, noise=NOISE)
-    (errors,) = score_windows(of, theta, of.held_out, 2.0).errors
+    (errors,) = score_windows(of, theta, of.held_out, 2.0).residual_rms
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1.0, abs=0.03)

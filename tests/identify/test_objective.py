@@ -224,7 +224,7 @@ def test_results_do_not_depend_on_batches(links, monkeypatch):
     point = random_point(objective)
     cost, equations = objective.normal_equations(point)
     monkeypatch.setattr("hybridsim.identify.objective.MAX_BATCH_BYTES", 6000)
-    assert len(list(objective._batch(point, directions=objective.n + objective.s))) > 3
+    assert len(list(objective._batches(point, directions=objective.n + objective.s))) > 3
     grouped_cost, grouped = objective.normal_equations(point)
     assert cost[0] == grouped_cost[0]
     np.testing.assert_array_equal(equations.a, grouped.a)

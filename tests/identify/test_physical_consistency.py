@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import ConsistentInertias, least_squares
+from hybridsim.identify.physical_consistency import ConsistentInertias, consistent_least_squares
 from hybridsim.robots import four_joint_arm
 
 
@@ -45,7 +45,7 @@ def test_least_squares_inside_the_set_is_the_unconstrained_solution(bodies, phi)
     random = np.random.default_rng(1)
     J = random.normal(size=(60, len(nominal)))
     x = 1e-4 * random.normal(size=len(nominal))
-    found = least_squares(bodies, J.T @ J, J.T @ J @ x, nominal, scales)
+    found = consistent_least_squares(bodies, J.T @ J, J.T @ J @ x, nominal, scales)
     np.testing.assert_allclose((found - nominal) / scales, x, atol=1e-6)
 
 
@@ -63,7 +63,7 @@ def test_constrained_least_squares_is_better_than_projection(bodies, phi):
         y = (of - nominal) / scales
         return 0.5 * y @ gram @ y - right @ y
 
-    found = least_squares(bodies, gram, right, nominal, scales)
+    found = consistent_least_squares(bodies, gram, right, nominal, scales)
     clipped = nominal + scales * x
     clipped[:40] = bodies.parameters(bodies.project(bodies.pseudo_inertias(clipped[:40].reshape(4, 10)))).ravel()
     clipped[40:] = np.maximum(clipped[40:], 0.0)

@@ -52,7 +52,7 @@ def of():
 def test_unknown_earlier_inputs_do_not_bias_a_fit(of, stage):
     found = fit(of, [stage])
     np.testing.assert_allclose(found.theta, [0.6, 0.4], atol=1e-4)
-    errors = score_windows(of, found.theta[None], of.held_out, 0.5).errors
+    errors = score_windows(of, found.theta[None], of.held_out, 0.5).residual_rms
     assert np.abs(errors).max() < 0.05
 
 

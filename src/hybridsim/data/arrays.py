@@ -24,7 +24,7 @@ def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None,
     """Tables of the arrays in a file, one per selected run.
 
     Args:
-        arrays: NumPy arrays or HDF5 data sets by name; the only array of a file without names is named "".
+        arrays: NumPy arrays or HDF5 datasets by name; the only array of a file without names is named "".
         file: path of the file; for messages.
         run: selected run.
         run_starts: name of the array with the first row of each run and the end of the last run as its last entry;
@@ -68,7 +68,9 @@ def _stacked_runs(arrays: Mapping[str, Any], file: str, run: int | Literal["all"
             elif array.shape[0] == count:
                 arrays_of_run[name] = array[k]
             else:
-                message = f"array {name!r} of shape {_shape(array)} is not stacked over the {pluralize(count, 'run')}"
+                message = (
+                    f"array {name!r} of shape {_shape_text(array)} is not stacked over the {pluralize(count, 'run')}"
+                )
                 unreadable[name] = _array_problem(name, message, "choose another column", file)
         tables.append(_table(arrays_of_run, file, row_format=f"row {{}} of run {k}", unreadable=unreadable))
     return tables
@@ -91,8 +93,9 @@ def _concatenated_runs(arrays: Mapping[str, Any], file: str, run: int | Literal[
             f"according to {run_starts!r} the last run ends at row {rows}, but no array has {pluralize(rows, 'row')}"
         )
         raise DataError([_run_problem(message, f"append the end of the last run to {run_starts!r}", file)])
+    total = f"{pluralize(rows, 'row')}, the total of all runs"
     unreadable = {
-        name: _array_problem(name, f"array {name!r} does not have {pluralize(rows, 'row')} like the runs", "", file)
+        name: _array_problem(name, f"array {name!r} does not have {total}", "", file)
         for name in arrays
         if name not in sliced
     }
@@ -128,7 +131,7 @@ def _table(
     columns: dict[str, np.ndarray] = {}
     unreadable_names = dict(unreadable or {})
     for name, array in arrays.items():
-        problem = _unusable_reason(name, array, file)
+        problem = _column_split_problem(name, array, file)
         if problem is not None:
             unreadable_names[name] = problem
         elif len(array.shape) == 1:
@@ -143,7 +146,7 @@ def _table(
     return Table(columns, file, first_row=first_row, row_format=row_format, unreadable=unreadable_names)
 
 
-def _unusable_reason(name: str, array: Any, file: str) -> Problem | None:
+def _column_split_problem(name: str, array: Any, file: str) -> Problem | None:
     """Why an array cannot be split into columns; None if it can."""
     label = f"array {name!r}" if name else "the array"
     if not _is_numeric(array):
@@ -155,7 +158,7 @@ def _unusable_reason(name: str, array: Any, file: str) -> Problem | None:
         fix = "a table has one row per sample; if samples run along the columns, save the transpose"
         return _array_problem(name, f"{label} has {shape[1]} columns and {pluralize(shape[0], 'row')}", fix, file)
     if len(shape) == 3:
-        message = f"{label} of shape {_shape(array)} looks like a stack of {pluralize(shape[0], 'run')}"
+        message = f"{label} of shape {_shape_text(array)} looks like a stack of {pluralize(shape[0], 'run')}"
         return _run_problem(message, "choose one with run=0, or load them all with load_runs", file, name)
     if len(shape) > 3:
         return _array_problem(name, f"{label} has {len(shape)} dimensions", "choose another column", file)
@@ -173,11 +176,11 @@ def _split_record_fields(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _is_numeric(array: Any) -> bool:
-    # the shape of an empty HDF5 data set is None
+    # the shape of an empty HDF5 dataset is None
     return array.shape is not None and array.dtype.kind in "biufMm"
 
 
-def _shape(array: Any) -> str:
+def _shape_text(array: Any) -> str:
     return f"({', '.join(map(str, array.shape))})"
 
 

@@ -18,7 +18,7 @@ from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS, find_unit
 
 OnInvalid = Literal["error", "drop"]
-"""Treatment of invalid samples: refuse the recording, or drop them and add a note."""
+"""Treatment of invalid samples: reject the recording, or drop them and add a note."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def wrap_around(
 ) -> list[Problem]:
     """Wrapped angles, and angles that change too fast to be unwrapped.
 
-    Values without a unit that span exactly one revolution in radians are taken for an angle, too.
+    Values without a unit that span exactly one revolution in radians are also taken for an angle.
 
     Args:
         values: values as in the file, or unwrapped.
@@ -157,7 +157,11 @@ def wrap_around(
             f"column {column!r} changes by {changes[ambiguous[0]]:.2g} revolutions at {table.row_label(row)}"
             f"{and_more(len(ambiguous), 'such change')}, so the direction of unwrapping is ambiguous"
         )
-        return [_problem(table, column, message, "check the row", "data.unwrap", row, Severity.WARNING)]
+        return [
+            _problem(
+                table, column, message, "check the samples before and after it", "data.unwrap", row, Severity.WARNING
+            )
+        ]
     jumps = np.flatnonzero((changes > WRAP_JUMP[0]) & (changes < WRAP_JUMP[1]))
     if not len(jumps) or np.median(changes) > MAX_MEDIAN_CHANGE:
         return []

@@ -18,7 +18,7 @@ _NUMBER_WITH_UNIT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*[a-zA-Z
 
 
 class CsvDiagnostics:
-    """Problems with the rows of a table, collected while they are read."""
+    """Reader of the rows of a table, which collects their problems."""
 
     def __init__(self, file: str, names: Sequence[str], delimiter: str):
         """Initialise with no problems so far.
@@ -66,7 +66,7 @@ class CsvDiagnostics:
         return values
 
     def column_problems(self) -> dict[str, Problem]:
-        """Problems with columns that are not numeric or share their name."""
+        """Problems with columns that are not numeric, or whose name is not unique."""
         problems = {}
         for k, (line, cell) in self._text_cells.items():
             name = self.names[k]
@@ -89,7 +89,7 @@ class CsvDiagnostics:
         message = f"line {line} has {count} of {len(self.names)} cells{more}"
         if count > len(self.names):
             message = f"line {line} has {count} cells, but there are {len(self.names)} columns{more}"
-        fix = "complete or delete the line; a recording that was cut off often ends with half a row"
+        fix = "complete or delete the line; a recording that was cut off often ends in the middle of a row"
         other_delimiters = [s for s in DELIMITERS if s != self._delimiter and s in self._first_ragged]
         if count == 1 and other_delimiters:
             fix = f"use one delimiter in header and rows; this line seems to be separated by {other_delimiters[0]!r}"

@@ -44,10 +44,10 @@ def local_fit(
     """
     times = t if indices is None else t[indices]
     width = int((end - start).max())
-    rows = max(1, BLOCK_ELEMENTS // width)
+    block_size = max(1, BLOCK_ELEMENTS // width)
     result = np.empty((4, len(times)))
-    for first in range(0, len(times), rows):
-        part = slice(first, first + rows)
+    for first in range(0, len(times), block_size):
+        part = slice(first, first + block_size)
         result[:, part] = _fit_block(t, values, start[part], end[part], times[part], width, degree)
     return LocalFit(*result)
 

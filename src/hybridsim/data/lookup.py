@@ -19,18 +19,18 @@ def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:
         message = f"{description} is in several files: {name_list(table.file for table in matches)}"
         return Problem(message, "specify the file in the channel", code="data.ambiguous", element=channel.column)
     for table in tables:
-        reason = _unreadable_reason(channel.column, table)
-        if reason is not None:
-            return reason
+        problem = _unreadable_problem(channel.column, table)
+        if problem is not None:
+            return problem
     names = [name for table in tables for name in table.columns]
     return _missing_column(f"there is no {description}", channel.column, names, tables)
 
 
 def missing_time_problem(column: str, table: Table) -> Problem:
     """Problem of a time column that a table does not have."""
-    reason = _unreadable_reason(column, table)
-    if reason is not None:
-        return reason
+    problem = _unreadable_problem(column, table)
+    if problem is not None:
+        return problem
     missing = _missing_column(f"there is no time column {column!r}", column, table.columns, [table])
     alternatives = "name the time column with time=, or set time=0.001 for a constant sampling interval"
     return replace(missing, fix=f"{missing.fix}; {alternatives}" if missing.fix else alternatives)
@@ -43,7 +43,7 @@ def _missing_column(message: str, column: str, names: Iterable[str], tables: Seq
     return Problem(message, name_hint(column, names), file, code="data.missing_column", element=column)
 
 
-def _unreadable_reason(column: str, table: Table) -> Problem | None:
+def _unreadable_problem(column: str, table: Table) -> Problem | None:
     """Why a name in the file is not a column, or why the array that it refers to cannot be used."""
     if column in table.unreadable:
         return table.unreadable[column]

@@ -75,7 +75,7 @@ def inspect_tables(
     path = Path(path)
     kind = _format(path)
     sha256 = file_sha256(path)
-    _refuse_lfs_pointer(path)
+    _reject_lfs_pointer(path)
     if group and kind not in ("hdf5", "mcap"):
         fix = "omit group; only HDF5 files have groups and only MCAP files have topics"
         message = f"the file has no group {group!r}"
@@ -136,7 +136,7 @@ def _format(path: Path) -> str:
     raise DataError([Problem(message, fix, str(path), code="data.format")])
 
 
-def _refuse_lfs_pointer(path: Path) -> None:
+def _reject_lfs_pointer(path: Path) -> None:
     """Raise if the file is the pointer that Git LFS leaves in place of a large file that was not fetched."""
     with path.open("rb") as stream:
         if stream.read(len(GIT_LFS_MAGIC)) == GIT_LFS_MAGIC:

@@ -1,7 +1,7 @@
 """Text tables, delimited by commas, semicolons, tabs or whitespace, with or without a header.
 
-The header is the first line if any of its cells is not a number, or else a comment directly above the first row with as
-many names as there are columns (as written by `numpy.savetxt`). Without one, columns are named "0", "1" and so on.
+The header is the first line if any of its cells is not a number, or else the last comment above the first row if it has
+as many names as there are columns (as written by `numpy.savetxt`). Without one, columns are named "0", "1" and so on.
 Blank lines and lines that begin with # are skipped.
 
 Rows are read in blocks: by NumPy if they are well-formed, otherwise cell by cell, to report the line of each problem.
@@ -29,7 +29,7 @@ def read_csv(path: Path) -> Table:
     Raises:
         DataError: the file is not text, or has no rows.
     """
-    _refuse_binary_file(path)
+    _reject_binary_file(path)
     lines = _LineReader(path)
     first_number, first = lines.first()
     second = lines.peek()
@@ -146,9 +146,9 @@ def _column_names(first: Sequence[str], comment: str, delimiter: str) -> tuple[l
     is_index = len(first) > 1 and [*first] == ["", *indices[:-1]]
     if is_index or any(is_text(cell) for cell in first):
         return [name or ("index" if is_index else indices[k]) for k, name in enumerate(first)], True
-    commented = split_cells(comment, delimiter)
-    if len(commented) == len(first) and all(is_text(cell) for cell in commented):
-        return list(commented), False
+    comment_cells = split_cells(comment, delimiter)
+    if len(comment_cells) == len(first) and all(is_text(cell) for cell in comment_cells):
+        return list(comment_cells), False
     return indices, False
 
 
@@ -176,7 +176,7 @@ def _read_block(texts: list[str], numbers: Sequence[int], delimiter: str, diagno
     return block
 
 
-def _refuse_binary_file(path: Path) -> None:
+def _reject_binary_file(path: Path) -> None:
     with path.open("rb") as stream:
         head = stream.read(4096)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -1,4 +1,4 @@
-"""HDF5 files: the data sets of a group and its subgroups, named by their path relative to the group."""
+"""HDF5 files: the datasets of a group and its subgroups, named by their path relative to the group."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
     file.visititems(lambda name, item: groups.append(name) if isinstance(item, h5py.Group) else None)
     group_path = group.strip("/")
     if group_path and group_path not in groups:
-        reason = "is a data set, not a group" if group_path in file else "is not in the file"
+        reason = "is a dataset, not a group" if group_path in file else "is not in the file"
         fix = name_hint(group_path, groups) if groups else "omit group: the file has none"
         raise DataError([Problem(f"group {group!r} {reason}", fix, str(path), code="data.group", element=group)])
     datasets: dict[str, Any] = {}

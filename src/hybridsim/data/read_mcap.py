@@ -84,7 +84,7 @@ class _Topic:
             content = json.loads(message.data)
         except ValueError as error:
             text = f"message {row + 1} of topic {self._name!r} is not JSON: {error}"
-            fix = "write it again, or omit the topic"
+            fix = "correct the publisher of the topic, or omit the topic"
             raise DataError([Problem(text, fix, self._file, row + 1, code="data.format")]) from None
         for name, value in _scalar_fields(content, ""):
             if isinstance(value, int | float) or value is None:
@@ -112,7 +112,9 @@ class _Topic:
         """Fields that hold a non-numeric value at least once."""
         problems = {}
         for name, (row, value) in self._non_numeric.items():
-            content = f"the text {value[:40]!r}" if isinstance(value, str) else "a long list"
+            content = (
+                f"the text {value[:40]!r}" if isinstance(value, str) else f"a list of more than {MAX_COLUMNS} entries"
+            )
             message = f"field {name!r} of topic {self._name!r} has {content} in row {row + 1}, not a number"
             problems[name] = Problem(
                 message, "choose another column", self._file, row + 1, code="data.text", element=name
@@ -152,5 +154,5 @@ def _missing_topic_problem(group: str, topics: Collection[str], unsupported: Map
 
 def _encoding_problem(topic: str, encoding: str, file: str) -> Problem:
     message = f"topic {topic} is encoded in {encoding}, but only JSON can be read"
-    fix = "convert the topic to JSON messages or to CSV, for example with a short script of the `mcap` package"
+    fix = "convert the topic to JSON messages or to CSV, for example with a short script that uses the `mcap` package"
     return Problem(message, fix, file, code="data.encoding", element=topic)

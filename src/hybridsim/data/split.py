@@ -13,7 +13,7 @@ def split_runs(
 ) -> tuple[list[Recording], list[Recording]]:
     """Training runs and held-out runs, each in their original order.
 
-    A run is never divided: all its segments go to the same side, since samples of one run are too strongly correlated
+    A run is never divided: all its segments are in the same set, since samples of one run are too strongly correlated
     for one part to validate a fit to the other.
 
     Args:
@@ -32,7 +32,7 @@ def split_runs(
         # of a single run, hold out segments: better than no validation at all
         keys = names if len(runs) == 1 else [recording.run for recording in recordings]
         unique = list(dict.fromkeys(keys))
-        held_out_keys = {unique[k] for k in _evenly_spread(len(unique), float(validation))}
+        held_out_keys = {unique[k] for k in _held_out_indices(len(unique), float(validation))}
         held_out = {k for k, key in enumerate(keys) if key in held_out_keys}
     else:
         _check_names(validation, [*names, *{recording.run for recording in recordings if recording.segment_of}])
@@ -43,7 +43,8 @@ def split_runs(
     return training, [recording for k, recording in enumerate(recordings) if k in held_out]
 
 
-def _evenly_spread(count: int, fraction: float) -> list[int]:
+def _held_out_indices(count: int, fraction: float) -> list[int]:
+    """Indices of the held-out runs, evenly spread over all runs."""
     if not 0.0 <= fraction < 1.0:
         message = f"the fraction of runs for validation is {fraction:g}"
         raise DataError([_problem(message, "choose a fraction from 0 to less than 1")])

@@ -55,7 +55,7 @@ class Continuity:
             q[:, following], qd[:, following], end[..., :nq], end[..., nq:]
         )
 
-    def add(
+    def add_to_normal_equations(
         self, ends: EndStates, q: Array, qd: Array, A: Array, a: Array, B: Array, D: Array, d: Array
     ) -> tuple[Float[Array, " P"], Float[Array, "P W s s"]]:
         """Add the squared defects to normal equations in place.

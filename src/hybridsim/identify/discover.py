@@ -38,8 +38,8 @@ class Discovery:
     problem: FitProblem
     columns: tuple[InputColumn, ...]
     """All candidate inputs."""
-    baseline_error: float
-    """Error of the model without networks on held-out runs, in standard deviations of the noise."""
+    baseline_rms: float
+    """Root mean square residual of the model without networks on held-out runs."""
     seeds: tuple[SeedResult, ...]
     final: Candidate
     """Inputs that most seeds selected, fitted to all runs."""
@@ -55,7 +55,7 @@ class Discovery:
         return self.final.support
 
     @property
-    def sites(self) -> dict[tuple[str, ...], float]:
+    def site_frequency(self) -> dict[tuple[str, ...], float]:
         """Share of the seeds that selected any input of a network, by the network's outputs."""
         outputs = dict.fromkeys(column.outputs for column in self.columns)
         selected = [{column.outputs for column in result.best.support} for result in self.seeds]
@@ -64,7 +64,7 @@ class Discovery:
     @property
     def dense(self) -> Candidate:
         """The best fit with all inputs."""
-        return min((result.dense for result in self.seeds), key=lambda c: c.error)
+        return min((result.dense for result in self.seeds), key=lambda c: c.residual_rms)
 
     def blueprint(self, *, dense: bool = False) -> Blueprint:
         """Fitted networks with the selected inputs, or with all inputs."""
@@ -111,7 +111,7 @@ def discover(
         return SupportSearch(problem, stage, warm_up_stages, columns, initial, lambda s: log(f"seed {seed}: {s}"))
 
     ablated = theta_with_ablated_networks(problem, columns)
-    baseline_error = search(problem, 0).evaluate(frozenset(), ablated).error
+    baseline_rms = search(problem, 0).evaluate(frozenset(), ablated).residual_rms
     results = []
     for seed in seeds:
         if completed and seed in completed:
@@ -120,15 +120,17 @@ def discover(
         seed_search = search(problem.with_train(_subsample(problem, seed)), seed)
         result = seed_search.run(seed)
         names = ", ".join(str(column) for column in sorted(result.best.support)) or "nothing"
-        seed_search.log(f"{names}; error {result.best.error:.3g} σ of the noise, {baseline_error:.3g} without networks")
+        seed_search.log(f"{names}; RMS residual {result.best.residual_rms:.3g}, {baseline_rms:.3g} without networks")
         results.append(result)
         on_seed(result)
     support = frozenset(column for column, share in _frequency(columns, results).items() if share > 0.5)
-    seed_result = min((r for r in results if r.best.support == support), key=lambda r: r.best.error, default=results[0])
+    seed_result = min(
+        (r for r in results if r.best.support == support), key=lambda r: r.best.residual_rms, default=results[0]
+    )
     final_search = search(problem, seed_result.seed)
     refitted = final_search.evaluate(support, final_search.refit([stage], support, seed_result.best.theta))
-    final = min(refitted, final_search.fit_from_scratch(support), key=lambda c: c.error)
-    return Discovery(problem, columns, baseline_error, tuple(results), final)
+    final = min(refitted, final_search.fit_from_scratch(support), key=lambda c: c.residual_rms)
+    return Discovery(problem, columns, baseline_rms, tuple(results), final)
 
 
 def _subsample(problem: FitProblem, seed: int) -> list:

@@ -41,7 +41,7 @@ class Identifiability:
     confounded: tuple[dict[str, float], ...]
     """Basis of the null space: combinations of parameters, in units of θ, with largest entry one."""
     theta_std: Float[Array, " n"]
-    """Standard deviation of each entry of θ due to noise; infinite where not identifiable."""
+    """Standard deviation of each entry of θ due to noise; infinite if unidentifiable, or if any are confounded."""
     value_std: Float[Array, " n"]
     """Standard deviation of the parameter values."""
     units: tuple[str, ...]
@@ -119,9 +119,10 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
 
 
 def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
-    """Triangular factor of the Jacobian with respect to θ, with the range of that of the initial states projected out.
+    """Triangular factor of the Jacobian with respect to θ, reduced by the initial states.
 
-    Priors of parameters are additional rows of the Jacobian.
+    Its columns are projected onto the orthogonal complement of the columns for the initial states. Priors of parameters
+    are additional rows.
     """
     n = objective.n
     total = np.diag(objective.layout.prior_weight)

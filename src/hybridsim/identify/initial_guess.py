@@ -24,7 +24,7 @@ MIN_SAMPLES = 9
 
 
 class InitialGuess(NamedTuple):
-    """Initial states of windows."""
+    """Initial guess of the initial states of windows."""
 
     q: Float[np.ndarray, "W nq"]
     qd: Float[np.ndarray, "W nv"]
@@ -44,7 +44,7 @@ def initial_guess(
     """Initial guess of the initial states of windows, from the channels that measure coordinates and velocities.
 
     Args:
-        initial_states: initial states of the model.
+        initial_states: conversion of the model's states to deltas.
         sensors: sensors of the channels.
         recordings: recordings that the windows are cut from.
         windows: windows to initialise.
@@ -76,13 +76,18 @@ class _LinearSystem:
             if any(term.quantity != quantity for term in terms):
                 continue
             gain, bias, delay = (float(x[k]) for x in (sensors.gain, sensors.bias, sensors.delay))
-            value, rate = _values_at_beginnings(sensors.names[k], recordings, windows, delay, span, smooth)
+            value, rate = _start_values(sensors.names[k], recordings, windows, delay, span, smooth)
             self.rows.append({term.entry: term.sign for term in terms})
             self.values.append((value - bias) / gain)
             self.rates.append(rate / gain)
 
     def solve(self, default: Float[np.ndarray, "W n"], *, rate: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Least-squares solution closest to `default`, and which entries the channels depend on."""
+        """Least-squares solution closest to `default`, and which entries the channels depend on.
+
+        Args:
+            default: values of entries that are not measured.
+            rate: solve for time derivatives instead of values.
+        """
         if not self.rows:
             return default, np.zeros(default.shape[1], dtype=bool)
         matrix = np.zeros((len(self.rows), default.shape[1]))
@@ -93,7 +98,7 @@ class _LinearSystem:
         return default + correction.T, np.asarray(np.abs(matrix).any(axis=0))
 
 
-def _values_at_beginnings(
+def _start_values(
     name: str, recordings: Sequence[Recording], windows: Windows, delay: float, span: float, smooth: bool
 ) -> tuple[Float[np.ndarray, " W"], Float[np.ndarray, " W"]]:
     """Value and derivative of a channel at the beginning of every window."""

@@ -1,4 +1,4 @@
-"""Initial states of windows: packed into rows of cells for compiled code, and their deltas in the tangent space.
+"""Conversion of the initial states of windows to rows of cells, for compiled code, and to deltas in the tangent space.
 
 A delta has one entry per degree of freedom for the configuration and one for the velocity; joints with quaternions have
 fewer degrees of freedom than coordinates.
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class InitialStates:
-    """Batches of a simulator's initial states as rows of cells."""
+    """Conversion of batches of a simulator's initial states to rows of cells and to deltas."""
 
     def __init__(self, sim: Simulator, layout: PytreeLayout):
         """Locate coordinates, velocities and time in the cells.
@@ -68,7 +68,7 @@ class InitialStates:
     def delta_tangents(
         self, q: Float[Array, "batch nq"], tangents: Float[Array, "batch d n"]
     ) -> Float[Array, "batch d s"]:
-        """Deltas of states at `q`, from tangents of their coordinates and velocities."""
+        """Tangents of states at `q` as deltas, from tangents of their coordinates and velocities."""
         dq, dqd = tangents[..., : self.nq], tangents[..., self.nq :]
         if not self.is_euclidean:
             # first-order inverse of the retraction

@@ -1,4 +1,4 @@
-"""Initial values for a fit, by linear least squares on known torques: no simulation, no local minima.
+"""Initial values for a fit, by constrained least squares on known torques, without simulation or local minima.
 
 Known torques are linear in the inertial parameters of all bodies and in armature, damping and dry friction of all
 joints (`torque_regression.py`). These are estimated with a ridge penalty towards the model's values: unidentifiable
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import ConsistentInertias, least_squares
+from hybridsim.identify.physical_consistency import ConsistentInertias, consistent_least_squares
 from hybridsim.identify.torque_regression import TorqueRegression, measured_motion, torque_regression
 from hybridsim.identify.windows import Measurements
 from hybridsim.model.inertial import inertia_matrix
@@ -48,7 +48,7 @@ class InverseDynamicsFit:
     """Bodies whose unconstrained estimate is not physically consistent."""
     error_before: Float[Array, " nv"]
     error_after: Float[Array, " nv"]
-    """Root mean square torque residual [N·m or N], with the model's parameters and with the estimate."""
+    """Root mean square torque error [N·m or N], with the model's parameters and with the estimate."""
 
     def theta(self, space: ParameterSpace) -> Float[Array, " n"]:
         """θ of the estimate, clipped to the bounds of a space."""
@@ -71,8 +71,8 @@ def fit_inverse_dynamics(
         measurements: channels and inputs.
         window: length of the differentiation filters in samples; by default 0.03 s, at least 7. Noise biases masses
             downwards; a longer window reduces that bias, until it smooths the motion itself.
-        ridge: weight of the ridge penalty: the sensitivity of the torques, relative to their magnitude, at which a
-            parameter is determined equally by data and penalty.
+        ridge: weight of the ridge penalty. A parameter to which the torques have this sensitivity, relative to their
+            magnitude, is determined by data and penalty in equal parts.
 
     Raises:
         HybridsimError: the model or its sensors are not supported.
@@ -84,7 +84,7 @@ def fit_inverse_dynamics(
     nominal = _parameters(model, has_mass)
     bodies = ConsistentInertias.of(model, nominal[: 10 * has_mass.sum()].reshape(-1, 10), has_mass)
     scales = _scales(bodies, regression)
-    A = _columns(regression, has_mass)
+    A = _regressor(regression, has_mass)
     magnitude = np.sqrt(np.mean(np.square((np.abs(A) * np.abs(nominal)).sum(axis=2)), axis=0))
     weight = 1.0 / np.maximum(magnitude, 1e-12)
     weighted = (A * weight[:, None] * scales).reshape(-1, len(nominal)) / np.sqrt(len(A))
@@ -92,7 +92,7 @@ def fit_inverse_dynamics(
     information = weighted.T @ weighted
     gram, rhs = information + ridge**2 * np.eye(len(nominal)), weighted.T @ residual
     unconstrained = nominal + scales * np.linalg.solve(gram, rhs)
-    estimate = least_squares(bodies, gram, rhs, nominal, scales)
+    estimate = consistent_least_squares(bodies, gram, rhs, nominal, scales)
     errors = [np.sqrt(np.mean(np.square(regression.known - A @ x), axis=0)) for x in (nominal, estimate)]
     names = np.array(model.topology.body_names)[has_mass]
     is_consistent = bodies.is_consistent(unconstrained[: 10 * has_mass.sum()].reshape(-1, 10))
@@ -110,8 +110,8 @@ def fit_inverse_dynamics(
     )
 
 
-def _columns(regression: TorqueRegression, has_mass: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
-    """Regression matrix of all parameters; those of a joint affect its own torque only."""
+def _regressor(regression: TorqueRegression, has_mass: Bool[Array, " nb"]) -> Float[Array, "K nv c"]:
+    """Regressor of all parameters; those of a joint affect its own torque only."""
     K, nv = regression.known.shape
     joint_columns = regression.joint_columns[:, :, None, :] * np.eye(nv)[:, :, None]
     body_columns = regression.body_columns[:, :, has_mass]

@@ -6,8 +6,9 @@
   + ½ Σ p²      p = (θ − prior mean) / prior standard deviation, and √l2 θ
   + penalties   that are not differentiable at zero; see `penalty.py`
 
-Points and results have a leading axis of P independent problems; a problem that diverges has infinite cost. θ is the
-stacked one of `theta_layout.py`, with the per-run parameters of every run.
+Points and results have a leading axis of P independent problems; a problem that diverges has infinite cost. θ is
+stacked (`theta_layout.py`): it contains the per-run parameters of every run. n is its length, m the number of sensors,
+s the dimension of the delta of an initial state, which is zero if initial states are fixed.
 """
 
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ class CostGradient(NamedTuple):
 
 
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
-"""Indices of problems and of windows."""
+"""Pairs of a problem and a window, as two arrays of indices."""
 
 
 class WindowBatch(NamedTuple):
@@ -160,7 +161,7 @@ class Objective:
         """Value of the objective."""
         total = self._prior_terms(point).cost
         ends = self.continuity.allocate(len(point.theta), self.windows.count, 0) if self.continuity else None
-        for batch, _ in self._batch(point, directions=1):
+        for batch, _ in self._batches(point, directions=1):
             readings = self.simulator.readings(*batch.arguments)
             costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
             np.add.at(total, batch.problem, np.where(readings.ok, costs, np.inf))
@@ -199,7 +200,7 @@ class Objective:
                 self.continuity.record(ends, p, w, readings.y, self.stack_derivatives(tangents, batch), self.m)
         C = None
         if self.continuity and ends:
-            defect_cost, C = self.continuity.add(ends, point.q, point.qd, A, a, B, D, d)
+            defect_cost, C = self.continuity.add_to_normal_equations(ends, point.q, point.qd, A, a, B, D, d)
             cost += defect_cost
         return cost, NormalEquations(A, a, B, D, d, C)
 
@@ -210,7 +211,7 @@ class Objective:
 
         Rows of the Jacobian are directions: entries of single-run θ, then of the delta of the window's initial state.
         """
-        for batch, _ in self._batch(point, directions=self.n + self.s):
+        for batch, _ in self._batches(point, directions=self.n + self.s):
             readings, tangents = self.simulator.derivatives(*batch.arguments, *self._directions(point, batch))
             scaled = self._robust(self._residuals(point, readings.y, batch))
             J = self._residual_jacobian(point, readings.y, tangents, batch) * scaled.jacobian_scale[:, None]
@@ -220,7 +221,7 @@ class Objective:
         """Cost of each window: of its samples and of the prior on its initial state."""
         residual, _ = self._guess_residuals(point)
         costs = 0.5 * np.square(residual[pairs]).sum(axis=1)
-        for batch, rows in self._batch(point, directions=1, pairs=pairs):
+        for batch, rows in self._batches(point, directions=1, pairs=pairs):
             readings = self.simulator.readings(*batch.arguments)
             sample_costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
             costs[rows] += np.where(readings.ok, sample_costs, np.inf)
@@ -233,7 +234,7 @@ class Objective:
         residual, jacobian = (x[pairs] for x in self._guess_residuals(point))
         costs = 0.5 * np.square(residual).sum(axis=1)
         d, D = (residual[:, None] @ jacobian)[:, 0], jacobian.transpose(0, 2, 1) @ jacobian
-        for batch, rows in self._batch(point, directions=self.s, pairs=pairs):
+        for batch, rows in self._batches(point, directions=self.s, pairs=pairs):
             t_theta = np.zeros((1, self.s, self.simulator.space.size))
             t_initial = self._initial_state_directions(point, batch)
             readings, tangents = self.simulator.derivatives(*batch.arguments, t_theta, t_initial)
@@ -245,7 +246,7 @@ class Objective:
         return costs, d, D
 
     def gradient(self, point: Point, windows: Array | None = None) -> CostGradient:
-        """Value of the objective and its gradient, from a reverse sweep.
+        """Value of the objective and its gradient, by a reverse sweep; with continuity or free delays, by tangents.
 
         Args:
             point: where to evaluate.
@@ -260,7 +261,7 @@ class Objective:
             return CostGradient(cost, equations.a, equations.d)
         cost, theta_gradient, state_gradient = self._prior_terms(point)
         scale = 1.0 if windows is None else self.windows.count / len(windows)
-        for batch, _ in self._batch(point, directions=1, pairs=self._pairs(point, windows)):
+        for batch, _ in self._batches(point, directions=1, pairs=self._pairs(point, windows)):
             readings = self.simulator.readings(*batch.arguments)
             scaled = self._robust(self._residuals(point, readings.y, batch))
             ct_samples = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
@@ -279,7 +280,7 @@ class Objective:
         """Simulated readings at the times of the measurements, and which windows did not diverge."""
         shape = (len(point.theta), self.windows.count)
         samples, ok = np.zeros((*shape, self.windows.value.shape[1])), np.zeros(shape, dtype=bool)
-        for batch, _ in self._batch(point, directions=1):
+        for batch, _ in self._batches(point, directions=1):
             readings = self.simulator.readings(*batch.arguments)
             samples[batch.problem, batch.window] = self._samples(point, readings.y, batch)
             ok[batch.problem, batch.window] = readings.ok
@@ -293,7 +294,9 @@ class Objective:
         problem, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), index, indexing="ij"))
         return problem, window
 
-    def _batch(self, point: Point, directions: int, pairs: Pairs | None = None) -> Iterator[tuple[WindowBatch, slice]]:
+    def _batches(
+        self, point: Point, directions: int, pairs: Pairs | None = None
+    ) -> Iterator[tuple[WindowBatch, slice]]:
         """Batches of windows whose derivatives fit into memory, each with its slice of the pairs."""
         problem, window = self._pairs(point) if pairs is None else pairs
         size = max(MAX_BATCH_BYTES // (8 * max(directions, 1) * self.rows * self.simulator.width), 1)
@@ -366,8 +369,6 @@ class Objective:
 
     def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:
         return robust_residuals(self.terms.loss, r, self.terms.loss_scale)
-
-    # priors
 
     def _prior_terms(self, point: Point) -> CostGradient:
         """Cost and gradient of the terms that need no simulation: priors on θ and initial states, and penalties.

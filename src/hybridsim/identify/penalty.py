@@ -1,13 +1,14 @@
 """Sparsity penalties, which make entries of θ, inputs of a network or whole networks exactly zero.
 
     κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) over all parameters of that group
-    κ Σ |θ[1]|       Sparsity(first_layer=κ), over the first layers of all networks, as in the NeuralSim paper
-    ½ λ Σ θ[1:]²     Sparsity(upper_layers=λ), over all subsequent layers, likewise
+    κ Σ |θ|          Sparsity(first_layer=κ), over the first layers of all networks
+    ½ λ Σ θ²         Sparsity(upper_layers=λ), over all layers after the first
     κ Σ ‖column‖     Sparsity(inputs=κ), over the weights of each network input
     κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
-They are added to ½ Σ (residual / noise)². Norms and absolute values are not differentiable at zero, so that a solver
-must treat them separately: `solve_penalised_qp` minimises a quadratic function plus such a penalty.
+They are added to ½ Σ residual²; those on layers are from NeuralSim (Heiden et al. 2021). Norms and absolute values are
+not differentiable at zero, so that a solver must treat them separately: `solve_penalised_qp` minimises a quadratic
+function plus such a penalty.
 """
 
 from collections.abc import Sequence
@@ -120,8 +121,8 @@ def _check_applicable(sparsity: Sparsity, names: Sequence[WeightName | None]) ->
     weights = [name for name in names if name is not None]
     first, any_layer = any(w.is_first_layer_weight for w in weights), any(w.layer is not None for w in weights)
     applicable = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(weights)}
-    if kinds := [kind for kind, is_known in applicable.items() if getattr(sparsity, kind) and not is_known]:
-        missing = "such layer of an MLP (of hybridsim or Equinox)" if weights else "parameter of a network"
+    if kinds := [kind for kind, has_match in applicable.items() if getattr(sparsity, kind) and not has_match]:
+        missing = "layer of this kind in an MLP (of hybridsim or Equinox)" if weights else "parameter of a network"
         raise HybridsimError(
             f"sparsity of {', '.join(kinds)} has no effect: no {missing} is free"
             + ("; grafts= applies to networks of any kind" if weights else "")

@@ -71,7 +71,7 @@ class ConsistentInertias:
         return np.linalg.eigvalsh(self.pseudo_inertias(phi))[:, 0] >= self.min_eigenvalue * (1.0 - 1e-6)
 
 
-def least_squares(
+def consistent_least_squares(
     bodies: ConsistentInertias,
     gram: Float[Array, "c c"],
     rhs: Float[Array, " c"],

@@ -60,9 +60,8 @@ class Stage:
                 "continuity requires initial states that are free or near, and windows without stride and burn_in"
             )
         if self.burn_in < 0.0 or (self.window is not None and 0.0 < self.window <= self.burn_in):
-            raise HybridsimError(
-                f"burn_in must be nonnegative and shorter than the window of {self.window} s, not {self.burn_in:g} s"
-            )
+            limit = f" and shorter than the window of {self.window:g} s" if self.window else ""
+            raise HybridsimError(f"burn_in must be nonnegative{limit}, not {self.burn_in:g} s")
 
 
 ONE_STEP = Stage(window=0.0, initial_states="measured")
@@ -133,7 +132,7 @@ class FitProblem:
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
         burn_in = max(stage.burn_in, self._network_lag(stage))
-        longest = max(end - begin for begin, end in (time_span(run, self.measurements) for run in runs))
+        longest = max(end - start for start, end in (time_span(run, self.measurements) for run in runs))
         is_measured, stride = stage.initial_states == "measured", stage.stride
         windows = cut_windows(
             runs,
@@ -170,8 +169,8 @@ class FitProblem:
 
     def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Recording]) -> None:
         """Raise if windows begin where internal states of actuators are unknown."""
-        begins = np.array([time_span(run, self.measurements)[0] for run in runs])
-        if simulator.initial_states.has_internal_state and np.any(windows.start > begins[windows.run]):
+        start_times = np.array([time_span(run, self.measurements)[0] for run in runs])
+        if simulator.initial_states.has_internal_state and np.any(windows.start > start_times[windows.run]):
             actuators = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
             raise HybridsimError(
                 f"the actuators ({', '.join(actuators)}) have internal states, which are unknown where a window begins "

@@ -1,13 +1,13 @@
 """Robust losses, which limit the influence of outliers on a fit.
 
-With z = r², where r is in standard deviations of the noise, a fit minimises ½ Σ ρ(z):
+With residuals r and z = (r / scale)², a fit minimises ½ Σ scale² ρ(z):
 
-| name     | ρ(z)                              | growth of the cost beyond one standard deviation |
-|----------|-----------------------------------|--------------------------------------------------|
-| linear   | z                                 | quadratic                                        |
-| huber    | z, or 2√z − 1 where z > 1         | linear                                           |
-| soft_l1  | 2 (√(1 + z) − 1)                  | linear, smooth transition                        |
-| cauchy   | ln(1 + z)                         | logarithmic                                      |
+| name     | ρ(z)                              | growth of the cost for residuals beyond the scale |
+|----------|-----------------------------------|---------------------------------------------------|
+| linear   | z                                 | quadratic                                         |
+| huber    | z, or 2√z − 1 where z > 1         | linear                                            |
+| soft_l1  | 2 (√(1 + z) − 1)                  | linear, smooth transition                         |
+| cauchy   | ln(1 + z)                         | logarithmic                                       |
 """
 
 from typing import NamedTuple
@@ -24,9 +24,9 @@ class RobustResiduals(NamedTuple):
     """Residuals rescaled for a least-squares step."""
 
     cost: Float[np.ndarray, "..."]
-    """ρ(z) of each residual."""
+    """scale² ρ(z) of each residual."""
     residual: Float[np.ndarray, "..."]
-    """Rescaled residual, such that the gradient is Jᵀ residual."""
+    """Rescaled residual; the gradient is its product with the rescaled Jacobian."""
     jacobian_scale: Float[np.ndarray, "..."]
     """Factor of the corresponding row of the Jacobian."""
 
@@ -46,8 +46,8 @@ def robust_residuals(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0)
     z = np.square(r / scale)
     value, first, second = _RHO[loss](z)
     curvature = np.maximum(first + 2.0 * second * z, MIN_CURVATURE_RATIO * first)
-    slope = np.sqrt(curvature)
-    return RobustResiduals(scale**2 * value, r * first / slope, slope)
+    jacobian_scale = np.sqrt(curvature)
+    return RobustResiduals(scale**2 * value, r * first / jacobian_scale, jacobian_scale)
 
 
 def _huber(z):

@@ -1,8 +1,8 @@
 """Errors of fitted models on recordings, in the units of the channels.
 
-Two scores: with the initial state of each window fitted on the window itself, which measures what a model can explain,
-and as a prediction, with the initial state fitted on the preceding samples only. Per-run parameters are fitted on the
-scored run: on all of it, or, for predictions, on its first part, which is then not scored.
+`score_windows` fits the initial state of each window to the window itself, which measures what a model can explain.
+`score_predictions` fits it to the preceding samples only. Per-run parameters are fitted to the scored run: to all of
+it, or, for predictions, to its first part, which is then not scored.
 """
 
 import math
@@ -86,7 +86,7 @@ class WindowScores(NamedTuple):
         return tuple(_score(self, k) for k in range(len(self.samples)))
 
     @property
-    def errors(self) -> Float[Array, "P W"]:
+    def residual_rms(self) -> Float[Array, "P W"]:
         """Root mean square residual of each window, in standard deviations of the noise; NaN where it diverged."""
         w = self.objective.windows
         count = np.maximum((w.weight > 0.0).sum(axis=1), 1)
@@ -144,13 +144,15 @@ def score_predictions(
     is_predicted = whole.windows.position * whole.windows.dt > history * (1.0 + ROUNDING)
     used = whole.windows.weight > 0.0
     has_both = np.asarray((is_predicted & used).any(axis=1) & (~is_predicted & used).any(axis=1))
-    first = _is_calibration(problem, whole, runs) if whole.layout.has_per_run else np.zeros(len(has_both), dtype=bool)
-    index = np.flatnonzero(has_both & ~first)
+    is_calibration = np.zeros(len(has_both), dtype=bool)
+    if whole.layout.has_per_run:
+        is_calibration = _is_calibration_window(problem, whole, runs)
+    index = np.flatnonzero(has_both & ~is_calibration)
     if not len(index):
         raise HybridsimError(f"no run is long enough to predict {horizon:g} s from the preceding {history:g} s")
     theta = whole.layout.stack(np.atleast_2d(thetas))
     if whole.layout.has_per_run:
-        calibration = whole.select(np.flatnonzero(first))
+        calibration = whole.select(np.flatnonzero(is_calibration))
         theta = calibrate(calibration, calibration.stacked_point(theta)).theta
     objective, is_predicted = whole.select(index), is_predicted[index]
     weight = objective.windows.weight
@@ -196,7 +198,7 @@ def _complete_windows(
     return objective.select(complete) if window is not None and len(complete) else objective
 
 
-def _is_calibration(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
+def _is_calibration_window(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
     """Which windows are used to fit per-run parameters."""
     ends = np.array([time_span(run, problem.measurements) for run in runs])
     limit = ends[:, 0] + CALIBRATION_FRACTION * (ends[:, 1] - ends[:, 0])

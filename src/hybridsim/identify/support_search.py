@@ -1,6 +1,6 @@
 """Search for the smallest set of network inputs that explains the data, for one seed.
 
-Networks are fitted with all inputs; then a growing penalty on inputs drops one after the other (an adaptive group
+Networks are fitted with all inputs; then a growing penalty on inputs removes them one by one (an adaptive group
 lasso, Zou 2006: inputs with small weights in the first fit are penalised most). Every set of inputs on that path is
 refitted without penalty and evaluated on held-out runs; the smallest set that is not significantly worse than the best
 is reduced further by backward elimination. If no set on the path improves on the model without networks, forward
@@ -32,9 +32,9 @@ INITIAL_PENALTY, MAX_GROWTH, MIN_GROWTH = 1e-5, 4.0, 1.5
 """Initial penalty of an input, relative to the cost of the model without networks; largest growth factor of the
 penalty, and smallest one, where many inputs drop out together."""
 SIGNIFICANCE = 3.0
-"""Standard deviations by which an error must be larger to be significant."""
+"""Standard deviations by which a mean squared residual must increase for the increase to be significant."""
 NEGLIGIBLE_INCREASE = 0.01
-"""Increase of a squared error that is always insignificant, relative to the error and to the noise variance."""
+"""Increase of a mean squared residual that is always insignificant, relative to the residual, or to one if larger."""
 MIN_WINDOWS = 4
 """Minimum number of windows for a paired comparison."""
 MIN_RELATIVE_SIZE = 1e-6
@@ -46,10 +46,10 @@ class Candidate(NamedTuple):
 
     support: Support
     theta: Float[Array, " n"]
-    error: float
-    """On held-out runs, in standard deviations of the noise."""
-    squared_errors: Float[Array, " W"] | None = None
-    """Mean squared errors of the held-out windows; None if loaded from a run folder."""
+    residual_rms: float
+    """Root mean square residual on held-out runs."""
+    squared_residuals: Float[Array, " W"] | None = None
+    """Mean squared residual of each held-out window; None if loaded from a run folder."""
 
 
 class SeedResult(NamedTuple):
@@ -61,7 +61,7 @@ class SeedResult(NamedTuple):
     path: tuple[Candidate, ...]
     """Sets of inputs that were evaluated, those of the penalty path first."""
     best: Candidate
-    """The smallest set that is not significantly worse than the one with the lowest error."""
+    """The smallest set that is not significantly worse than the one with the smallest residual."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SupportSearch:
             self.problem.with_space(self.problem.space.with_initial(self.initial)), [*self.warm_up, self.stage]
         ).theta
         dense = self.evaluate(all_inputs, theta)
-        self.log(f"all {len(all_inputs)} inputs, error {dense.error:.3g} σ of the noise")
+        self.log(f"all {len(all_inputs)} inputs, RMS residual {dense.residual_rms:.3g}")
         empty = self.evaluate(frozenset(), theta_with_ablated_networks(self.problem, self.columns))
         path = [
             self.evaluate(support, self.refit([self.stage], support, theta))
@@ -92,12 +92,13 @@ class SupportSearch:
         if not any(self.is_worse(empty, candidate) for candidate in (dense, *path)):
             path += self.forward_selection(empty)
         candidates = (empty, dense, *path)
-        reference = min(candidates, key=lambda c: c.error)
+        reference = min(candidates, key=lambda c: c.residual_rms)
         best = min(
-            (c for c in candidates if not self.is_worse(c, reference)), key=lambda c: (_complexity(c.support), c.error)
+            (c for c in candidates if not self.is_worse(c, reference)),
+            key=lambda c: (_complexity(c.support), c.residual_rms),
         )
         best = self.backward_elimination(best, reference)
-        best = min(best, self.fit_from_scratch(best.support), key=lambda c: c.error)
+        best = min(best, self.fit_from_scratch(best.support), key=lambda c: c.residual_rms)
         return SeedResult(seed, dense, tuple(path), best)
 
     def penalty_path(self, dense: Candidate, empty: Candidate) -> dict[Support, Array]:
@@ -108,7 +109,7 @@ class SupportSearch:
         sizes = np.array([np.linalg.norm(dense.theta[list(c.entries)]) for c in self.columns])
         sizes = np.maximum(sizes, MIN_RELATIVE_SIZE * (sizes.max() or 1.0))
         runs, channels = self.problem.train, self.problem.measurements.noise
-        max_penalty = empty.error**2 * sum(len(run.series[name].t) for run in runs for name in channels)
+        max_penalty = empty.residual_rms**2 * sum(len(run.series[name].t) for run in runs for name in channels)
         penalty, growth = INITIAL_PENALTY * max_penalty, MAX_GROWTH
         solver = LevenbergMarquardt(max_steps=15, cost_tolerance=1e-4)
         theta, support = dense.theta, dense.support
@@ -123,7 +124,7 @@ class SupportSearch:
                 growth = np.sqrt(growth)
                 penalty /= growth
                 continue
-            if self.evaluate(remaining, trial).error > 2.0 * empty.error:
+            if self.evaluate(remaining, trial).residual_rms > 2.0 * empty.residual_rms:
                 break  # the dynamics became too stiff for the time step: the rest of the path is meaningless
             theta, support, path[remaining] = trial, remaining, trial
             self.log(f"penalty {penalty:.3g} per input, {len(remaining)} inputs remain")
@@ -140,11 +141,11 @@ class SupportSearch:
         return frozenset(c for c in nonzero if c.column != CONSTANT or c.graft not in with_inputs)
 
     def forward_selection(self, empty: Candidate) -> list[Candidate]:
-        """Add inputs one by one, the best first, while the error decreases significantly."""
+        """Add inputs one by one, the best first, while the residual decreases significantly."""
         path, current = [], empty
         while unused := [c for c in self.columns if c not in current.support and not _is_redundant(c, current.support)]:
             larger = [self.fit_from_scratch(_with_column(current.support, column)) for column in unused]
-            best = min(larger, key=lambda c: c.error)
+            best = min(larger, key=lambda c: c.residual_rms)
             if not self.is_worse(current, best):
                 return path
             path.append(best)
@@ -152,11 +153,11 @@ class SupportSearch:
         return path
 
     def backward_elimination(self, best: Candidate, reference: Candidate) -> Candidate:
-        """Remove inputs one by one, the least important first, while the error does not increase significantly."""
+        """Remove inputs one by one, the least important first, while the residual does not increase significantly."""
         while best.support:
             smaller = list(_reduced_supports(best.support, self.columns))
             thetas = np.stack([self.restrict(support, best.theta).initial for support in smaller])
-            order = np.argsort(np.sqrt(self.squared_errors(thetas).mean(axis=1)), kind="stable")
+            order = np.argsort(np.sqrt(self.squared_residuals(thetas).mean(axis=1)), kind="stable")
             for support in (smaller[k] for k in order):
                 candidate = self.evaluate(support, self.refit([self.stage], support, best.theta))
                 candidate = self.fit_from_scratch(support) if self.is_worse(candidate, reference) else candidate
@@ -193,28 +194,31 @@ class SupportSearch:
         return space.with_fixed(entries, theta_with_ablated_networks(self.problem, self.columns)[entries])
 
     def evaluate(self, support: Support, theta: Array) -> Candidate:
-        """Candidate with its error on held-out runs."""
-        squared_errors = self.squared_errors(theta[None])[0]
-        return Candidate(support, theta, float(np.sqrt(squared_errors.mean())), squared_errors)
+        """Candidate with its residuals on held-out runs."""
+        squared_residuals = self.squared_residuals(theta[None])[0]
+        return Candidate(support, theta, float(np.sqrt(squared_residuals.mean())), squared_residuals)
 
-    def squared_errors(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
-        """Mean squared errors of held-out windows, in variances of the noise."""
+    def squared_residuals(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
+        """Mean squared residual of each held-out window; infinite where the simulation diverges."""
         problem, stage = self.problem, self.stage
-        errors = score_windows(problem, thetas, problem.held_out, stage.window, burn_in=stage.burn_in).errors
-        return np.square(np.where(np.isfinite(errors), errors, np.inf))
+        residual_rms = score_windows(
+            problem, thetas, problem.held_out, stage.window, burn_in=stage.burn_in
+        ).residual_rms
+        return np.square(np.where(np.isfinite(residual_rms), residual_rms, np.inf))
 
     def is_worse(self, candidate: Candidate, reference: Candidate) -> bool:
         """Whether a set of inputs is significantly worse than another.
 
-        Its error must exceed the sampling error of the noise, or be significantly larger in a comparison window by
-        window: both are evaluated on the same samples, so that most of the noise cancels in the differences.
+        The increase of its mean squared residual must exceed the sampling error due to noise, or be significant in a
+        paired comparison of windows: both are evaluated on the same samples, so that most of the noise cancels in the
+        differences.
         """
-        assert candidate.squared_errors is not None and reference.squared_errors is not None
-        if not np.isfinite(candidate.squared_errors).all():
+        assert candidate.squared_residuals is not None and reference.squared_residuals is not None
+        if not np.isfinite(candidate.squared_residuals).all():
             return True
         increase, mean_square = (
-            candidate.squared_errors - reference.squared_errors,
-            float(reference.squared_errors.mean()),
+            candidate.squared_residuals - reference.squared_residuals,
+            float(reference.squared_residuals.mean()),
         )
         runs, channels = self.problem.held_out, self.problem.measurements.noise
         samples = sum(len(run.series[name].t) for run in runs for name in channels)
@@ -253,7 +257,7 @@ def _complexity(support: Support) -> float:
 
 
 def _reduced_supports(support: Support, columns: Sequence[InputColumn]) -> Iterator[Support]:
-    """Sets with one input less; without the last input of a network, also with a constant in its place."""
+    """Sets with one input fewer; if it is the only one of its network, also with a constant in its place."""
     constants = {c.graft: c for c in columns if c.column == CONSTANT}
     for column in sorted(support):
         remaining = support - {column}

@@ -57,7 +57,7 @@ class TorqueRegression(NamedTuple):
 def measured_motion(
     setup: Setup, recordings: Sequence[Recording], measurements: Measurements, window: int | None
 ) -> MeasuredMotion:
-    """Coordinates, velocities, accelerations and commands at the time stamps of the first channel.
+    """Coordinates, velocities, accelerations and commands at the time stamps of the first channel used.
 
     Args:
         setup: simulator and sensors.
@@ -96,12 +96,14 @@ def torque_regression(sim: Simulator, motion: MeasuredMotion) -> TorqueRegressio
     """Known torques, and the columns of the parameters."""
     model = sim.model
     # known torques include all passive torques except damping and friction, which are estimated
-    bare = eqx.tree_at(lambda m: (m.joint.damping, m.joint.friction), model, (np.zeros(model.nv), np.zeros(model.nv)))
+    frictionless = eqx.tree_at(
+        lambda m: (m.joint.damping, m.joint.friction), model, (np.zeros(model.nv), np.zeros(model.nv))
+    )
 
     def sample(q, qd, qdd, u):
-        internal = sim.actuation.initial_state(bare, q, qd)
-        known = sim.actuation.torques(bare, q, qd, u, internal, sim.dt) + passive_torques(bare, q, qd)
-        return known, inertial_regressor(bare, q, qd, qdd)
+        internal = sim.actuation.initial_state(frictionless, q, qd)
+        known = sim.actuation.torques(frictionless, q, qd, u, internal, sim.dt) + passive_torques(frictionless, q, qd)
+        return known, inertial_regressor(frictionless, q, qd, qdd)
 
     with jax.enable_x64(True):
         known, body_columns = (np.asarray(x) for x in jax.jit(jax.vmap(sample))(*motion))
@@ -113,14 +115,14 @@ def _check_supported(sim: Simulator) -> None:
     topology = sim.model.topology
     if topology.mq != topology.mv or topology.mv != sim.model.nv:
         raise HybridsimError(
-            f"inverse-dynamics fits support single-axis joints only: model {sim.model.name!r} has free, ball or mimic "
-            "joints; start the fit from the model's values instead"
+            f"inverse-dynamics fits support single-axis joints only: model {sim.model.name!r} has free, spherical or "
+            "mimic joints; use the model's values as initial values instead"
         )
     with jax.enable_x64(True):
         if jax.tree.leaves(sim.initial_state().aux["actuation"]):
             raise HybridsimError(
                 "inverse-dynamics fits need actuators without internal states: the torques of a lag or a delay depend "
-                "on earlier commands; start the fit from the model's values instead"
+                "on earlier commands; use the model's values as initial values instead"
             )
 
 
@@ -135,7 +137,7 @@ def _coordinate_matrix(sensors: Sensors, sim: Simulator) -> tuple[Float[Array, "
         names = sim.model.topology.coordinate_names
         unmeasured = [name for name, column in zip(names, matrix.T, strict=True) if not column.any()]
         problem = (
-            f"nothing measures {', '.join(unmeasured)}"
+            f"no channel measures {', '.join(unmeasured)}"
             if unmeasured
             else "the measured sums of coordinates do not determine them"
         )

@@ -183,7 +183,10 @@ def _no_samples_message(length: float, skip: float) -> str:
             f"windows of {length:g} s contain no samples after the sensor delay and burn-in, which may be up to "
             f"{skip:g} s; lengthen the windows, or give free delays upper bounds"
         )
-    return "no window contains a sample; are windows longer than the recordings?"
+    return (
+        f"no window contains a sample after the sensor delay and burn-in of up to {skip:g} s; are the recordings "
+        "shorter than that?"
+    )
 
 
 def time_span(recording: Recording, measurements: Measurements) -> tuple[float, float]:

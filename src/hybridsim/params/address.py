@@ -59,7 +59,7 @@ def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]
     available = row_names(parameter.rows, setup)
     selected = [available[k] for k in _matching_rows(rows, available, text)]
     if not selected:
-        raise ParameterError(f"{address!r} matches nothing: the model has no {parameter.rows}")
+        raise ParameterError(f"{address!r} matches nothing: there is no {parameter.rows}")
     components = _matching_components(patterns, parameter.components, text)
     return tuple(p for row in selected for p in _row_parameters(parameter, row, components, setup))
 
@@ -145,17 +145,17 @@ def _row_parameters(parameter: Parameter, row: RowName, components: list[int], s
 def _plugin_parameters(address: str, head: str, setup: Setup) -> tuple[ScalarParameter, ...]:
     """Scalar parameters of contact, actuation or networks."""
     arrays, result = PLUGIN_ARRAYS[head](setup), []
-    for single in _split_indices(address, head):
+    for part in _split_indices(address, head):
         count_before = len(result)
         for array in arrays:
-            if not _has_all_fields(single, array.frozen_fields):
+            if not _has_all_fields(part, array.frozen_fields):
                 continue
-            if _is_match(single, array.name):
+            if _is_match(part, array.name):
                 result += _entry_parameters(array, range(len(array.entry_names)))
-            elif (patterns := _entry_patterns(single, array.name)) is not None:
+            elif (patterns := _entry_patterns(part, array.name)) is not None:
                 result += _entry_parameters(array, _matching_entries(patterns, array, address, setup))
         if len(result) == count_before:
-            raise ParameterError(_not_found_message(single, head, arrays, setup))
+            raise ParameterError(_not_found_message(part, head, arrays, setup))
     return tuple(result)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class RowAxis(StrEnum):
-    """Model elements that the rows of a parameter array belong to."""
+    """Elements of a setup that the rows of a parameter array belong to."""
 
     NONE = "-"
     BODY = "body"
@@ -173,7 +173,13 @@ CATALOG: tuple[Parameter, ...] = (
         typical=100.0,
     ),
     _joint("limit_damping", _DAMPING, "Joint limit damping.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY),
-    _joint("effort_limit", _FORCE, "Actuation effort limit.", sign=Sign.NONNEGATIVE, reason="it is a symmetric limit"),
+    _joint(
+        "effort_limit",
+        _FORCE,
+        "Limit of the actuation torque or force.",
+        sign=Sign.NONNEGATIVE,
+        reason="it is a symmetric limit",
+    ),
     _pose(
         "joint.placement",
         RowAxis.JOINT,
@@ -184,14 +190,19 @@ CATALOG: tuple[Parameter, ...] = (
         "axis", "-", "Unit axis in the body frame.", RowAxis.SINGLE_AXIS_JOINT, components=XYZ, form=ParameterForm.AXIS
     ),
     _joint("anchor", "m", "Joint anchor in the body frame.", RowAxis.JOINT, components=XYZ, typical=0.1),
-    _joint("mimic_ratio", "-", "Ratio of the coordinate to that of the driving joint.", RowAxis.MIMIC),
+    _joint("mimic_ratio", "-", "Factor on the coordinate of the driving joint.", RowAxis.MIMIC),
     _joint("mimic_offset", _POSITION, "Offset: coordinate when the driving joint is at zero.", RowAxis.MIMIC),
     _pose("frame.placement", RowAxis.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
     _actuator("gain", _FORCE, "Force per unit of control."),
-    _actuator("bias", _FORCE, "Bias: constant, per length and per speed.", components=("constant", "length", "speed")),
-    _actuator("control_lower", "as the control", "Lower control limit."),
-    _actuator("control_upper", "as the control", "Upper control limit."),
+    _actuator(
+        "bias",
+        _FORCE,
+        "Constant force, force per length and force per speed.",
+        components=("constant", "length", "speed"),
+    ),
+    _actuator("control_lower", "control unit", "Lower control limit."),
+    _actuator("control_upper", "control unit", "Upper control limit."),
     _actuator("force_lower", _FORCE, "Lower force limit."),
     _actuator("force_upper", _FORCE, "Upper force limit."),
     _pose("geometry.placement", RowAxis.SHAPE, "Pose of a shape in its body.", "sim.model.geometry.placement"),
@@ -262,7 +273,9 @@ CATALOG: tuple[Parameter, ...] = (
         "Sensor gain: reading per unit of the quantity.",
         "sensors.gain",
     ),
-    Parameter("sensor.bias", RowAxis.CHANNEL, "reading", "Sensor bias: reading at zero.", "sensors.bias"),
+    Parameter(
+        "sensor.bias", RowAxis.CHANNEL, "reading", "Sensor bias: reading where the quantity is zero.", "sensors.bias"
+    ),
     Parameter(
         "sensor.delay",
         RowAxis.CHANNEL,

@@ -12,12 +12,12 @@ PER = ("all", "run")
 
 @dataclass(frozen=True)
 class Free:
-    """Free parameters. Parameters that are not listed are fixed and not part of θ.
+    """Free parameters. Parameters without a `Free` are fixed and not part of θ.
 
         Free("body.mass[link*]", bounds=(0.1, 5.0))
         Free("joint.damping[*]", tied=True)                                       one value for all joints
         Free(("joint.placement[left].y", "joint.placement[right].y"), tied=(1.0, -1.0))    mirrored
-        Free("inertial[link2]")                                                   ten parameters, always consistent
+        Free("inertial[link2]")                                                   ten parameters, physically consistent
         Free("sensor.bias[*]", per="run")                                         estimated separately for each run
 
     Options apply to every scalar parameter that the name matches. Values are physical; those of `inertial[BODY]` and
@@ -45,7 +45,7 @@ class Free:
     tied: bool | Sequence[float] = False
     """If True, all matches share one value; with one factor per name, a match is the shared value times its factor."""
     per: str = "all"
-    """Whether the value is shared by `all` runs or estimated for each `run`, such as an encoder offset or a payload."""
+    """`all`: one value for all runs; `run`: one value for each run, for instance of an encoder offset or a payload."""
 
     @property
     def names(self) -> tuple[str, ...]:

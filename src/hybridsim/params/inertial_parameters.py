@@ -1,4 +1,4 @@
-"""Scalar parameters of a body's full inertia: `inertial[BODY]` and its variants `.mass`, `.com` and `.diagonal`."""
+"""Inertial parameters of a body: `inertial[BODY]` and its variants `.mass`, `.com` and `.diagonal`."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,8 @@ COMPONENTS = {
     "": (*_MASS_AND_COM, *(f"spread.{c}" for c in SYMMETRIC)),
     "diagonal": (*_MASS_AND_COM, "spread.1", "spread.2", "spread.3"),
 }
-"""Names of the log-Cholesky parameters: log mass, centre of mass, and second moments about it."""
+"""Names of the log-Cholesky parameters: `mass` is the logarithm of the mass ratio, `com` the scaled displacement of the
+centre of mass, and `spread` the factor A of the second moments about it; all are zero for the nominal body."""
 
 
 def inertial_parameters(
@@ -46,9 +47,11 @@ def _body_parameters(row: RowName, variant: str, setup: Setup) -> list[ScalarPar
     name = f"inertial[{row.name}]"
     if variant == "mass":
         if not mass > 0.0:
-            raise ParameterError(f"body {row.name!r} has zero mass, so its inertia cannot scale with it; leave it out")
-        scaled = ProportionalInertia(f"{name}.mass", row.index, (float(mass),), tuple(inertia.tolist()), row.name)
-        return [ScalarParameter(scaled.name, INERTIAL_MASS.unit, INERTIAL_MASS, GroupMember(scaled, 0))]
+            raise ParameterError(
+                f"body {row.name!r} has no positive mass, so its inertia cannot scale with it; leave it out"
+            )
+        group = ProportionalInertia(f"{name}.mass", row.index, (float(mass),), tuple(inertia.tolist()), row.name)
+        return [ScalarParameter(group.name, INERTIAL_MASS.unit, INERTIAL_MASS, GroupMember(group, 0))]
     body = nominal_body(row.name, float(mass), com, inertia, diagonal=variant == "diagonal")
     group = LogCholeskyInertia(name, row.index, (0.0,) * body.size, body, row.name)
     return [

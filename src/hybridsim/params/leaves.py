@@ -1,6 +1,6 @@
 """Entries of pytree leaves: a path of attributes and indices to an array, and a flat index into it.
 
-Values are written by concatenating static slices, so that the native code generator meets no scatter operations.
+Values are written by concatenating static slices, so that native code contains no scatter operations.
 Without traced values everything is NumPy and nothing is compiled.
 """
 

@@ -23,7 +23,7 @@ class ListedParameter:
 
 
 def listing(setup: Setup) -> list[ListedParameter]:
-    """All named scalar parameters; each array of a network and each full body inertia is a single row."""
+    """All named scalar parameters; each array of a network and each body's inertial parameters are a single row."""
     return [*_catalog_rows(setup), *_inertial_rows(setup), *_plugin_rows(setup)]
 
 

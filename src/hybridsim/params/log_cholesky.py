@@ -1,14 +1,14 @@
 """Log-Cholesky parametrisation of physically consistent inertias by the pseudo-inertia (Rucker & Wensing 2022).
 
 A mass distribution has the second moments Σ = ∫ r rᵀ dm / m about its centre of mass, a positive definite matrix, and
-the inertia m (tr Σ · 1 − Σ). With a factor Σ₀ = F Fᵀ of the nominal body's moments, every consistent body is
+the inertia m (tr Σ · 1 − Σ). With a factorisation Σ₀ = F Fᵀ of the nominal body's moments, every consistent body is
 
     m = m₀ exp(a),    centre of mass = c₀ + scale · t,    Σ = F A Aᵀ Fᵀ,    A upper triangular, diagonal exp(d):
 
-ten free parameters, all zero for the nominal body. Written with the upper triangular factor, the 4×4 pseudo-inertia
-factorises in this way, except that the centre of mass is parametrised along the body axes instead of the columns of F,
-so that its components can be named. With `diagonal`, the columns of F are the principal axes and A is diagonal: seven
-parameters.
+ten free parameters, all zero for the nominal body. This is the factorisation of the 4×4 pseudo-inertia into upper
+triangular factors, except that the centre of mass is parametrised along the body axes instead of the columns of F, so
+that its components can be named. With `diagonal`, the columns of F are along the principal axes and A is diagonal:
+seven parameters.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from hybridsim.params.maps import power_of_two
 from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 
 MIN_MOMENT_RATIO = 1e-9
-"""Smallest allowed ratio of principal second moments; below it, rounding of the inertia entries dominates."""
+"""Minimum ratio of the smallest to the largest principal second moment; below it, rounding of the inertia dominates."""
 
 _UPPER_TRIANGLE = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Entries of A in the order of the parameters."""
@@ -51,7 +51,7 @@ class NominalBody:
         return 7 if self.diagonal else 10
 
     def mass_properties(self, x: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Mass, centre of mass and inertia for x = (log mass, centre of mass, log diagonal of A, off-diagonal of A)."""
+        """Mass, centre of mass and inertia for x = (a, t, log diagonal of A, off-diagonal entries of A)."""
         xp: Any = jnp if is_jax(x) else np
         ratio = xp.exp(x[0])
         # A Aᵀ − 1, so that the nominal inertia is reproduced exactly at x = 0

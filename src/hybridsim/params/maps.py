@@ -2,7 +2,7 @@
 
 | map      | value                          | use                                                      |
 |----------|--------------------------------|----------------------------------------------------------|
-| identity | scale · θ                      | any parameter; bounds are mapped to bounds               |
+| identity | scale · θ                      | any parameter; its bounds become bounds of θ             |
 | log      | scale · exp θ                  | positive parameters uncertain by orders of magnitude     |
 | interval | lower + (upper − lower) / (1 + exp −θ) | bounded parameters in solvers without bounds |
 
@@ -24,7 +24,7 @@ Floats = tuple[float, ...]
 
 
 class ParameterMap(abc.ABC):
-    """From θ (n,) to values (n,) and back. All but `value` is NumPy."""
+    """From θ (n,) to values (n,) and back. Only `value` accepts JAX arrays."""
 
     @abc.abstractmethod
     def value(self, theta: AnyArray) -> AnyArray:

@@ -1,7 +1,7 @@
 """Parameter groups: array entries that depend jointly on a few coordinates (rotations, axes, magnitudes, inertias).
 
-Coordinates are relative to the values in the setup from which the space was built. The group stores these nominal
-values, so that the same coordinates always give the same entries, whichever setup they are written to.
+Coordinates refer to the setup from which the space was built. A group stores its nominal values there, so that the same
+coordinates always give the same entries, whichever setup they are written to.
 """
 
 import abc
@@ -61,7 +61,7 @@ class ParameterGroup(abc.ABC):
             writer.put(path, indices, values)
 
 
-def _rows(row: int, width: int) -> tuple[int, ...]:
+def _row_indices(row: int, width: int) -> tuple[int, ...]:
     return tuple(range(row * width, (row + 1) * width))
 
 
@@ -74,7 +74,7 @@ class RotationVector(ParameterGroup):
 
     @property
     def leaf_indices(self):
-        return ((self.path, _rows(self.row, 9)),)
+        return ((self.path, _row_indices(self.row, 9)),)
 
     def values(self, x):
         from scipy.spatial.transform import Rotation  # slow to import
@@ -97,7 +97,7 @@ class UnitAxis(ParameterGroup):
 
     @property
     def leaf_indices(self):
-        return ((self.path, _rows(self.row, 3)),)
+        return ((self.path, _row_indices(self.row, 3)),)
 
     def values(self, x):
         if is_jax(x):
@@ -125,7 +125,7 @@ class Magnitude(ParameterGroup):
 
     @property
     def leaf_indices(self):
-        return ((self.path, _rows(self.row, 3)),)
+        return ((self.path, _row_indices(self.row, 3)),)
 
     def values(self, x):
         return (np.array(self.vector) * (x[0] / self.nominal[0]),)
@@ -143,7 +143,7 @@ class ProportionalInertia(ParameterGroup):
 
     @property
     def leaf_indices(self):
-        return (MASS, (self.row,)), (INERTIA, _rows(self.row, 6))
+        return (MASS, (self.row,)), (INERTIA, _row_indices(self.row, 6))
 
     def values(self, x):
         return x, np.array(self.inertia) * (x[0] / self.nominal[0])
@@ -165,7 +165,7 @@ class LogCholeskyInertia(ParameterGroup):
 
     @property
     def leaf_indices(self):
-        return (MASS, (self.row,)), (COM, _rows(self.row, 3)), (INERTIA, _rows(self.row, 6))
+        return (MASS, (self.row,)), (COM, _row_indices(self.row, 3)), (INERTIA, _row_indices(self.row, 6))
 
     def values(self, x):
         mass, com, inertia = self.body.mass_properties(x)

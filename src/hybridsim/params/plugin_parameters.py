@@ -29,8 +29,10 @@ _DIVIDES = "it is a divisor"
 _TIME = "it is a time"
 
 
-def _parameter(unit: str, text: str, sign: Sign = Sign.NONNEGATIVE, reason: str = "", **options: Any) -> Parameter:
-    return Parameter("", RowAxis.NONE, unit, text, sign=sign, reason=reason, **options)
+def _parameter(
+    unit: str, description: str, sign: Sign = Sign.NONNEGATIVE, reason: str = "", **options: Any
+) -> Parameter:
+    return Parameter("", RowAxis.NONE, unit, description, sign=sign, reason=reason, **options)
 
 
 _CONTACT = {
@@ -70,7 +72,7 @@ _CONTACT = {
 _STAGES = {
     "kp": _parameter("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),
     "kd": _parameter("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=_ADDS_ENERGY),
-    "limit": _parameter("as the signal", "Saturation limit.", reason=_SYMMETRIC),
+    "limit": _parameter("signal unit", "Saturation limit.", reason=_SYMMETRIC),
     "stall_force": _parameter("N·m, N", "Stall force: largest force at standstill.", reason=_SYMMETRIC),
     "no_load_speed": _parameter("rad/s, m/s", "No-load speed.", Sign.POSITIVE, _DIVIDES),
     "time_constant": _parameter("s", "Time constant of a lag.", reason=_TIME, typical=0.01),
@@ -145,9 +147,9 @@ def graft_arrays(setup: Setup) -> tuple[PluginArray, ...]:
     for k, graft in enumerate(setup.sim.blueprint.grafts):
         for keys, path, leaf in _float_arrays_with_keys(graft.net):
             frozen = frozen_fields(graft.net, keys)
-            text = "Frozen field of a network." if frozen else "Weights of a network."
+            description = "Frozen field of a network." if frozen else "Weights of a network."
             name = f"graft[{k}]{format_path(path)}"
-            parameter = Parameter(name, RowAxis.NONE, "", text, is_weight=True)
+            parameter = Parameter(name, RowAxis.NONE, "", description, is_weight=True)
             array_path = (*parse_path("sim.blueprint.grafts"), k, "net", *path)
             arrays.append(PluginArray(name, array_path, leaf.shape, parameter, frozen_fields=frozen))
     return tuple(arrays)

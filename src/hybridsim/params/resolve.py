@@ -1,4 +1,4 @@
-"""Resolution of a `Free` to entries of θ, with initial values, bounds, map and prior; or a list of problems."""
+"""Resolution of a `Free` into entries of θ, with initial values, bounds, map and prior; or a list of problems."""
 
 from dataclasses import dataclass
 
@@ -86,16 +86,16 @@ def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -
         return [f"{free.label!r} selects parameters with different default maps; specify map="]
     if not any(c.parameter.form is ParameterForm.RELATIVE for c in parameters):
         return []
-    prefix = f"{free.label!r}: a full inertia"
+    prefix = f"{free.label!r}: the inertial parameters of a body"
     problems = []
     if free.is_tied:
         problems.append(f"{prefix} cannot be tied; tie inertial[...].mass or scalar parameters such as body.mass")
     if free.initial not in (None, "current"):
         problems.append(
-            f"{prefix} always has the model's inertia as initial value; change the model instead of initial="
+            f"{prefix} always have the model's values as initial values; change the model instead of initial="
         )
     if free.map not in (None, "identity"):
-        problems.append(f"{prefix} has its own parametrisation; omit map={free.map!r}")
+        problems.append(f"{prefix} have their own parametrisation; omit map={free.map!r}")
     return problems
 
 
@@ -217,7 +217,7 @@ def _scales(
 
 
 def _magnitude(parameter: ScalarParameter, setup: Setup) -> float:
-    """Largest absolute component of the vector that a component belongs to; a single component may be zero."""
+    """Largest absolute component of the vector that a component belongs to, as one may be zero; zero for a scalar."""
     location = parameter.location
     if isinstance(location, GroupMember):
         return float(np.abs(location.group.nominal).max())

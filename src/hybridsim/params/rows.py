@@ -17,13 +17,13 @@ class RowName:
 
     name: str
     index: int
-    is_prismatic: bool = False
+    is_translational: bool = False
     """Whether the second of two units (rotation, translation) applies."""
 
     def unit(self, units: str) -> str:
         """The unit that applies to this row."""
         rotation, _, translation = units.partition(", ")
-        return translation if translation and self.is_prismatic else rotation
+        return translation if translation and self.is_translational else rotation
 
 
 def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
@@ -53,8 +53,8 @@ def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
                 if driving_joint >= 0
             )
         case RowAxis.ACTUATOR:
-            is_prismatic = [topology.joint_types[j] is JointType.PRISMATIC for j in model.actuator.joints]
-            return tuple(map(RowName, model.actuator.names, range(model.nu), is_prismatic))
+            is_translational = [topology.joint_types[j] is JointType.PRISMATIC for j in model.actuator.joints]
+            return tuple(map(RowName, model.actuator.names, range(model.nu), is_translational))
         case _:
             names = {
                 RowAxis.BODY: topology.body_names,
@@ -68,7 +68,7 @@ def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
 
 
 def _dof_rows(topology: Topology) -> tuple[RowName, ...]:
-    is_prismatic = []
+    is_translational = []
     for type in topology.joint_types:
-        is_prismatic += [type is JointType.PRISMATIC or name.startswith("v") for name in type.dof_names]
-    return tuple(map(RowName, topology.tree_dof_names, range(topology.mv), is_prismatic))
+        is_translational += [type is JointType.PRISMATIC or name.startswith("v") for name in type.dof_names]
+    return tuple(map(RowName, topology.tree_dof_names, range(topology.mv), is_translational))

@@ -149,19 +149,19 @@ class ParameterSpace:
         return self.unflatten.put(setup, theta)
 
     def values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
-        """All physical values that θ determines, by name; for a full inertia, mass, centre of mass and inertia."""
+        """All physical values that θ determines, by name; for `inertial[BODY]`, mass, centre of mass and inertia."""
         return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)))
 
     def run_values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
         """The values that are estimated separately for each run."""
         return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)), per="run")
 
-    def value_std(self, theta: Float[AnyArray, " n"], deviation: Float[AnyArray, " n"]) -> np.ndarray:
+    def value_std(self, theta: Float[AnyArray, " n"], theta_std: Float[AnyArray, " n"]) -> np.ndarray:
         """Standard deviations of the values: half their change over ± one standard deviation of θ."""
         std, first = [], 0
         for part in self._parts:
             entries = slice(first, first + len(part.initial))
-            ends = (part.map.value(theta[entries] + sign * deviation[entries]) for sign in (1.0, -1.0))
+            ends = (part.map.value(theta[entries] + sign * theta_std[entries]) for sign in (1.0, -1.0))
             std.append(0.5 * np.abs(np.subtract(*ends)))
             first = entries.stop
         return _concatenate(std)
@@ -270,7 +270,7 @@ def _unflatten(parts: Sequence[ResolvedFree], setup: Setup) -> Unflatten:
 
 
 def _read(unflatten: Unflatten, parts: Sequence[ResolvedFree], setup: Setup) -> list[np.ndarray]:
-    """Parameter values of each part in a setup, not only in that of the space."""
+    """Parameter values of each part in any setup, not only in the one from which the space was built."""
     all_values = [current_values(setup, part.parameters) for part in parts]
     for member in unflatten.groups:
         try:

@@ -1,4 +1,4 @@
-"""Adam with minibatches of windows (Kingma & Ba 2015), by optax.
+"""Adam with minibatches of windows (Kingma & Ba 2015), implemented in optax.
 
 Each step follows the gradient of a minibatch only, which is cheap with many windows, and noisy, which helps to escape
 shallow minima. The objective over all windows is evaluated at intervals, and the best point so far is the result.
@@ -44,7 +44,7 @@ class Adam(Solver):
 
     max_steps: int = 2000
     learning_rate: float = 0.01
-    """Approximate step of an entry of θ; of an initial state, relative to the noise of its samples."""
+    """Approximate step of an entry of θ, or of an initial state in units of its standard error from one sample."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """Constant learning rate, or cosine decay to zero at the last step."""
     batch: int | None = None

@@ -1,6 +1,6 @@
 """Minimum of a convex quadratic function within bounds, for many independent problems.
 
-An active-set method: entries that would violate their bounds are fixed at them and the free ones are solved for again,
+An active-set method: entries that would violate a bound are fixed at it, and the system is solved again for the others,
 until no bound is violated. Then, while a multiplier of an active bound has the wrong sign, the entry with the largest
 predicted decrease is released (Lawson & Hanson 1974, Stark & Parker 1995). The result is the exact minimum.
 """
@@ -22,7 +22,7 @@ def solve_box_qp(
     lower: Float[np.ndarray, "P n"],
     upper: Float[np.ndarray, "P n"],
 ) -> Float[np.ndarray, "P n"]:
-    """Minimise a·x + ½ x·A x between `lower` and `upper`; A is positive semidefinite."""
+    """Minimise a·x + ½ x·A x between `lower` ≤ 0 and `upper` ≥ 0; A is positive semidefinite."""
     fixed = lower >= upper
     x, active = _clamp(A, a, lower, upper, fixed)
     running = np.flatnonzero(active.any(axis=1))

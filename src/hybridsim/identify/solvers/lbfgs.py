@@ -36,7 +36,7 @@ class LineSearch(NamedTuple):
     """Scaled direction."""
     slope: Float[Array, " P"]
     """Directional derivative at the base point."""
-    longest: Float[Array, " P"]
+    max_step_length: Float[Array, " P"]
     """Step length at the first bound."""
     trial: Float[Array, " P"]
     """Step length of the next trial."""
@@ -64,7 +64,7 @@ class LBFGS(Solver):
     memory: int = 10
     """Number of curvature pairs."""
     cost_tolerance: float = 1e-10
-    """Relative decrease of the objective in two consecutive line searches below which the fit has converged."""
+    """Relative decrease of the objective in each of two consecutive line searches below which the fit has converged."""
     step_tolerance: float = 1e-10
     """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-9
@@ -103,7 +103,9 @@ class LBFGS(Solver):
         gradient = np.where(usable[:, None], gradient, 0.0)
         slope = np.einsum("pi,pi->p", gradient, search.direction)
         decreased = usable & (new_cost <= cost + ARMIJO * search.trial * search.slope) & (new_cost < cost)
-        no_extension = (slope >= CURVATURE * search.slope) | np.isfinite(search.high) | (search.trial >= search.longest)
+        no_extension = (
+            (slope >= CURVATURE * search.slope) | np.isfinite(search.high) | (search.trial >= search.max_step_length)
+        )
         accepted = decreased & (no_extension | (search.trials + 1 >= MAX_TRIALS))
         failed = ~decreased & (search.trials + 1 >= MAX_TRIALS)
 
@@ -170,7 +172,7 @@ def _is_at_active_bound(unknowns: Unknowns, point: Point, gradient: Float[Array,
 def _line_search(
     unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P N"], memory: CurvaturePairs
 ) -> LineSearch:
-    """New line search along the quasi-Newton direction, or along the gradient if that is no descent direction."""
+    """New line search along the quasi-Newton direction; if this does not descend, along the negative gradient."""
     active = _is_at_active_bound(unknowns, point, gradient)
     lower, upper = (x / unknowns.standard_errors for x in unknowns.step_bounds(point))
     free = np.where(active, 0.0, gradient)
@@ -178,23 +180,23 @@ def _line_search(
     direction = np.clip(-_two_loop_recursion(free, memory, ~active), lower, upper)
     slope = np.einsum("pi,pi->p", gradient, direction)
     size = np.linalg.norm(gradient, axis=1) * np.linalg.norm(direction, axis=1)
-    no_descent = ~(slope < -1e-12 * size)
-    direction = np.where(no_descent[:, None], steepest, direction)
-    slope = np.where(no_descent, np.einsum("pi,pi->p", gradient, steepest), slope)
+    not_descent = ~(slope < -1e-12 * size)
+    direction = np.where(not_descent[:, None], steepest, direction)
+    slope = np.where(not_descent, np.einsum("pi,pi->p", gradient, steepest), slope)
     with np.errstate(divide="ignore", invalid="ignore"):
         bound_step = np.where(direction > 0.0, upper, lower) / direction
-    longest = np.where(direction == 0.0, np.inf, bound_step).min(axis=1, initial=np.inf)
+    max_step_length = np.where(direction == 0.0, np.inf, bound_step).min(axis=1, initial=np.inf)
     # the gradient has no natural step length
     small = FIRST_STEP / np.maximum((np.abs(direction) * unknowns.standard_errors).max(axis=1, initial=0.0), 1e-300)
-    no_curvature = no_descent | ~memory.step.any(axis=(1, 2))
+    no_curvature = not_descent | ~memory.step.any(axis=(1, 2))
     first = np.where(no_curvature, np.minimum(1.0, small), 1.0)
     zero = np.zeros_like(slope)
     return LineSearch(
         gradient,
         direction,
         slope,
-        longest,
-        np.minimum(first, longest),
+        max_step_length,
+        np.minimum(first, max_step_length),
         zero,
         zero + np.inf,
         cost,
@@ -248,16 +250,16 @@ def _next_trial(search: LineSearch, new_cost: Array, slope: Array, decreased: Ar
     low, high = np.where(decreased, trial, search.low), np.where(decreased, search.high, trial)
     low_cost, low_slope = np.where(decreased, new_cost, search.low_cost), np.where(decreased, slope, search.low_slope)
     with np.errstate(all="ignore"):
-        # extrapolation: zero of the linear slope
+        # extrapolation: zero of the linearly extrapolated slope
         secant = search.low + (trial - search.low) * search.low_slope / (search.low_slope - slope)
         secant = np.where(np.isfinite(secant) & (secant > 0.0), secant, np.inf)
         longer = np.clip(secant, 2.0 * trial, 10.0 * trial)
-        # interpolation: minimum of the parabola through both costs and the lower slope
+        # interpolation: minimum of the parabola through both costs with the slope at `low`
         width = high - low
         minimum = low - 0.5 * low_slope * width**2 / (new_cost - low_cost - low_slope * width)
         minimum = np.where(usable & np.isfinite(minimum), minimum, low + 0.1 * width)
         shorter = np.clip(minimum, low + 0.1 * width, low + 0.5 * width)
-    next_trial = np.where(decreased, np.minimum(longer, search.longest), shorter)
+    next_trial = np.where(decreased, np.minimum(longer, search.max_step_length), shorter)
     return search._replace(
         trial=next_trial, low=low, high=high, low_cost=low_cost, low_slope=low_slope, trials=search.trials + 1
     )

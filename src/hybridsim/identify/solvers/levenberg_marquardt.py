@@ -25,6 +25,7 @@ MIN_GAIN_RATIO = 1e-4
 MAX_DAMPING = 1e12
 """Damping above which the solver is stuck: steps are negligible and still rejected."""
 MIN_DAMPING = 1e-14
+"""Lower limit of the damping."""
 
 
 class Damping(NamedTuple):

@@ -27,7 +27,7 @@ class Termination(IntEnum):
     SMALL_GAIN = 3
     """The decrease of the objective has become negligible."""
     STUCK = 4
-    """No step decreases the objective although the gradient does not vanish: the objective is rough here."""
+    """No step decreases the objective although the gradient does not vanish: the objective is not smooth here."""
     DIVERGED = 5
     """The simulation diverges at the initial values."""
     OUT_OF_STEPS = 6
@@ -65,7 +65,7 @@ class SolverState(NamedTuple):
     steps: Int[Array, ""]
     """Number of steps taken."""
     internal: Any
-    """Solver-specific state: a named tuple or dictionary of arrays."""
+    """Solver-specific state: nested tuples or dictionaries of arrays."""
 
 
 class Solver(abc.ABC):

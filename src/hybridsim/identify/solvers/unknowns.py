@@ -1,6 +1,6 @@
 """All unknowns of an objective as one vector per problem: θ, then the deltas of every window's initial state.
 
-First-order solvers need unknowns of comparable scale. It is estimated from assumed sensitivities of a sample: the
+First-order solvers need unknowns of comparable scale. Scales are estimated from assumed sensitivities of a sample: the
 sensor's gain, per unit of an initial position and per unit of θ (parameter spaces scale θ accordingly), and the gain
 times the elapsed time, per unit of an initial velocity.
 """
