@@ -178,7 +178,7 @@ def test_second_derivatives_by_the_fallback(order):
 
         result = jax.jit(SECOND_DERIVATIVES[order](total(call)))(ARGUMENTS[0])
         assert_close(result, jax.jit(jax.jacfwd(jax.jacfwd(total(fallback))))(ARGUMENTS[0]), rtol=1e-9)
-    assert set(reasons) == {"native rollouts have first derivatives only"}
+    assert set(reasons) == {"native rollouts support first derivatives only"}
 
 
 def test_inside_a_scan(native):
