@@ -184,7 +184,7 @@ def test_a_mesh_needs_a_hull():
         find_candidates(_with("mesh", mesh_file="some.stl").build())
     corners = np.eye(3)
     assert find_candidates(_with("mesh", data=corners).build()).nc == 4
-    with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, required for contact with 'other'"):
+    with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, but contact with 'other' requires them"):
         find_candidates(_with("mesh", "box", data=corners).build())
 
 

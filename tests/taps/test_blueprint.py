@@ -264,7 +264,7 @@ WRONG = {
         "'joint.qdd' is computed after output 'joint.tau'",
     ),
     "wrong output size": (("joint.tau", ["joint.q"], 2, 3), "must return 2 outputs for 2 inputs"),
-    "wrong input size": (("joint.tau", ["joint.q"], 5, 2), "cannot take its 2 inputs"),
+    "wrong input size": (("joint.tau", ["joint.q"], 5, 2), "cannot be evaluated on its 2 inputs"),
     "unknown user input": (("joint.tau", ["input.wind"], 1, 2), "no user input named 'wind'"),
     "configuration replaced": (("joint.q", ["step.time"], 1, 2), "supports only mode 'add', not 'replace'"),
 }
@@ -283,7 +283,7 @@ def test_errors_are_explained(model, case):
 def test_unknown_mode_and_scope_are_refused():
     with pytest.raises(TapError, match="unknown mode"):
         Graft("joint.tau", ["joint.q"], MLP(2, 2), mode="multiply")
-    with pytest.raises(TapError, match="per 'whole' or per 'element'"):
+    with pytest.raises(TapError, match="per of a graft must be 'whole' or 'element'"):
         Graft("joint.tau", ["joint.q"], MLP(2, 2), per="joint")
 
 

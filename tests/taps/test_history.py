@@ -119,7 +119,7 @@ def test_lagged_addresses_are_listed_and_checked():
 def test_a_missing_lagged_user_input_is_explained():
     graft = Graft("joint.tau[joint0]", "input.wind@1", MLP(1, 1))
     sim = Simulator(double_pendulum(), blueprint=Blueprint(graft, inputs={"wind": 1}))
-    with pytest.raises(TapError, match=r"the step has no value of 'input\.wind', whose lagged values are read"):
+    with pytest.raises(TapError, match=r"the step has no value of 'input\.wind', but a graft reads its lagged values"):
         step(sim, sim.initial_state())
 
 

@@ -15,7 +15,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
-MANY_CONTACTS_WARNING = 200
+MANY_CONTACTS = 200
 """Number of contacts above which a warning is issued: 200 contacts have 600 constraint rows."""
 
 
@@ -25,7 +25,7 @@ class Pair:
 
     first: int
     second: int
-    """Indices of the shapes, in the order of `ROUTINES`."""
+    """Indices of the shapes, whose kinds are in the order of a key of `ROUTINES`."""
     name: str
     """`foot|floor`"""
     max_points: int
@@ -68,7 +68,7 @@ class Candidates:
         return [
             k
             for k, pair in enumerate(self.pairs)
-            if _matches(pattern, self.body_names, self.infos[pair.first], self.infos[pair.second])
+            if _is_match(pattern, self.body_names, self.infos[pair.first], self.infos[pair.second])
         ]
 
     @cached_property
@@ -79,7 +79,7 @@ class Candidates:
 
     @cached_property
     def shape_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
-        """Pairs grouped by shape kinds, data sizes and faces: both kinds and ascending pair indices of each group."""
+        """Groups of pairs with equal kinds, data sizes and faces: the two kinds, and the indices in ascending order."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
             a, b = self.infos[pair.first], self.infos[pair.second]
@@ -97,8 +97,8 @@ def find_candidates(
 
     Args:
         model: the mechanism.
-        only: if given, keep pairs that match one of these patterns: `foot_*|floor`, or `foot_*` for all pairs of such a
-            shape. Names are those of shapes, links or bodies, with shell-style wildcards.
+        only: if given, keep only pairs that match one of these patterns: `foot_*|floor`, or `foot_*` for all pairs of
+            such a shape. Names are those of shapes, links or bodies, with shell-style wildcards.
         exclude: patterns of pairs to remove.
         self_collision: whether bodies of one tree can collide with each other.
 
@@ -118,12 +118,12 @@ def find_candidates(
             is_explicit = frozenset((one.name, other.name)) in explicit
             if not _can_collide(geometry, topology, one, other, is_explicit=is_explicit, self_collision=self_collision):
                 continue
-            included = [p for p in only if _matches(p, topology.body_names, one, other)]
-            excluded = [p for p in exclude if _matches(p, topology.body_names, one, other)]
+            included = [p for p in only if _is_match(p, topology.body_names, one, other)]
+            excluded = [p for p in exclude if _is_match(p, topology.body_names, one, other)]
             unmatched.difference_update(included, excluded)
             if excluded or (only and not included):
                 continue
-            pair = _pair(geometry, i, j)
+            pair = _candidate_pair(geometry, i, j)
             if pair is None:
                 unsupported["–".join(sorted((one.shape, other.shape)))] += 1
             else:
@@ -136,7 +136,7 @@ def find_candidates(
         message = f"some pairs of shapes in model {model.name!r} have no collision routine and pass through each other"
         warn_user(f"{message}: {kinds}")
     candidates = Candidates(tuple(_group_by_kind(pairs, geometry.infos)), geometry.infos, topology.body_names)
-    if candidates.nc > MANY_CONTACTS_WARNING:
+    if candidates.nc > MANY_CONTACTS:
         message = (
             f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which makes compilation slow"
         )
@@ -172,18 +172,18 @@ def _parent_body(topology: Topology, body: int) -> int:
     return parent
 
 
-def _matches(pattern: str, body_names: tuple[str, ...], a: GeomInfo, b: GeomInfo) -> bool:
-    def matches(glob: str, info: GeomInfo) -> bool:
+def _is_match(pattern: str, body_names: tuple[str, ...], a: GeomInfo, b: GeomInfo) -> bool:
+    def is_named(info: GeomInfo, glob: str) -> bool:
         body = WORLD_NAME if info.body == WORLD else body_names[info.body]
         return any(fnmatchcase(name, glob) for name in (info.name, info.link, body))
 
     first, bar, second = pattern.partition("|")
     if not bar:
-        return matches(first, a) or matches(first, b)
-    return (matches(first, a) and matches(second, b)) or (matches(first, b) and matches(second, a))
+        return is_named(a, first) or is_named(b, first)
+    return (is_named(a, first) and is_named(b, second)) or (is_named(b, first) and is_named(a, second))
 
 
-def _pair(geometry: Geometry, i: int, j: int) -> Pair | None:
+def _candidate_pair(geometry: Geometry, i: int, j: int) -> Pair | None:
     """Pair of two shapes, in the order of their collision routine; `None` if there is no routine."""
     for first, second in ((i, j), (j, i)):
         a, b = geometry.infos[first], geometry.infos[second]
@@ -206,13 +206,13 @@ _REQUIRED_DATA = {
 
 
 def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
-    """Raise if a shape lacks its points, heights or faces."""
+    """Raise if a shape lacks data that its collision routine requires: points, an outline, heights or faces."""
     if info.shape is Shape.MESH and info.data < 0:
         raise ValueError(
             f"the mesh of shape {info.name!r} has not been read: build the simulator from `hybridsim.with_hulls(model)`"
         )
     if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
-        raise ValueError(f"the hull of shape {info.name!r} has no faces, required for contact with {other.name!r}")
+        raise ValueError(f"the hull of shape {info.name!r} has no faces, but contact with {other.name!r} requires them")
     if info.shape in _REQUIRED_DATA and info.data < 0:
         raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: specify `data`")
 

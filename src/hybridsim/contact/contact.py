@@ -61,7 +61,7 @@ class AbstractContact(eqx.Module):
             motion: motion at the beginning of the step.
             bias: bias wrenches of the bodies minus external wrenches [N·m, N].
             tau: joint torques or forces [N·m or N].
-            state: internal state after the last step.
+            state: internal state after the previous step.
             dt: time step [s].
             taps: taps of the step.
         """

@@ -28,7 +28,7 @@ from hybridsim.taps.taps import Taps
 
 
 class ContactState(eqx.Module):
-    """State of all contact candidates, closed or open."""
+    """State of all contacts, closed or open."""
 
     gap: Float[AnyArray, " nc"]
     """Signed distance, negative in penetration [m]."""
@@ -41,7 +41,7 @@ class ContactState(eqx.Module):
 
 
 class StepKinematics(eqx.Module):
-    """State, kinematics, inertia and contacts of a mechanism at the beginning of a step, after taps."""
+    """State, kinematics, inertia and contacts of a mechanism at the beginning of a step, as changed by grafts."""
 
     q: Q
     qd: Qd
@@ -53,7 +53,7 @@ class StepKinematics(eqx.Module):
 def contact_state(
     model: Model, candidates: Candidates, X_WB: Pose, V_WB_B: Float[AnyArray, "nb 6"], taps: Taps
 ) -> ContactState:
-    """States of all contact candidates for given body poses and velocities."""
+    """State of all contacts for given body poses and velocities."""
     if not candidates.nc:
         return ContactState(jnp.zeros(0), jnp.zeros((0, 3, 3)), jnp.zeros((0, 3)), jnp.zeros((0, 3)))
     points = detect(model.geometry, X_WB, candidates)
@@ -81,7 +81,7 @@ def contact_state(
 
 
 def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
-    """Sum of the bounding radii of both shapes of each contact, about their frames [m]; zero for planes and terrain."""
+    """Sum of the approximate bounding radii of both shapes of each contact [m]; a plane or terrain contributes zero."""
 
     def bounding_radius(info: GeomInfo, size: Vec3):
         if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):

@@ -1,4 +1,4 @@
-"""Defaults, from the surfaces of the model, for pairs whose parameters the user does not specify by name."""
+"""Completion of parameters that the user specifies by name for some pairs, from the surfaces of the model."""
 
 import warnings
 from collections.abc import Mapping
@@ -13,7 +13,9 @@ from hybridsim.model.model import Model
 
 
 def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
-    """Return a copy in which parameters specified by name have one value per pair, from the model where unmatched.
+    """Return a copy in which every parameter specified by name has one value per pair.
+
+    Pairs that match no name get the value of the model.
 
     Raises:
         ValueError: a pattern matches no pair.

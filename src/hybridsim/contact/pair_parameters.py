@@ -46,7 +46,7 @@ def per_pair(
     """
     names = [pair.name for pair in candidates.pairs]
     if isinstance(specified, Mapping):
-        specified = _by_name(label, specified, candidates, default)
+        specified = _values_by_name(label, specified, candidates, default)
     try:
         values = as_floats(specified)
     except (TypeError, ValueError):
@@ -69,7 +69,7 @@ def specified_pairs(specified: PairParameters, candidates: Candidates) -> tuple[
     return (specified is not None,) * len(candidates.pairs)
 
 
-def _by_name(
+def _values_by_name(
     label: str, specified: Mapping[str, AnyArray | float], candidates: Candidates, default: AnyArray | None
 ) -> list[AnyArray | float]:
     """Values specified by name, one per pair."""
@@ -89,12 +89,15 @@ def _by_name(
 
 
 def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Larger one of the two surface values of each pair, or the value of the surface with higher priority."""
+    """Larger of the two surface values of each pair, or the value of the surface with higher priority."""
     return _maximum(values, *_shapes(candidates))
 
 
 def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Friction of every pair: that of an explicit pair, or else of the surfaces; specified values override defaults."""
+    """Friction of every pair: that of an explicit pair, or else the larger of the two surfaces.
+
+    A friction that the model specifies for one surface overrides a default of the other.
+    """
     surface_friction = _maximum(
         geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.is_friction_specified))
     )
@@ -135,7 +138,7 @@ def pair_series(values: Float[AnyArray, " ng"], candidates: Candidates, pairs: S
 def _shapes(
     candidates: Candidates, rank: Callable[[GeomInfo], Any] = lambda info: info.priority
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of both shapes of each pair whose surfaces are combined; the higher-ranking one twice if ranks differ."""
+    """Indices of the two shapes whose surfaces each pair combines; the higher-ranking one twice if ranks differ."""
     indices = []
     for pair in candidates.pairs:
         a, b = rank(candidates.infos[pair.first]), rank(candidates.infos[pair.second])

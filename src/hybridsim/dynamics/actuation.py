@@ -35,7 +35,7 @@ class MotorState(NamedTuple):
 
     position: Signal
     """[rad or m]"""
-    speed: Signal
+    velocity: Signal
     """[rad/s or m/s]"""
 
 
@@ -72,7 +72,7 @@ class AffineActuator(AbstractStage):
 
     def output(self, model, signal, motor, aux, dt):
         bias = model.actuator.bias
-        return model.actuator.gain * signal + bias[:, 0] + bias[:, 1] * motor.position + bias[:, 2] * motor.speed
+        return model.actuator.gain * signal + bias[:, 0] + bias[:, 1] * motor.position + bias[:, 2] * motor.velocity
 
 
 class ForceRange(AbstractStage):
@@ -91,7 +91,7 @@ class PDServo(AbstractStage):
     """Damping [N·m·s/rad or N·s/m]."""
 
     def output(self, model, signal, motor, aux, dt):
-        return self.kp * (signal - motor.position) - self.kd * motor.speed
+        return self.kp * (signal - motor.position) - self.kd * motor.velocity
 
 
 class Saturation(AbstractStage):
@@ -113,8 +113,8 @@ class TorqueSpeedLimit(AbstractStage):
     """[rad/s or m/s]"""
 
     def output(self, model, signal, motor, aux, dt):
-        forward = clamp(self.stall_force * (1.0 - motor.speed / self.no_load_speed), 0.0, self.stall_force)
-        backward = clamp(self.stall_force * (1.0 + motor.speed / self.no_load_speed), 0.0, self.stall_force)
+        forward = clamp(self.stall_force * (1.0 - motor.velocity / self.no_load_speed), 0.0, self.stall_force)
+        backward = clamp(self.stall_force * (1.0 + motor.velocity / self.no_load_speed), 0.0, self.stall_force)
         return clamp(signal, -backward, forward)
 
 
@@ -158,11 +158,11 @@ class TransportDelay(AbstractStage):
 
     def output(self, model, signal, motor, aux, dt):
         # row 0 is the current signal, row k the signal k steps ago
-        lagged = jnp.concatenate([signal[None], aux])
-        lag = clamp(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
+        samples = jnp.concatenate([signal[None], aux])
+        delay_steps = clamp(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
         # one hat function per sample interpolates linearly without a traced index
-        weights = jnp.maximum(1.0 - jnp.abs(lag[None] - np.arange(self.samples + 1.0)[:, None]), 0.0)
-        return jnp.sum(weights * lagged, axis=0)
+        weights = jnp.maximum(1.0 - jnp.abs(delay_steps[None] - np.arange(self.samples + 1.0)[:, None]), 0.0)
+        return jnp.sum(weights * samples, axis=0)
 
     def advance(self, model, signal, motor, aux, dt):
         return jnp.concatenate([signal[None], aux[:-1]])
@@ -184,13 +184,13 @@ class SeriesElastic(AbstractStage):
 
     def output(self, model, signal, motor, aux, dt):
         position, speed = aux
-        return self.stiffness * (position - motor.position) + self.damping * (speed - motor.speed)
+        return self.stiffness * (position - motor.position) + self.damping * (speed - motor.velocity)
 
     def advance(self, model, signal, motor, aux, dt):
         # implicit in the rotor motion, explicit in the joint motion: stable for a light rotor, but k dt² must be well
         # below the apparent inertia of the joint
         position, speed = aux
-        force = signal - self.output(model, signal, motor, aux, dt) - dt * self.stiffness * (speed - motor.speed)
+        force = signal - self.output(model, signal, motor, aux, dt) - dt * self.stiffness * (speed - motor.velocity)
         inertia = self.rotor_inertia + dt * self.damping + dt**2 * self.stiffness
         new_speed = speed + dt * force / inertia
         return jnp.stack([position + dt * new_speed, new_speed])
@@ -221,8 +221,8 @@ class Actuation(eqx.Module):
         """Initial internal states of all stages, for these joint coordinates and velocities."""
         topology, joints = model.topology, model.actuator.joints
         position = model.actuator.gear * q[np.array([topology.q_slices[j][0] for j in joints], dtype=int)]
-        speed = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in joints], dtype=int)]
-        return tuple(stage.initial_state(MotorState(position, speed)) for stage in self.stages)
+        velocity = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in joints], dtype=int)]
+        return tuple(stage.initial_state(MotorState(position, velocity)) for stage in self.stages)
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the effort limits of the joints."""
@@ -235,7 +235,7 @@ class Actuation(eqx.Module):
         signal = u
         for stage, stage_aux in zip(self.stages, aux, strict=True):
             signal = stage.output(model, signal, motor, stage_aux, dt)
-        tree_tau = (model.actuator.gear * signal) @ _transmission(model)
+        tree_tau = (model.actuator.gear * signal) @ _selection_matrix(model)
         return reduce_tau(model, clamp(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
 
     def advance(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> tuple:
@@ -251,15 +251,15 @@ class Actuation(eqx.Module):
 
 
 def _motor_state(model: Model, q: Q, qd: Qd) -> MotorState:
-    select = _transmission(model).T
-    position = scalar_positions(model, expand_q(model, q)) @ select
-    speed = expand_v(model, qd) @ select
-    return MotorState(model.actuator.gear * position, model.actuator.gear * speed)
+    selection = _selection_matrix(model).T
+    position = scalar_positions(model, expand_q(model, q)) @ selection
+    velocity = expand_v(model, qd) @ selection
+    return MotorState(model.actuator.gear * position, model.actuator.gear * velocity)
 
 
-def _transmission(model: Model) -> np.ndarray:
+def _selection_matrix(model: Model) -> np.ndarray:
     """Selection matrix from degrees of freedom of the tree (columns) to actuators (rows)."""
-    select = np.zeros((model.nu, model.topology.mv))
+    selection = np.zeros((model.nu, model.topology.mv))
     for row, joint in enumerate(model.actuator.joints):
-        select[row, model.topology.tree_v_slices[joint][0]] = 1.0
-    return select
+        selection[row, model.topology.tree_v_slices[joint][0]] = 1.0
+    return selection

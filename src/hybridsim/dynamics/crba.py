@@ -20,11 +20,11 @@ from hybridsim.spatial.inertia import RigidInertia
 
 def mass_matrix(model: Model, q: ArrayLike) -> Float[AnyArray, "nv nv"]:
     """Mass matrix M(q), armature included [kg·m², kg·m or kg]."""
-    return joint_space_inertia(model, kinematics(model, q, jnp.zeros(model.nv)), body_inertias(model))
+    return reduced_mass_matrix(model, kinematics(model, q, jnp.zeros(model.nv)), body_inertias(model))
 
 
-def joint_space_inertia(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "nv nv"]:
-    """Mass matrix from kinematics and body inertias."""
+def reduced_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "nv nv"]:
+    """Mass matrix in independent coordinates, from kinematics and body inertias."""
     M = tree_mass_matrix(model, kin, inertia)
     if not model.topology.has_mimic_joints:
         return M

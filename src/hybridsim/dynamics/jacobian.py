@@ -1,7 +1,7 @@
 """Geometric Jacobians of bodies, points and frames.
 
-All motion subspaces are expressed once in world axes; a Jacobian is a mask over them. World twists are taken about a
-reference point that moves with the robot, to avoid cancellation far from the origin.
+All motion subspaces are expressed once in world axes; the Jacobian of a body selects those that move it. World twists
+are taken about a reference point that moves with the robot, to avoid cancellation far from the origin.
 """
 
 import jax

@@ -18,7 +18,7 @@ from hybridsim.spatial.transform import Pose
 
 
 class Kinematics(eqx.Module):
-    """Poses and velocities of all bodies; the leading axis is bodies unless noted."""
+    """Poses and velocities of all bodies; the leading axis runs over bodies unless noted."""
 
     X_PB: Pose
     """Pose in the parent body."""

@@ -1,6 +1,6 @@
 """Inverse dynamics by the recursive Newton–Euler algorithm, fixed or floating base.
 
-Accelerations are classical accelerations of the body origins relative to gravity, as measured by an accelerometer, not
+Accelerations are classical accelerations of the body origins minus gravity, as measured by an accelerometer, not
 the spatial accelerations of Featherstone (2008, table 5.1), which differ by ω × v. Linear velocities then enter only
 across prismatic joints, which saves a third of the arithmetic and avoids cancellation at high base velocities.
 """
@@ -97,7 +97,7 @@ def _accelerations(
         (A_P, omega_P), (X_PB, V_WB_B, V_PB_B), (S, qdd) = parent, body, dofs
         omega = V_WB_B[:3]
         if velocity:
-            A_P = A_P + _linear(cross(omega_P, cross(omega_P, X_PB.p)))
+            A_P = A_P + _linear_twist(cross(omega_P, cross(omega_P, X_PB.p)))
         A = X_PB.inv_motion(A_P)
         if velocity:
             omega_J, v_J = V_PB_B[:3], V_PB_B[3:]
@@ -105,12 +105,12 @@ def _accelerations(
         return (A if qdd is None else A + qdd @ S, omega), None
 
     # gravity is modelled as an upward acceleration of the world
-    world = (_linear(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
+    world = (_linear_twist(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
     return root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
 
 
-def _linear(a: Vec3) -> Twist:
+def _linear_twist(a: Vec3) -> Twist:
     return jnp.concatenate([np.zeros(3), a])
 
 

@@ -1,4 +1,4 @@
-"""Passes over the kinematic tree: the only loops over bodies in the project.
+"""Passes over the kinematic tree: the only loops over bodies in compiled functions.
 
 An algorithm defines the computation for one body; the pass traverses the tree level by level and batches all bodies of
 a level with the same number of degrees of freedom (`vmap`). Repeating levels, such as the hips, thighs and calves of a
@@ -41,7 +41,10 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Segment:
-    """One level of any groups, or a loop over levels of one group each; body i is a child of body i one level up."""
+    """One level with any number of groups, or a loop over several levels with one group each.
+
+    In a loop, body i of a level is a child of body i of the level above.
+    """
 
     levels: tuple[tuple[_Group, ...], ...]
 

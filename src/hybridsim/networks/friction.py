@@ -107,7 +107,7 @@ class ConeFriction(eqx.Module):
     """
 
     net: MLP
-    """Maps the squared speed and the context to the utilization σ of the cone."""
+    """Maps the squared speed and the context to σ, the fraction of the cone that is used."""
     cone_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Friction coefficient μ, the tangent of the cone's half-angle; frozen, as only its product with σ matters."""
     width_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
@@ -128,7 +128,7 @@ class ConeFriction(eqx.Module):
         width: float = 0.01,
         speed_scale: float = 1.0,
     ):
-        """Initialize the network at σ = 1/2; arguments as for `JointFriction`, and `friction` μ of the cone."""
+        """Initialize the network at σ = 1/2; arguments as for `JointFriction`; `friction` is the μ of the cone."""
         shift, divisor = (np.broadcast_to(np.asarray(x, dtype=float), (context,)) for x in (input_shift, input_scale))
         self.net = MLP(
             context + 1,
@@ -147,8 +147,8 @@ class ConeFriction(eqx.Module):
         normal, slip, context = jax.nn.relu(x[0]), x[1:3], x[3:]
         square = slip @ slip
         scaled = square / jnp.square(self.speed_scale)
-        utilization = jax.nn.sigmoid(self.net(jnp.concatenate([(scaled / (1.0 + scaled))[None], context])))[0]
-        return -jnp.abs(self.cone_scale) * normal * utilization * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+        fraction = jax.nn.sigmoid(self.net(jnp.concatenate([(scaled / (1.0 + scaled))[None], context])))[0]
+        return -jnp.abs(self.cone_scale) * normal * fraction * slip / jnp.sqrt(square + jnp.square(self.width_scale))
 
     def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the inputs are normal force and slip of the contact whose friction is replaced."""

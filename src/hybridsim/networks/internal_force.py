@@ -89,8 +89,10 @@ class InternalForce(eqx.Module):
         """Raise unless the inputs are poses and twists of the bodies on which the force acts."""
         wiring.require_mode("add")
         wiring.require_velocities(wiring.inputs[12:])
-        rows = [read.row for read in wiring.inputs[:12]]
-        if {read.quantity for read in wiring.inputs[:12]} != {"body.pose"} or rows != [o.row for o in wiring.outputs]:
+        rows = [scalar.row for scalar in wiring.inputs[:12]]
+        if {scalar.quantity for scalar in wiring.inputs[:12]} != {"body.pose"} or rows != [
+            o.row for o in wiring.outputs
+        ]:
             raise TapError(f"{wiring.kind} must read body.pose of both bodies first, then body.twist")
 
     def ablate(self) -> "InternalForce":

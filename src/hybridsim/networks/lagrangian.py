@@ -4,8 +4,8 @@
 
 The engine solves M q̈ = f. With kinetic energy ½ q̇ᵀ M_r(q) q̇ and potential V_r(q) added to the Lagrangian, motion obeys
 (M + M_r) q̈' = f − Ṁ_r q̇ + ½ ∂(q̇ᵀ M_r q̇)/∂q − ∂V_r/∂q. M_r is positive semidefinite, so that q̈' always exists, and
-without other forces the total energy including both residuals is conserved. Only for revolute and prismatic joints, and
-not with impulse contact, which does not account for M_r.
+without other forces the total energy including both residuals is conserved. It applies to revolute and prismatic joints
+only, and not with impulse contact, which does not account for M_r.
 """
 
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Lagrangian(eqx.Module):
         wiring.require_mode("replace")
         for k, quantity in enumerate(("joint.q", "joint.qd", "joint.qdd")):
             wiring.require_quantities(wiring.inputs[k * self.size : (k + 1) * self.size], quantity)
-        if {read.quantity for read in wiring.inputs[3 * self.size :]} != {"joint.mass_matrix"}:
+        if {scalar.quantity for scalar in wiring.inputs[3 * self.size :]} != {"joint.mass_matrix"}:
             raise TapError(f"{wiring.kind} must read joint.mass_matrix last")
 
     def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Lagrangian":

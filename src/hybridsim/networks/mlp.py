@@ -31,7 +31,7 @@ class MLP(eqx.Module):
     """Multilayer perceptron, whose initial output is exactly zero.
 
     The last layer is initialized to zero, so that grafting a new network changes nothing; the hidden layers are
-    initialized randomly (Xavier for saturating activations, He for the others) to break symmetry.
+    initialized randomly to break symmetry (Xavier for tanh, sigmoid, softsign, sin and identity, He for the others).
     """
 
     weights: tuple[Float[AnyArray, "_ _"], ...]
@@ -178,10 +178,10 @@ class MLP(eqx.Module):
 def _initial_weights(sizes: Sequence[int], activation: Activation, seed: int) -> tuple[np.ndarray, ...]:
     """Initial weights; those of the last layer are zero."""
     random = np.random.default_rng(seed)
-    saturating = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
+    uses_xavier = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
     weights = []
     for n_in, n_out in pairwise(sizes):
-        deviation = np.sqrt(2.0 / (n_in + n_out)) if saturating else np.sqrt(2.0 / n_in)
+        deviation = np.sqrt(2.0 / (n_in + n_out)) if uses_xavier else np.sqrt(2.0 / n_in)
         weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
     weights[-1] = np.zeros_like(weights[-1])
     return tuple(weights)

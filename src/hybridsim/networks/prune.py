@@ -70,8 +70,8 @@ def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[
             biases = tuple(k for k in entries if ".biases[" in labels[k])
             columns += [InputColumn(index, CONSTANT, "a constant", outputs, biases)] if biases else []
         elif entries:
-            reads = ", ".join(read.address for read in graft.inputs)
-            columns.append(InputColumn(index, WHOLE, f"{type(graft.net).__name__}({reads})", outputs, entries))
+            addresses = ", ".join(selection.address for selection in graft.inputs)
+            columns.append(InputColumn(index, WHOLE, f"{type(graft.net).__name__}({addresses})", outputs, entries))
     return tuple(columns)
 
 
@@ -94,17 +94,17 @@ def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
 
 def input_addresses(graft: BoundGraft) -> list[str]:
     """Addresses of all scalar inputs of a network, in order."""
-    return [address for read in graft.inputs for address in _scalars(read, graft.is_per_row(read))]
+    return [address for inputs in graft.inputs for address in _scalars(inputs, graft.is_per_row(inputs))]
 
 
-def _scalars(read: Selection, per_row: bool) -> list[str]:
-    name, components = read.quantity.name, read.quantity.components
-    lag = f"@{read.lag}" if read.lag else ""
-    suffixes = [f".{components[k]}{lag}" for k in read.components] or [lag]
+def _scalars(inputs: Selection, per_row: bool) -> list[str]:
+    name, components = inputs.quantity.name, inputs.quantity.components
+    lag = f"@{inputs.lag}" if inputs.lag else ""
+    suffixes = [f".{components[k]}{lag}" for k in inputs.components] or [lag]
     if per_row:
-        rows = "" if len(read.rows) == read.total_rows else f"[{','.join(read.row_names)}]"
+        rows = "" if len(inputs.rows) == inputs.total_rows else f"[{','.join(inputs.row_names)}]"
         return [f"{name}{rows}{suffix}" for suffix in suffixes]
-    return [f"{name}{f'[{row}]' if row else ''}{suffix}" for row in read.row_names for suffix in suffixes]
+    return [f"{name}{f'[{row}]' if row else ''}{suffix}" for row in inputs.row_names for suffix in suffixes]
 
 
 def reseed(net: Any, seed: int) -> Any:
@@ -147,27 +147,27 @@ def ablate(graft: Graft, inputs: int) -> Any:
 def prune(
     blueprint: Blueprint,
     bound: BoundBlueprint,
-    pruned: Collection[tuple[int, int]],
+    removed: Collection[tuple[int, int]],
     constants: Collection[int] = (),
 ) -> Blueprint:
     """Remove inputs from the networks of a blueprint, and networks without remaining inputs.
 
     Args:
-        blueprint: the blueprint; networks with single pruned inputs must be perceptrons.
+        blueprint: the blueprint; networks with single inputs to remove must be perceptrons.
         bound: the same, bound to its model.
-        pruned: indices of grafts and inputs to remove, or of grafts and `WHOLE`.
+        removed: indices of grafts and inputs to remove, or of grafts and `WHOLE`.
         constants: indices of grafts that remain as a constant if all their inputs are removed.
     """
     grafts = []
-    for index, (graft, resolved) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
-        addresses = input_addresses(resolved)
-        remaining = [column for column in range(len(addresses)) if (index, column) not in pruned]
-        if (not remaining and index not in constants) or (index, WHOLE) in pruned:
+    for index, (graft, bound_graft) in enumerate(zip(blueprint.grafts, bound.grafts, strict=True)):
+        addresses = input_addresses(bound_graft)
+        remaining = [column for column in range(len(addresses)) if (index, column) not in removed]
+        if (not remaining and index not in constants) or (index, WHOLE) in removed:
             continue
         if not isinstance(graft.net, MLP) or len(remaining) == len(addresses):
             grafts.append(graft)
         else:
-            reads = [addresses[column] for column in remaining or (0,)]
+            inputs = [addresses[column] for column in remaining or (0,)]
             net = graft.net.select_inputs(remaining) if remaining else graft.net.drop_inputs()
-            grafts.append(Graft(graft.outputs, reads, net, mode=graft.mode, per=graft.per))
+            grafts.append(Graft(graft.outputs, inputs, net, mode=graft.mode, per=graft.per))
     return Blueprint(*grafts, inputs=dict(blueprint.inputs))

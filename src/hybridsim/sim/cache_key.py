@@ -1,6 +1,6 @@
 """Cache key of a simulator's program, under which its compiled kernels are stored on disk.
 
-Programs with equal keys must be identical, also in another process and after a source file was edited. The key
+Programs with equal keys must be identical, even in another process and after a source file has been edited. The key
 therefore serializes the whole pytree with everything that is not a run-time value, and only objects whose code belongs
 to an installed library of a known version can be serialized: a user's own network class may have changed by the next
 run, so a tree that contains one has no key.

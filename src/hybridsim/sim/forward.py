@@ -1,4 +1,4 @@
-"""One evaluation of the dynamics: from state and inputs to joint accelerations, through all taps."""
+"""One evaluation of the dynamics: from state and inputs to joint accelerations, with the taps on the way."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.contact_state import StepKinematics, contact_state
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
-from hybridsim.dynamics.crba import joint_space_inertia
+from hybridsim.dynamics.crba import reduced_mass_matrix
 from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.passive import passive_torques
@@ -23,7 +23,7 @@ from hybridsim.taps.taps import Taps
 
 
 class Evaluation(NamedTuple):
-    """Result of one evaluation of the dynamics, with the state and commands as changed by the taps."""
+    """Result of one evaluation of the dynamics, with the state and commands as changed by grafts."""
 
     qdd: Qdd
     """Joint accelerations [rad/s² or m/s²]."""
@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
 
 
 def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluation:
-    """Joint accelerations at a state, with the state and commands as changed by the taps."""
+    """Joint accelerations at a state, with the state and commands as changed by grafts."""
     model = sim.model
     taps("step.time", state.t)
     taps.publish_user_inputs(inputs.user)
@@ -62,7 +62,7 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     F_ext = taps("body.external_force", external_forces(inputs, X_WB))
     bias = taps("body.bias_force", bias_wrenches(inertia, kin))
     if taps.has_reader("joint.mass_matrix"):
-        taps("joint.mass_matrix", joint_space_inertia(model, kin, inertia))
+        taps("joint.mass_matrix", reduced_mass_matrix(model, kin, inertia))
     F_ext = F_ext + sim.contact.wrenches(model, contact, X_WB, sim.dt, taps)
 
     motion = StepKinematics(q, qd, kin, inertia, contact)

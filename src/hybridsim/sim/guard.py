@@ -61,7 +61,7 @@ def guarded_step(sim: Simulator, carry: RolloutCarry, inputs: Inputs) -> tuple[R
 
 
 def _diverged_dofs(sim: Simulator, state: State) -> Array:
-    """Mask of the degrees of freedom with a coordinate or velocity not finite or beyond `DIVERGENCE_LIMIT`."""
+    """Mask of the degrees of freedom whose position or velocity is not finite or exceeds `DIVERGENCE_LIMIT`."""
 
     def is_diverged(x):
         return ~(jnp.abs(x) < DIVERGENCE_LIMIT)

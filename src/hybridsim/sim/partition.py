@@ -46,7 +46,7 @@ def thread_count(batch: int, steps: int) -> int:
 def _is_runtime_value(path: Any, x: Any) -> bool:
     """Whether a leaf of a simulator is a run-time value rather than static.
 
-    A Python number in a network may control the computation (`for _ in range(self.depth)`), so it is static, as it is
+    A Python scalar in a network may control the computation (`for _ in range(self.depth)`), so it is static, as it is
     for XLA.
     """
     if isinstance(x, Tracer | jax.Array | np.ndarray | np.generic):

@@ -37,7 +37,7 @@ class Trajectory(eqx.Module):
 def rollout(
     sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = None, *, steps: int | None = None
 ) -> Trajectory:
-    """Trajectory of many steps; a pure function that can be differentiated, jitted and vmapped.
+    """Trajectory over many steps; a pure function that can be differentiated, jitted and vmapped.
 
     Args:
         sim: the simulator.
@@ -95,7 +95,7 @@ def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int =
     failed_step, dof = int(trajectory.failed_step), sim.model.topology.dof_names[int(trajectory.failed_dof)]
     where = f"step {first_step + failed_step} (t = {float(trajectory.t[failed_step]):g} s) at joint {dof!r}"
     return (
-        f"the simulation diverged in {where}: position or velocity not finite or beyond {DIVERGENCE_LIMIT:g}. "
+        f"the simulation diverged in {where}: its position or velocity is not finite or exceeds {DIVERGENCE_LIMIT:g}. "
         "A smaller time step or the implicit integrator may help."
     )
 

@@ -69,7 +69,7 @@ class Simulator(eqx.Module):
             blueprint: networks to graft; none by default.
             actuation: actuation model from commands to torques; the actuators of the model by default.
             contact: contact model: `impulse`, `compliant`, or an instance with custom settings; no contact by default.
-            dt: time step [s]; the timestep of the model by default.
+            dt: time step [s]; that of the model by default.
             integrator: one of `INTEGRATORS`.
             backend: one of `BACKENDS`.
         """
@@ -112,7 +112,8 @@ class Simulator(eqx.Module):
         if q_initial.shape != (model.nq,) or qd_initial.shape != (model.nv,):
             raise ValueError(
                 f"model {model.name!r} has {model.nq} coordinates and {model.nv} velocities, "
-                f"not {q_initial.shape} and {qd_initial.shape}: {', '.join(model.topology.coordinate_names)}"
+                f"but q has shape {q_initial.shape} and qd has shape {qd_initial.shape}; the coordinates are "
+                f"{', '.join(model.topology.coordinate_names)}"
             )
         if not isinstance(q_initial, Tracer):
             q_initial = _normalize_quaternions(model, q_initial)
@@ -188,7 +189,7 @@ def _normalize_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def axis_names(model: Model, candidates: Candidates) -> AxisNames:
-    """Names of the elements along every axis of a tap."""
+    """Names of the elements along every axis of the tap catalogue."""
     topology = model.topology
     return {
         Axis.COORDINATE: topology.coordinate_names,

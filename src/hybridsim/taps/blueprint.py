@@ -27,7 +27,7 @@ SCOPES = ("whole", "element")
 
 
 class Graft(eqx.Module):
-    """Network between named quantities."""
+    """Network that reads named quantities and changes others."""
 
     outputs: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
@@ -50,7 +50,7 @@ class Graft(eqx.Module):
         if mode not in MODES:
             raise TapError(f"unknown mode {mode!r} of a graft; choose one of {', '.join(MODES)}")
         if per not in SCOPES:
-            raise TapError(f"a graft must be per 'whole' or per 'element', not {per!r}")
+            raise TapError(f"per of a graft must be 'whole' or 'element', not {per!r}")
         self.outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         self.net, self.mode, self.per = net, mode, per
@@ -162,7 +162,7 @@ def _check_sizes(graft: BoundGraft) -> None:
     try:
         shape = jax.eval_shape(graft.net, jax.ShapeDtypeStruct((n_in,), float)).shape
     except Exception as error:
-        raise TapError(f"{label} cannot take its {n_in} inputs: {error}") from error
+        raise TapError(f"{label} cannot be evaluated on its {n_in} inputs: {error}") from error
     # a network with one output may return a scalar
     if (shape or (1,)) != (sum(per_call),):
         raise TapError(f"{label} must return {sum(per_call)} outputs for {n_in} inputs, but returns shape {shape}")

@@ -26,7 +26,7 @@ class Form(StrEnum):
     VECTOR = "vector"
     """Array; added componentwise."""
     CONFIGURATION = "configuration"
-    """Coordinates `q`; addition is a retraction along the degrees of freedom, so that quaternions remain normalised."""
+    """Coordinates `q`; addition is a retraction along the degrees of freedom, so that quaternions remain normalized."""
     POSE = "pose"
     """Read as position and rotation vector; addition translates the body and rotates it about its own axes."""
     INERTIA = "inertia"
@@ -139,8 +139,10 @@ CATALOG: tuple[Quantity, ...] = (
         "contact/contact_state.py",
         _TANGENTS,
     ),
-    Quantity("joint.passive", Axis.DOF, "N·m, N", "Torque of springs, friction and limit stops.", "sim/forward.py"),
-    Quantity("actuator.command", Axis.ACTUATOR, "as the actuator", "Commands to the actuators.", "sim/forward.py"),
+    Quantity(
+        "joint.passive", Axis.DOF, "N·m, N", "Torque of springs, dampers, friction and limit stops.", "sim/forward.py"
+    ),
+    Quantity("actuator.command", Axis.ACTUATOR, "unit of the actuator", "Commands to the actuators.", "sim/forward.py"),
     Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),
     Quantity("joint.tau", Axis.DOF, "N·m, N", "Total joint torque.", "sim/forward.py"),
     Quantity(
@@ -163,7 +165,7 @@ CATALOG: tuple[Quantity, ...] = (
         "joint.mass_matrix",
         Axis.DOF,
         "kg·m², kg·m, kg",
-        "Joint-space inertia matrix: torque of each joint per acceleration of each joint.",
+        "Mass matrix: torque of each joint per acceleration of each joint.",
         "sim/forward.py",
         form=Form.READ_ONLY,
         columns=Axis.DOF,

@@ -29,7 +29,7 @@ _INERTIA_ROWS, _INERTIA_COLUMNS = np.array(SYMMETRIC_ORDER).T
 
 
 class Taps:
-    """Publishes quantities, applies grafts, and optionally records."""
+    """Publishes quantities, applies grafts to them, and optionally records them."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Taps:
     def next_history(self) -> History:
         """History for the next step; empty if no graft reads lagged values."""
         if missing := [name for name in self._history if name != STEPS and name not in self._values]:
-            raise TapError(f"the step has no value of {missing[0]!r}, whose lagged values are read")
+            raise TapError(f"the step has no value of {missing[0]!r}, but a graft reads its lagged values")
         values = {name: _as_array(name, self._values[name]) for name in self._history if name != STEPS}
         return advance_history(self._history, values)
 
@@ -132,7 +132,8 @@ class Taps:
         array = _as_array(name, self._values[name])
         width = max(len(selection.quantity.components), 1)
         if array.size != selection.total_rows * width:
-            raise TapError(f"{name!r} has {array.size} elements, but the blueprint expects {width}")
+            expected = selection.total_rows * width
+            raise TapError(f"{name!r} has {array.size} elements, but the blueprint expects {expected}")
         # (rows, components), whatever the shape of the quantity
         return _select(array.reshape(-1, width), selection)
 

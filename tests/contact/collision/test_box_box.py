@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.box_box import EDGE_MARGIN, LIP, box_box
+from hybridsim.contact.collision.box_box import EDGE_MARGIN, MIN_LATERAL_OVERLAP, box_box
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, random_scene, shape
 from support.mujoco_pairs import references
@@ -114,7 +114,7 @@ def test_manifold_of_stacked_boxes(stack, yaw, tilt):
     exists = is_present(result)
     if len(polygon) < 3 or not exists.any():
         assert result.gap.min() > -1e-12  # no overlap at this angle, or nearly none
-        assert len(polygon) < 3 or area(polygon) < (2.0 * LIP * 0.1) ** 2
+        assert len(polygon) < 3 or area(polygon) < (2.0 * MIN_LATERAL_OVERLAP * 0.1) ** 2
         return
     points = np.array([world.inv_point(p) for p in 0.5 * (result.on_first + result.on_second)[exists]])
     assert np.allclose(result.gap[exists], -1e-4, atol=2 * tilt + 1e-12)
@@ -172,8 +172,8 @@ def test_diagonally_separated_boxes_have_no_contact():
 
 @pytest.mark.parametrize("depth", [-1e-4, 1e-12, 1e-4, 9e-4])
 @pytest.mark.parametrize("lateral_gap", [-5e-4, 0.0, 5e-4])
-def test_overlap_within_the_lip_is_ignored(depth, lateral_gap):
-    """A box beside another one, less than a lip below its top, does not hit its side."""
+def test_small_lateral_overlap_is_ignored(depth, lateral_gap):
+    """A box beside another one, less than the minimum lateral overlap below its top, does not hit its side."""
     box, neighbour = shape("box", [0.1] * 3, at=[0.2 + lateral_gap, 0.0, 0.2 - depth]), shape("box", [0.1] * 3)
     assert not is_present(contacts_of_pair(box_box, box, neighbour)).any()
     deep = shape("box", [0.1] * 3, at=[0.2 + lateral_gap, 0.0, 0.19])

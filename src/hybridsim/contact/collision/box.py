@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, contacts_from_second, pick
-from hybridsim.contact.collision.reduce_manifold import COINCIDENT, HEIGHT_WEIGHT
+from hybridsim.contact.collision.reduce_manifold import COINCIDENCE_TOLERANCE, HEIGHT_WEIGHT
 from hybridsim.core.numerics import clamp, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
@@ -33,9 +33,9 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     return jnp.where(is_outside, distance, -shallow), normal, surface
 
 
-def balls_box(centers: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
+def balls_box(centres: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
     """Balls against a box."""
-    distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centers))
+    distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centres))
     return contacts_from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
 
 
@@ -51,16 +51,16 @@ equally low corners."""
 def clip_to_face(
     start: Float[AnyArray, "n 2"], step: Float[AnyArray, "n 2"], half: Float[AnyArray, "2"]
 ) -> tuple[Float[AnyArray, "2 n"], Bool[AnyArray, "2 n"]]:
-    """Parameters in [0, 1] at which segments enter and leave a rectangle, and whether they do so between their ends.
+    """Parameters at which segments enter and leave a rectangle, and whether each lies between 0 (start) and 1 (end).
 
     Args:
-        start: initial points of the segments, in the plane of the rectangle, from its centre [m].
-        step: displacements from there to the end points [m].
+        start: start points of the segments, in the plane of the rectangle, from its centre [m].
+        step: displacements from the start to the end points [m].
         half: the rectangle's half extents [m].
     """
     is_crossing = jnp.abs(step) > EDGE_TOLERANCE
-    per_step = 1.0 / jnp.where(is_crossing, step, 1.0)
-    upper, lower = (half[None] - start) * per_step, (-half[None] - start) * per_step
+    inverse_step = 1.0 / jnp.where(is_crossing, step, 1.0)
+    upper, lower = (half[None] - start) * inverse_step, (-half[None] - start) * inverse_step
     # a segment perpendicular to an axis is entirely inside or entirely outside along it
     within = jnp.abs(start) <= half[None] + EDGE_TOLERANCE
     enter = jnp.where(is_crossing, jnp.minimum(upper, lower), jnp.where(within, -1.0, 2.0)).max(axis=1)
@@ -71,15 +71,16 @@ def clip_to_face(
 
 
 def sphere_box(sphere: PlacedShape, box: PlacedShape) -> ContactPoints:
-    """One point."""
+    """Contact at one point."""
     return balls_box(sphere.X_WG.p[None], sphere.size[0], box)
 
 
 def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
-    """Two points, one towards each end of the capsule, chosen for depth and spread; one is the nearest point.
+    """Contact at two points, one towards each end of the capsule, chosen for depth and spread.
 
-    The second is absent where contact is at a single point. The gap is exact as long as the axis is outside the box; an
-    axis inside is pushed out through the faces nearest to these points, which may not separate the shapes completely.
+    One of them is the nearest point; the other is absent where contact is at a single point. The gap is exact as long
+    as the axis is outside the box; an axis inside is pushed out through the faces nearest to these points, which may
+    not separate the shapes completely.
     """
     X = box.X_WG
     middle, along = X.inv_point(capsule.X_WG.p), capsule.size[1] * (X.R.T @ capsule.X_WG.R[:, 2])
@@ -87,9 +88,9 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     # between its kinks the distance is linear or convex, so no other parameters need testing
     parameters = jnp.concatenate([kinks, nearest[None]])
     upper, lower = _spread_points(parameters, middle, along, box.size, capsule.size[1])
-    centers = middle[None] + jnp.stack([pick(parameters, upper), pick(parameters, lower)])[:, None] * along[None]
-    points = balls_box(box.to_world(centers), capsule.size[0], box)
-    is_single = jnp.abs(pick(parameters, upper) - pick(parameters, lower)) * capsule.size[1] < COINCIDENT
+    centres = middle[None] + jnp.stack([pick(parameters, upper), pick(parameters, lower)])[:, None] * along[None]
+    points = balls_box(box.to_world(centres), capsule.size[0], box)
+    is_single = jnp.abs(pick(parameters, upper) - pick(parameters, lower)) * capsule.size[1] < COINCIDENCE_TOLERANCE
     exists = jnp.stack([jnp.asarray(True), ~is_single])
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(exists, points.gap, FAR))
 
@@ -112,8 +113,9 @@ def _spread_points(
     # across an edge, both can be farther than the nearest point, which then replaces the farther one
     last = parameters.shape[0] - 1
     is_across_edge = distances[last] < jnp.minimum(upper_distance, lower_distance) - SAME_HEIGHT
-    is_higher = upper_distance > lower_distance - SAME_HEIGHT
-    return jnp.where(is_across_edge & is_higher, last, upper), jnp.where(is_across_edge & ~is_higher, last, lower)
+    is_upper_farther = upper_distance > lower_distance - SAME_HEIGHT
+    replaced_upper, replaced_lower = is_across_edge & is_upper_farther, is_across_edge & ~is_upper_farther
+    return jnp.where(replaced_upper, last, upper), jnp.where(replaced_lower, last, lower)
 
 
 MIN_NORMAL_COMPONENT = 1e-9
@@ -150,9 +152,9 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
     squared = along @ along
     length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
     crosses = jnp.abs(along) > MIN_NORMAL_COMPONENT * length
-    per_along = 1.0 / jnp.where(crosses, along, 1.0)
+    inverse_along = 1.0 / jnp.where(crosses, along, 1.0)
     inside = (1.0 - FACE_INSET) * half
-    crossings = [jnp.where(crosses, (side * inside - middle) * per_along, side) for side in (-1.0, 1.0)]
+    crossings = [jnp.where(crosses, (side * inside - middle) * inverse_along, side) for side in (-1.0, 1.0)]
     kinks = jnp.concatenate([*(clamp(c, -1.0, 1.0) for c in crossings), np.array([-1.0, 1.0])])
     slopes = jax.vmap(slope)(kinks)
     falls, rises = slopes < -LEVEL_SLOPE * length, slopes > LEVEL_SLOPE * length

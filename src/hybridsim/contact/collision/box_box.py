@@ -4,8 +4,8 @@ The axis of least penetration is a face normal or a cross product of two edges (
 contact, the incident face of the other box is clipped against the reference face, and the manifold is reduced to four
 points; edge contact is a single point.
 
-The depth of overlapping boxes is exact up to `EDGE_MARGIN`. Boxes that do not overlap along another axis besides the
-best one, or overlap there by less than `LIP`, are not in contact: their points have the gap `FAR`.
+The depth of overlapping boxes is exact up to `EDGE_MARGIN`. Boxes that do not overlap along an axis lateral to
+the normal, or overlap there by less than `MIN_LATERAL_OVERLAP`, are not in contact: their points have the gap `FAR`.
 """
 
 from typing import NamedTuple
@@ -23,17 +23,17 @@ from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 EDGE_MARGIN = 1e-3
-"""Margin by which the gap of an edge axis must exceed that of any face, relative to the smaller box: a face
-manifold supports the box better than a single point."""
+"""Margin by which the gap of an edge axis must exceed that of any face, relative to the sum of the smaller box's half
+extents: a face manifold supports the box better than a single point."""
 PARALLEL_EDGES = 1e-6
 """Squared sine of the angle below which two edges count as parallel: their cross product then separates no better than
 a face normal."""
 FIRST_FACE_MARGIN = 1e-3
-"""Margin by which the gap of a face of the second box must exceed that of the first, relative to the smaller
-box's half edges: without it, vibrations of stacked boxes would switch the reference face and with it the manifold."""
-LIP = 0.01
-"""Lateral overlap, relative to the smaller box's smallest half edge, that is ignored: a box that slides over the seam
-of two flush ones, penetrating by micrometres, would collide with the side face of the second one."""
+"""Margin by which the gap of a face of the second box must exceed that of the first, relative to the sum of the smaller
+box's half extents: without it, vibrations of stacked boxes would switch the reference face and with it the manifold."""
+MIN_LATERAL_OVERLAP = 0.01
+"""Lateral overlap, relative to the smaller box's smallest half extent, below which shapes are not in contact: otherwise
+a box that slides over the seam of two flush ones, penetrating by micrometres, would hit the side of the second one."""
 MAX_LATERAL_COSINE = 0.5
 """Largest cosine between the normal and an axis that counts as lateral to it."""
 
@@ -45,20 +45,20 @@ CORNER_CYCLE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]])
 class _Box(NamedTuple):
     """A box in the world."""
 
-    center: Vec3
+    centre: Vec3
     axes: Float[AnyArray, "3 3"]
     """Unit vectors along its edges, as rows."""
     half: Vec3
 
     def with_first_axis(self, axis: Int[AnyArray, ""]) -> "_Box":
         """The same box with its axes cycled so that the given one is first."""
-        return _Box(self.center, cycle_axes(self.axes, axis), cycle_axes(self.half, axis))
+        return _Box(self.centre, cycle_axes(self.axes, axis), cycle_axes(self.half, axis))
 
 
 def box_box(a: PlacedShape, b: PlacedShape) -> ContactPoints:
-    """Four points; absent ones have the gap `FAR`."""
+    """Contact at four points; absent ones have the gap `FAR`."""
     first, second = (_Box(box.X_WG.p, box.X_WG.R.T, box.size) for box in (a, b))
-    d = first.center - second.center
+    d = first.centre - second.centre
 
     def gaps(axes: Float[AnyArray, "n 3"]) -> Float[AnyArray, " n"]:
         radii = jnp.abs(axes @ first.axes.T) @ first.half + jnp.abs(axes @ second.axes.T) @ second.half
@@ -78,9 +78,9 @@ def box_box(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     best_face = jnp.argmax(face_gaps + size * np.repeat([FIRST_FACE_MARGIN, 0.0], 3))
     best_edges = jnp.argmax(edge_gaps)
     face_gap, edge_gap = pick(face_gaps, best_face), pick(edge_gaps, best_edges)
-    lip = LIP * jnp.minimum(first.half.min(), second.half.min())
+    min_overlap = MIN_LATERAL_OVERLAP * jnp.minimum(first.half.min(), second.half.min())
     face_contacts = _face_contacts(
-        first, second, best_face, is_separated_laterally(faces, face_gaps, pick(faces, best_face), lip)
+        first, second, best_face, is_separated_laterally(faces, face_gaps, pick(faces, best_face), min_overlap)
     )
     edge_contact = _edge_contact(first, second, best_edges, pick(edge_axes, best_edges), edge_gap)
     return jax.tree.map(
@@ -89,11 +89,11 @@ def box_box(a: PlacedShape, b: PlacedShape) -> ContactPoints:
 
 
 def is_separated_laterally(
-    directions: Float[AnyArray, "n 3"], gaps: Float[AnyArray, " n"], normal: Vec3, lip: Scalar
+    directions: Float[AnyArray, "n 3"], gaps: Float[AnyArray, " n"], normal: Vec3, min_overlap: Scalar
 ) -> Bool[AnyArray, ""]:
-    """Whether two shapes overlap by less than a lip [m] along one of these directions lateral to the normal."""
+    """Whether two shapes overlap by less than a minimum [m] along one of these directions lateral to the normal."""
     is_lateral = jnp.abs(directions @ normal) < MAX_LATERAL_COSINE
-    return (is_lateral & (gaps > -lip)).any()
+    return (is_lateral & (gaps > -min_overlap)).any()
 
 
 def _face_contacts(
@@ -107,16 +107,16 @@ def _face_contacts(
     reference = reference.with_first_axis(jnp.where(on_first, best, best - 3))
     # outward normal of the reference face
     normal = jnp.where(
-        reference.axes[0] @ (incident.center - reference.center) < 0.0, -reference.axes[0], reference.axes[0]
+        reference.axes[0] @ (incident.centre - reference.centre) < 0.0, -reference.axes[0], reference.axes[0]
     )
     incident = incident.with_first_axis(jnp.argmax(jnp.abs(incident.axes @ normal)))
     heights, on_incident, exists = _clipped_manifold(reference, normal, incident)
     on_reference = on_incident - heights[:, None] * normal[None]
     # normals point from the second box to the first
-    toward_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_reference.shape)
+    normals_to_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_reference.shape)
     return ContactPoints(
         jnp.where(exists & ~is_separated, heights, FAR),
-        toward_first,
+        normals_to_first,
         jnp.where(on_first, on_reference, on_incident),
         jnp.where(on_first, on_incident, on_reference),
     )
@@ -132,9 +132,9 @@ def _clipped_manifold(
         normal: outward normal of the reference face.
         incident: the other box, its first axis normal to the incident face.
     """
-    middle = reference.center + reference.half[0] * normal
+    middle = reference.centre + reference.half[0] * normal
     facing, u, v = incident.half[:, None] * incident.axes
-    incident_middle = incident.center + jnp.where(incident.axes[0] @ normal > 0.0, -facing, facing)
+    incident_middle = incident.centre + jnp.where(incident.axes[0] @ normal > 0.0, -facing, facing)
     # corners of the incident face in cyclic order, projected onto the reference face [m]
     corners = incident_middle[None] + CORNER_CYCLE @ jnp.stack([u, v])
     edges = jnp.roll(corners, -1, axis=0) - corners
@@ -163,13 +163,13 @@ def _clipped_manifold(
 
 def _edge_contact(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3, gap: Scalar) -> ContactPoints:
     """One contact between an edge of each box; the other three rows have the gap `FAR`."""
-    normal = jnp.where(axis @ (first.center - second.center) < 0.0, -axis, axis)
+    normal = jnp.where(axis @ (first.centre - second.centre) < 0.0, -axis, axis)
 
-    def edge(box: _Box, toward: Vec3) -> tuple[Vec3, Vec3, Scalar]:
-        """Support edge along the first axis: its middle, direction and half length."""
+    def edge(box: _Box, direction: Vec3) -> tuple[Vec3, Vec3, Scalar]:
+        """Support edge in a direction, parallel to the first axis: its middle, unit vector and half length."""
         across = (box.half[:, None] * box.axes)[1:]
         return (
-            box.center + jnp.where((across @ toward < 0.0)[:, None], -across, across).sum(0),
+            box.centre + jnp.where((across @ direction < 0.0)[:, None], -across, across).sum(0),
             box.axes[0],
             box.half[0],
         )

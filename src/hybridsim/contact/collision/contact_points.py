@@ -73,12 +73,12 @@ def contacts_from_second(
 
 
 def ball_contacts(
-    center: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
+    centre: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
 ) -> ContactPoints:
     """Contacts between balls (solid spheres); `fallback` is the normal of concentric ones."""
-    normal, distance = jax.vmap(lambda offset: unit(offset, fallback))(center - other)
+    normal, distance = jax.vmap(lambda offset: unit(offset, fallback))(centre - other)
     gap = distance - radius - other_radius
-    return contacts_from_first(gap, normal, center - radius * normal)
+    return contacts_from_first(gap, normal, centre - radius * normal)
 
 
 def pick(rows: Shaped[AnyArray, " n *rest"], index: Int[AnyArray, ""]) -> Shaped[AnyArray, "*rest"]:

@@ -14,8 +14,8 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MANY_PAIRS = 6
-"""Minimum number of pairs of one kind for which an expensive routine is applied in a loop instead of in lanes, which
-limits the size of the native code of a heap of boxes."""
+"""Number of pairs of one kind from which an expensive routine is applied in a loop instead of in lanes, to limit the
+size of the native code for a pile of boxes."""
 
 
 def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoints:

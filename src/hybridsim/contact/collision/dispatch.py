@@ -13,7 +13,7 @@ class Routine(NamedTuple):
 
     contacts: Callable[[PlacedShape, PlacedShape], ContactPoints]
     max_points: int
-    """Contact points that it returns; 0 for one per point of the first shape."""
+    """Number of contact points that it returns; 0 stands for one per point of the first shape."""
     is_expensive: bool = False
     """Whether it takes thousands of operations."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, clip_to_face
-from hybridsim.contact.collision.box_box import EDGE_MARGIN, LIP, PARALLEL_EDGES, is_separated_laterally
+from hybridsim.contact.collision.box_box import EDGE_MARGIN, MIN_LATERAL_OVERLAP, PARALLEL_EDGES, is_separated_laterally
 from hybridsim.contact.collision.contact_points import (
     FAR,
     SQUARE_CORNERS,
@@ -30,7 +30,8 @@ from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
 
 BOX_FACE_MARGIN = 1e-3
-"""Margin [m] by which the gap of a face of the hull must exceed that of the box: vibrations must not switch it."""
+"""Margin [m] by which the gap of a face of the hull must exceed that of a face of the box, so that vibrations do not
+switch between them."""
 
 
 def _triangles(
@@ -45,9 +46,9 @@ def _triangles(
 
 
 def hull_sphere(hull: PlacedShape, sphere: PlacedShape) -> ContactPoints:
-    """One point."""
-    X, center = hull.X_WG, hull.X_WG.inv_point(sphere.X_WG.p)
-    distance, outward, nearest = hull_distance(hull, center)
+    """Contact at one point."""
+    X, centre = hull.X_WG, hull.X_WG.inv_point(sphere.X_WG.p)
+    distance, outward, nearest = hull_distance(hull, centre)
     gap = distance - sphere.size[0]
     return contacts_from_first(gap[None], -(X.R @ outward)[None], X.point(nearest)[None])
 
@@ -94,7 +95,8 @@ def _nearest_on_triangle(
 
 
 MIN_SLANT = 1e-9
-"""Normal component along a direction below which a face counts as parallel to it, without a unique intersection."""
+"""Minimum component of a face's normal along a line: below it, the face counts as parallel to the line, and there is no
+unique intersection."""
 NORMAL_CONE_TOLERANCE = 1e-9
 """Tolerance [rad²] of the test that a direction lies between the normals of an edge's two faces: coplanar faces leave
 no margin."""
@@ -112,14 +114,14 @@ class _Hull(NamedTuple):
 
 
 def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
-    """Four points; absent ones have the gap `FAR`."""
+    """Contact at four points; absent ones have the gap `FAR`."""
     X_BH = box.X_WG.inverse() @ hull.X_WG
     corners = X_BH.p[None] + hull.data @ X_BH.R.T
     triangles, normals, has_area = _triangles(corners, hull.faces)
     hull_in_box = _Hull(corners, triangles[:, 0], normals, has_area)
     extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
-    lip = LIP * jnp.minimum(extent.min(), box.size.min())
-    normal, face_gap, is_separated = _best_normal(hull_in_box, box.size, lip)
+    min_overlap = MIN_LATERAL_OVERLAP * jnp.minimum(extent.min(), box.size.min())
+    normal, face_gap, is_separated = _best_normal(hull_in_box, box.size, min_overlap)
     face_contacts = _face_contacts(hull_in_box, box.size, np.array(_edges(hull.faces)), normal, face_gap, is_separated)
     edge_gap, edge_contact = _edge_contact(hull_in_box, box.size, np.array(_edges(hull.faces)))
     margin = EDGE_MARGIN * jnp.minimum(extent.sum(), box.size.sum())
@@ -137,10 +139,10 @@ def _edges(faces: Faces) -> list[tuple[int, int, int, int]]:
     return [(*corners, indices[0], indices[-1]) for corners, indices in sorted(adjacent.items())]
 
 
-def _best_normal(hull: _Hull, size: Vec3, lip: Scalar) -> tuple[Vec3, Scalar, Bool[AnyArray, ""]]:
+def _best_normal(hull: _Hull, size: Vec3, min_overlap: Scalar) -> tuple[Vec3, Scalar, Bool[AnyArray, ""]]:
     """Face normal of least penetration, from the box to the hull, and its gap [m].
 
-    Also whether the shapes are separated laterally to it.
+    The third result is whether the shapes are separated along a direction lateral to the normal.
     """
     box_gaps = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
     hull_gaps = -jnp.sum(hull.face_points * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
@@ -151,7 +153,7 @@ def _best_normal(hull: _Hull, size: Vec3, lip: Scalar) -> tuple[Vec3, Scalar, Bo
     sides = np.concatenate([np.eye(3), -np.eye(3)])
     normal = jnp.where(on_box, pick(sides, side), -pick(hull.normals, face))
     is_separated = is_separated_laterally(
-        jnp.concatenate([sides, hull.normals]), jnp.concatenate([box_gaps, hull_gaps]), normal, lip
+        jnp.concatenate([sides, hull.normals]), jnp.concatenate([box_gaps, hull_gaps]), normal, min_overlap
     )
     return normal, jnp.where(on_box, box_gap, hull_gap), is_separated
 

@@ -21,7 +21,7 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MIN_OVERLAP = 1e-3
-"""Depth [m] above which an overlap is reported: smaller ones are taken for intended contact."""
+"""Depth [m] above which an overlap is reported: smaller ones are assumed to be intended contact."""
 MAX_NAMES = 4
 """Maximum number of pairs listed by name in a message; the others are only counted."""
 
@@ -53,7 +53,7 @@ def warn_about_overlaps(model: Model, candidates: Candidates, *, within_trees: b
 
 
 def overlaps(model: Model, candidates: Candidates) -> list[tuple[str, float]]:
-    """Candidate pairs whose shapes overlap at home, with the depth [m], in descending order."""
+    """Candidate pairs whose shapes overlap in the home configuration, with the depth [m], deepest first."""
     poses = home_poses(model)
     placed = {}
     for shape in {shape for pair in candidates.pairs for shape in (pair.first, pair.second)}:

@@ -15,26 +15,27 @@ from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
 
-BISECTIONS = 20
+BISECTION_STEPS = 20
 """Bisection steps over a quadrant for the nearest point of an ellipse, before Newton's method."""
 NEWTON_STEPS = 2
 """Newton steps after bisection: the first leaves an error of 1e-12 rad, the second rounding error."""
 MIN_SLOPE = 1e-9
-"""Lower bound of the slope in a Newton step, relative to the squared half axes: it vanishes at some interior points."""
+"""Minimum magnitude of the slope in a Newton step, relative to the sum of the squared half axes: the slope vanishes at
+some interior points."""
 
 
 def polygon_cylinder(polygon: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
-    """One point; the outline may be concave but must not intersect itself."""
+    """Contact at one point; the outline may be concave but must not intersect itself."""
     outline = jnp.asarray(polygon.data)[:, :2]
-    return _planar(polygon, cylinder, lambda p: polygon_distance(outline, p))
+    return _prism_contact(polygon, cylinder, lambda p: polygon_distance(outline, p))
 
 
 def ellipse_cylinder(ellipse: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
-    """One point."""
-    return _planar(ellipse, cylinder, lambda p: ellipse_distance(ellipse.size[:2], p))
+    """Contact at one point."""
+    return _prism_contact(ellipse, cylinder, lambda p: ellipse_distance(ellipse.size[:2], p))
 
 
-def _planar(prism: PlacedShape, cylinder: PlacedShape, distance) -> ContactPoints:
+def _prism_contact(prism: PlacedShape, cylinder: PlacedShape, distance) -> ContactPoints:
     X = prism.X_WG
     p = X.inv_point(cylinder.X_WG.p)
     gap, outward = distance(p[:2])
@@ -92,7 +93,10 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     a, b = jnp.maximum(half[0], MIN_HALF_EXTENT), jnp.maximum(half[1], MIN_HALF_EXTENT)
 
     def half_slope(angle: Scalar, p: Vec2) -> Scalar:
-        """Minus half the derivative of the squared distance by the angle: positive before the nearest point."""
+        """Minus half the derivative of the squared distance with respect to the angle.
+
+        It is positive before the nearest point.
+        """
         s, c = jnp.sin(angle), jnp.cos(angle)
         return (a * a - b * b) * c * s - p[0] * a * s + p[1] * b * c
 
@@ -103,7 +107,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
         return (jnp.where(is_before, middle, low), jnp.where(is_before, high, middle)), None
 
     bracket = (jnp.asarray(0.0), jnp.asarray(0.5 * np.pi))
-    low, high = jax.lax.stop_gradient(jax.lax.scan(bisect, bracket, length=BISECTIONS)[0])
+    low, high = jax.lax.stop_gradient(jax.lax.scan(bisect, bracket, length=BISECTION_STEPS)[0])
     # back to the quadrant of `p`; steps below do not depend on the quadrant, which avoids discontinuities at the axes
     angle = 0.5 * (low + high)
     angle = jnp.where(p[0] < 0.0, np.pi - angle, angle)

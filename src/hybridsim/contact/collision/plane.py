@@ -11,7 +11,7 @@ from hybridsim.core.numerics import unit
 from hybridsim.core.types import AnyArray, Scalar
 
 
-def _ball_contacts(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> ContactPoints:
+def _ball_plane(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> ContactPoints:
     """Balls against a plane."""
     normal = plane.X_WG.R[:, 2]
     gap = (points - plane.X_WG.p[None]) @ normal - radius
@@ -19,29 +19,29 @@ def _ball_contacts(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: S
 
 
 def sphere_plane(sphere: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """One point."""
-    return _ball_contacts(plane, sphere.X_WG.p[None], sphere.size[0])
+    """Contact at one point."""
+    return _ball_plane(plane, sphere.X_WG.p[None], sphere.size[0])
 
 
 def capsule_plane(capsule: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """One point per end."""
+    """Contact at one point per end."""
     half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _ball_contacts(plane, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
+    return _ball_plane(plane, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
 
 
 DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
-"""Vectors from the centre of a box to four corners, one of each opposite pair, in half edges."""
+"""Vectors from the centre of a box to four corners, one of each opposite pair, in half extents."""
 
 
 def box_plane(box: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """Four points: the lower end of each diagonal; these are the four lowest corners.
+    """Contact at four points: the lower end of each diagonal; these are the four lowest corners.
 
     A corner keeps its index as long as it is below the centre. If indices were assigned per face, the warm start of a
     contact would go to another corner when the box tips over an edge.
     """
     ends = DIAGONALS @ (box.size[:, None] * box.X_WG.R.T)
     ends = jnp.where((ends @ plane.X_WG.R[:, 2] > 0.0)[:, None], -ends, ends)
-    return _ball_contacts(plane, box.X_WG.p[None] + ends)
+    return _ball_plane(plane, box.X_WG.p[None] + ends)
 
 
 UPRIGHT_TILT = 1e-4
@@ -54,7 +54,7 @@ RIM_POINTS = np.array([[1.0, 0.0], [-0.5, np.sqrt(0.75)], [-0.5, -np.sqrt(0.75)]
 
 
 def cylinder_plane(cylinder: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """Four points: three on the rim of the lower end, the lowest one first, and the lowest one of the other rim."""
+    """Contact at four points: three on the lower rim, the lowest one first, and the lowest one of the other rim."""
     R, up = cylinder.X_WG.R, plane.X_WG.R[:, 2]
     radius, half = cylinder.size[0], cylinder.size[1]
     axis = jnp.where(R[:, 2] @ up > 0.0, -R[:, 2], R[:, 2])  # downwards
@@ -67,27 +67,27 @@ def cylinder_plane(cylinder: PlacedShape, plane: PlacedShape) -> ContactPoints:
     sideways = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
     lower, upper = cylinder.X_WG.p + half * axis, cylinder.X_WG.p - half * axis
     rim = radius * (RIM_POINTS @ jnp.stack([lowest, sideways]))
-    return _ball_contacts(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
+    return _ball_plane(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
 
 
 def ellipsoid_plane(ellipsoid: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """One point."""
+    """Contact at one point."""
     up = plane.X_WG.R[:, 2]
     scaled = ellipsoid.size * (ellipsoid.X_WG.R.T @ up)
     direction, _ = unit(scaled, jnp.zeros(3))
     lowest = ellipsoid.X_WG.point(-ellipsoid.size * direction)
-    return _ball_contacts(plane, lowest[None])
+    return _ball_plane(plane, lowest[None])
 
 
 def points_plane(points: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """All points."""
-    return _ball_contacts(plane, points.to_world(points.data), points.size[0])
+    """Contact at all points."""
+    return _ball_plane(plane, points.to_world(points.data), points.size[0])
 
 
 def hull_plane(hull: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """Four points: deep corners, spread apart."""
+    """Contact at four points: deep corners, spread apart."""
     corners = hull.to_world(hull.data)
     from_plane = plane.to_shape(corners)
     chosen, is_valid = reduce_manifold(from_plane[:, :2], from_plane[:, 2], np.ones(len(corners), dtype=bool))
-    points = _ball_contacts(plane, jnp.stack([pick(corners, chosen[k]) for k in range(4)]))
+    points = _ball_plane(plane, jnp.stack([pick(corners, chosen[k]) for k in range(4)]))
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(is_valid, points.gap, FAR))

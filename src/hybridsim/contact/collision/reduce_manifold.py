@@ -12,8 +12,9 @@ HEIGHT_WEIGHT = 10.0
 """Weight of height against lateral distance: a higher point is chosen only if it is that much farther out."""
 FIRST_HEIGHT_WEIGHT = 1000.0
 """The same for the first point, which must be the deepest one unless heights are nearly equal."""
-COINCIDENT = 1e-6
-"""Distance [m] below which points count as coincident: the second one adds no support, and both define no line."""
+COINCIDENCE_TOLERANCE = 1e-6
+"""Distance [m] below which points count as coincident: the second adds no support, and the two do not define a
+line."""
 _FIRST_DIRECTION = np.array([0.8, 0.6])
 """Direction that selects the first point among equally deep ones.
 
@@ -28,8 +29,8 @@ def reduce_manifold(
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """Select four points: a deepest one, the farthest from it, from the line through both, and from the triangle.
 
-    For a convex quadrilateral these are always the four corners. Distance is traded against depth; where only a corner
-    or an edge is near the surface, fewer than four points remain.
+    For a convex quadrilateral these are always the four corners. Distance is traded off against depth; where only a
+    corner or an edge is near the surface, fewer than four points remain.
 
     Args:
         lateral: coordinates of the points along the contact surface [m].
@@ -52,7 +53,7 @@ def reduce_manifold(
     farthest = best(_length(offsets) - cost)
     line = pick(offsets, farthest)
     length = _length(line)
-    along = line / jnp.where(length > COINCIDENT, length, 1.0)
+    along = line / jnp.where(length > COINCIDENCE_TOLERANCE, length, 1.0)
     # coordinates along the line through these two, and perpendicular to it
     x, y = offsets @ along, offsets @ jnp.stack([-along[1], along[0]])
     third = best(jnp.abs(y) - cost)
@@ -64,7 +65,9 @@ def reduce_manifold(
 
     points = [pick(lateral, chosen[k]) for k in range(4)]
     is_new = [
-        jnp.stack([_length(points[k] - points[j]) > COINCIDENT for j in range(k)]).all() if k else jnp.asarray(True)
+        jnp.stack([_length(points[k] - points[j]) > COINCIDENCE_TOLERANCE for j in range(k)]).all()
+        if k
+        else jnp.asarray(True)
         for k in range(4)
     ]
     return chosen, jnp.stack([pick(exists, chosen[k]) & is_new[k] for k in range(4)])
@@ -79,4 +82,4 @@ def _beyond_line(
 ) -> Float[AnyArray, " n"]:
     """Distance of points to the right of the line from the origin to a point [m]."""
     length = jnp.sqrt(to_x * to_x + to_y * to_y)
-    return (x * to_y - y * to_x) / jnp.where(length > COINCIDENT, length, 1.0)
+    return (x * to_y - y * to_x) / jnp.where(length > COINCIDENCE_TOLERANCE, length, 1.0)

@@ -8,12 +8,12 @@ from hybridsim.core.types import Scalar, Vec3
 
 
 def sphere_sphere(a: PlacedShape, b: PlacedShape) -> ContactPoints:
-    """One point."""
+    """Contact at one point."""
     return ball_contacts(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
 
 
 def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
-    """One point."""
+    """Contact at one point."""
     axis = capsule.X_WG.R[:, 2]
     t = clamp(axis @ (sphere.X_WG.p - capsule.X_WG.p), -capsule.size[1], capsule.size[1])
     near = capsule.X_WG.p + t * axis
@@ -21,7 +21,7 @@ def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
 
 
 def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
-    """One point; between parallel capsules, the middle of their common section."""
+    """Contact at one point; between parallel capsules, in the middle of the section where they overlap."""
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # for intersecting axes the normal is perpendicular to both
@@ -48,8 +48,8 @@ def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half
     d = p - q
     cosine, along_u, along_v = u @ v, u @ d, v @ d
     sine_squared = 1.0 - cosine * cosine
-    # nearest point of the first line to the second line, and for parallel segments the middle of the common section; a
-    # weighted mean of both, since the nearest point of nearly parallel segments is ill-conditioned
+    # weighted mean of the nearest point of the first line to the second, which is ill-conditioned for nearly parallel
+    # segments, and the middle of the section where parallel segments overlap
     projection = jnp.abs(cosine) * half_q
     first, last = jnp.maximum(-half_p, -along_u - projection), jnp.minimum(half_p, -along_u + projection)
     middle = 0.5 * (first + last)

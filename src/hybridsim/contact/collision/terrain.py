@@ -16,33 +16,33 @@ from hybridsim.core.types import AnyArray, Scalar
 
 
 def sphere_terrain(sphere: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """One point."""
-    return _ball_contacts(terrain, sphere.X_WG.p[None], sphere.size[0])
+    """Contact at one point."""
+    return _ball_terrain(terrain, sphere.X_WG.p[None], sphere.size[0])
 
 
 def capsule_terrain(capsule: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """One point per end."""
+    """Contact at one point per end."""
     half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _ball_contacts(terrain, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
+    return _ball_terrain(terrain, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
 
 
 def box_terrain(box: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """Eight points, the corners: on terrain any of them may be in contact."""
+    """Contact at eight points, the corners: on terrain any of them may be in contact."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
-    return _ball_contacts(terrain, box.to_world(signs * box.size[None]), 0.0)
+    return _ball_terrain(terrain, box.to_world(signs * box.size[None]), 0.0)
 
 
 def points_terrain(points: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """All points."""
-    return _ball_contacts(terrain, points.to_world(points.data), points.size[0])
+    """Contact at all points."""
+    return _ball_terrain(terrain, points.to_world(points.data), points.size[0])
 
 
 def hull_terrain(hull: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """All corners."""
-    return _ball_contacts(terrain, hull.to_world(hull.data), 0.0)
+    """Contact at all corners."""
+    return _ball_terrain(terrain, hull.to_world(hull.data), 0.0)
 
 
-def _ball_contacts(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
+def _ball_terrain(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
     def contact(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])
@@ -62,14 +62,14 @@ def terrain_height(terrain: PlacedShape, x: Scalar, y: Scalar) -> tuple[Scalar, 
         raise ValueError(f"a terrain needs at least two rows and two columns of heights, not {rows} and {columns}")
     # in grid cells, from the corner
     size = jnp.maximum(terrain.size, MIN_HALF_EXTENT)
-    per_x, per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
-    i, j = (x + size[0]) * per_x, (y + size[1]) * per_y
+    cells_per_x, cells_per_y = 0.5 * (rows - 1) / size[0], 0.5 * (columns - 1) / size[1]
+    i, j = (x + size[0]) * cells_per_x, (y + size[1]) * cells_per_y
     row, column = jnp.floor(clamp(i, 0.0, rows - 2.0)), jnp.floor(clamp(j, 0.0, columns - 2.0))
     s, t = clamp(i - row, 0.0, 1.0), clamp(j - column, 0.0, 1.0)
     corner = jax.lax.dynamic_slice(heights, (row.astype(int), column.astype(int)), (2, 2))
     near, far = corner[:, 0] + t * (corner[:, 1] - corner[:, 0])
     left, right = corner[0] + s * (corner[1] - corner[0])
     is_beyond_x, is_beyond_y = (i < 0.0) | (i > rows - 1.0), (j < 0.0) | (j > columns - 1.0)
-    slope_x = jnp.where(is_beyond_x, 0.0, (far - near) * per_x)
-    slope_y = jnp.where(is_beyond_y, 0.0, (right - left) * per_y)
+    slope_x = jnp.where(is_beyond_x, 0.0, (far - near) * cells_per_x)
+    slope_y = jnp.where(is_beyond_y, 0.0, (right - left) * cells_per_y)
     return near + s * (far - near), slope_x, slope_y

@@ -7,8 +7,8 @@ At a penetration x > 0 with rate ẋ the normal force is
 With d = 3/2 c k the coefficient of restitution at a low impact speed v is 1 − c v. Friction follows from the normal
 force and the slip velocity by one of the laws in `friction_laws.py`.
 
-Parameters that the user does not specify are limited such that explicit time steps are stable
-(`stability_limits.py`): stiffness, damping and the slope of friction, at any penetration and load.
+Stiffness, damping and the slope of friction are limited where the user does not specify them, so that explicit time
+steps are stable at any penetration and load (`stability_limits.py`).
 """
 
 from dataclasses import replace
@@ -63,12 +63,16 @@ class ParameterSources(eqx.Module):
 
 
 class CompliantContact(AbstractContact):
-    """Compliant contact. Pair parameters are one value, one per pair, or by name: `{"*": 1e5, "foot|mat": 1e4}`."""
+    """Compliant contact.
+
+    Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 1e5, "foot|mat": 1e4}`.
+    """
 
     friction: PairParameters = None
-    """Coulomb's μ per pair; by default that of an explicit pair in the model, or the larger one of the two surfaces."""
+    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of the two surfaces."""
     stiffness: PairParameters = None
-    """k [N/mⁿ] per pair; by default that of the surfaces, or else supports the weight of the mechanisms at 1.1 mm."""
+    """k [N/mⁿ] per pair; by default that of the surfaces, or else one that supports the weight of the mechanisms
+    at 1.1 mm."""
     damping: PairParameters = None
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
     exponent: PairParameters = 1.5
@@ -160,7 +164,7 @@ class CompliantContact(AbstractContact):
     def _with_surfaces(
         self, pair_values, surface_values, surface_pairs: tuple[int, ...], power: float
     ) -> Float[AnyArray, " npairs"]:
-        """Values of all pairs; for `surface_pairs`, those of the surfaces [N/m, N·s/m] with equal forces at 1 mm."""
+        """Values of all pairs; for `surface_pairs`, from the surfaces, with equal forces at `SURFACE_DEPTH`."""
         if not surface_pairs:
             return pair_values
         scale = SURFACE_DEPTH ** (power - jnp.asarray(self.exponent)[np.array(surface_pairs, dtype=int)])
@@ -239,8 +243,8 @@ def _warn_about_restitution(model: Model, pairs: Candidates) -> None:
     bouncing = [pair.name for pair, value in zip(pairs.pairs, restitution, strict=True) if value > 0.0]
     if bouncing:
         warn_user(
-            f"compliant contact does not use the restitution of {name_list(bouncing)} in model {model.name!r}: it "
-            "follows from stiffness and damping; impulse contact uses it"
+            f"compliant contact does not use the restitution of {name_list(bouncing)} in model {model.name!r}: "
+            "bouncing follows from stiffness and damping; impulse contact uses restitution"
         )
 
 

@@ -31,20 +31,20 @@ class FrictionLaw(eqx.Module):
     """
 
     transition: eqx.AbstractVar[PairParameters]
-    """Transition velocity v_t [m/s]; by default 0.01 m/s at a slope of μ/v_t, or more as the load requires."""
-    positive = ("transition",)
+    """Transition velocity v_t [m/s]; by default 0.01 m/s times `steepness`, or more as the load requires."""
+    positive_parameters = ("transition",)
     """Parameters that must be positive because laws divide by them."""
 
     @abc.abstractmethod
     def coefficient(self, speed: Scalar, mu: Scalar) -> Scalar:
-        """Friction coefficient at a slip speed [m/s], for a coefficient of sliding friction."""
+        """Friction coefficient at a slip speed [m/s], from the coefficient μ of sliding friction."""
 
     def bind(self, candidates: Candidates) -> "FrictionLaw":
         """Return a copy with one value per pair; raises `ValueError` for invalid ones."""
 
         def values(name: str, specified: PairParameters, **options) -> AnyArray:
             label = f"{name} of the friction law"
-            return per_pair(label, specified, candidates, must_be_positive=name in self.positive, **options)
+            return per_pair(label, specified, candidates, must_be_positive=name in self.positive_parameters, **options)
 
         names = [field.name for field in fields(self) if field.name != "transition"]
         law = replace(self, **{name: values(name, getattr(self, name)) for name in names})
@@ -73,7 +73,7 @@ class FrictionLaw(eqx.Module):
 SMALL_SLIP = 1e-9
 """Slip [m/s] below which friction is proportional to it."""
 DEFAULT_TRANSITION = 0.01
-"""Default transition velocity [m/s]; larger under a high load."""
+"""Default transition velocity of a law of steepness 1 [m/s]; larger under a high load."""
 
 
 def _excess(static: PairParameters) -> AnyArray | float:
@@ -86,7 +86,7 @@ class Coulomb(FrictionLaw):
     """μ tanh(v / v_t): Coulomb's law, smoothed over a transition velocity."""
 
     transition: PairParameters = None
-    """v_t [m/s]."""
+    """Transition velocity v_t [m/s]."""
 
     def coefficient(self, speed, mu):
         return mu * jnp.tanh(speed / self.transition)
@@ -96,14 +96,14 @@ class Andersson(FrictionLaw):
     """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(v/v_t) (Andersson, Söderberg & Björklund 2007, with k = 1/v_t)."""
 
     transition: PairParameters = None
-    """v_t [m/s]."""
+    """Transition velocity v_t [m/s]."""
     static: PairParameters = 1.2
     """Ratio μ_s / μ."""
     stribeck: PairParameters = 0.05
-    """v_s [m/s]."""
+    """Stribeck velocity v_s [m/s]."""
     exponent: PairParameters = 1.0
-    """p."""
-    positive = ("transition", "stribeck")
+    """Exponent p of the Stribeck curve."""
+    positive_parameters = ("transition", "stribeck")
 
     @property
     def steepness(self):
@@ -118,7 +118,7 @@ class Hollars(FrictionLaw):
     """min(v/v_t, 1) (μ + 2 (μ_s − μ) / (1 + (v/v_t)²)) (Sherman, Seth & Delp 2011, after Hollars)."""
 
     transition: PairParameters = None
-    """v_t [m/s]."""
+    """Transition velocity v_t [m/s]."""
     static: PairParameters = 1.2
     """Ratio μ_s / μ."""
 
@@ -135,7 +135,7 @@ class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
     transition: PairParameters = None
-    """v_t [m/s]; the slope at zero slip is four times that of the other laws."""
+    """Transition velocity v_t [m/s]; the slope at zero slip is at least 4 μ / v_t."""
     static: PairParameters = 1.2
     """Ratio μ_s / μ."""
 

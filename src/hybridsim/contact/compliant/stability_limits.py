@@ -1,11 +1,11 @@
 """Stability limits of explicit time steps for contact stiffness, damping and friction that the user does not specify.
 
 A spring, a damper or a steep friction law at a contact is stable in explicit steps as long as the velocity change due
-to all contacts within a step is small enough. It depends on depths and loads: a box supports the boxes on it, a foot
-the robot that lands on it. Depths and loads are therefore those of the current step; the coupling between contacts is
-computed once, from the masses at q = 0.
+to all contacts within a step is small enough. That change depends on depths and loads: a box supports the boxes on it,
+a foot the robot that lands on it. Depths and loads are therefore those of the current step; the coupling between
+contacts is computed once, from the masses at q = 0.
 
-    spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)       slope of force over depth
+    spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)       k: slope of force over depth
     damper      c ≤ 1 / (dt w)                          does not reverse the velocity within a step
     friction    v_t ≥ MIN_TRANSITION_RATIO · dt w μN    does not reverse slow slip within a step
 
@@ -39,20 +39,20 @@ class ContactCoupling(eqx.Module):
     """Velocity changes of contacts per unit impulse at contacts, in one direction [1/kg]."""
 
     pairs: Float[AnyArray, "npairs npairs"]
-    """At a pair (row) due to another (column), with the impulse distributed over the points of a face."""
+    """At a pair (row) per impulse at another (column), which is distributed over the points of a face."""
     point: PerPair
-    """At a single point of a pair, due to an impulse at that point."""
+    """At a single point of a pair, per impulse at that point."""
 
     def weighted_sum(self, strength: PerContact, pairs: Candidates) -> PerContact:
-        """Σ w · strength at every contact: over all pairs, or only for its own point if that is larger."""
+        """Σ w · strength at every contact: summed over all pairs, or of its own point alone if that is larger."""
         pair_index = np.array(pairs.pair_indices, dtype=int)
-        is_of_pair = np.equal(np.arange(len(pairs.pairs))[:, None], pair_index[None]).astype(float)
-        total = jnp.asarray(self.pairs) @ (is_of_pair @ strength)
+        belongs_to_pair = np.equal(np.arange(len(pairs.pairs))[:, None], pair_index[None]).astype(float)
+        total = jnp.asarray(self.pairs) @ (belongs_to_pair @ strength)
         return jnp.maximum(total[pair_index], jnp.asarray(self.point)[pair_index] * strength)
 
 
 class StabilityLimits(eqx.Module):
-    """Stability limits of the contacts of a mechanism, from their coupling in normal and slip direction."""
+    """Stability limits of the contacts of a mechanism, from their coupling along normals and along slip."""
 
     normal: ContactCoupling
     slip: ContactCoupling
@@ -64,7 +64,7 @@ class StabilityLimits(eqx.Module):
         return MAX_STIFFNESS_RATIO / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
 
     def damping_scale(self, damping: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
-        """Factor of the damping [N·s/m] of contacts such that none is stopped in less than a step."""
+        """Factor that limits the damping [N·s/m] of each contact so that it reverses no velocity within a step."""
         return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, pairs))
 
     def min_transition(self, friction: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:

@@ -6,8 +6,8 @@ impulse is set so that its own w vanishes, then projected onto its feasible set,
 rows.
 
 A is never formed. The combined effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads
-and writes: the cost of an update grows with the degrees of freedom, not with the contacts. Updates do not depend on the
-row index, so a sweep is one loop, in XLA and, if it is long, in native code.
+and writes: the cost of an update grows with the degrees of freedom, not with the contacts. No update uses the index of
+its row, so a sweep is a single loop in XLA, and also in native code if it is long.
 """
 
 from functools import partial
@@ -36,7 +36,7 @@ class ContactProblem(eqx.Module):
     b: Float[AnyArray, " n"]
     """Velocity without impulses minus target velocity [m/s or rad/s]."""
     friction: Float[AnyArray, " nc"]
-    """Coulomb's μ."""
+    """Friction coefficient μ."""
     lower: Float[AnyArray, " nj"]
     upper: Float[AnyArray, " nj"]
     """Bounds of the impulses of scalar rows."""
@@ -83,7 +83,7 @@ class ContactProblem(eqx.Module):
 
     @property
     def tangent_friction(self) -> Float[AnyArray, "nc 2"]:
-        """Coulomb's μ along both tangents: zero along tangents without mobility.
+        """Friction coefficient μ along both tangents, zero along tangents without mobility.
 
         A planar mechanism cannot move out of its plane, and native code eliminates the impulses in that direction.
         """
@@ -131,7 +131,7 @@ class _ContactRow(eqx.Module):
     b: Float[AnyArray, "*nc 3"]
     """Scaled by the step size of each row."""
     friction: Float[AnyArray, "*nc 2"]
-    """Coulomb's μ along both tangents."""
+    """Friction coefficient μ along both tangents."""
 
 
 def _contact_rows(problem: ContactProblem) -> _ContactRow:

@@ -10,8 +10,8 @@ The target velocity of a contact depends on its gap. An open contact may close w
 times the approach speed: the gap closes in the step of the impact, and the bodies separate in the next.
 
 The regularisation R = softness / mass + cfm of a normal row, with the apparent mass of the two bodies at q = 0, makes
-it slightly compliant. It distributes the load over the corners of a box, and few warm-started sweeps are enough: a
-stack of five boxes stays at rest with two.
+it slightly compliant. This distributes the load over the corners of a box, so that a few warm-started sweeps are
+enough: a stack of five boxes stays at rest with two.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ from hybridsim.model.coordinates import classical_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
 
-MIN_FALL_STEPS = 2.0
+MIN_IMPACT_FALL_STEPS = 2.0
 """Minimum approach speed of an impact, in time steps of free fall; slower contacts do not bounce."""
 
 RIGID_RESTITUTION = 0.1
@@ -50,9 +50,9 @@ class ImpulseState(eqx.Module):
     """Internal state of impulse contact."""
 
     impulse: Float[AnyArray, " n"]
-    """Warm start of the solver: impulses of the last step [N·s, and N·m·s for joints]."""
+    """Warm start of the solver: impulses of the previous step [N·s, and N·m·s for joints]."""
     approach: Float[AnyArray, " nc"]
-    """Approach speed [m/s] of contacts that are in an impact and have not separated yet, zero for all others."""
+    """Approach speed [m/s] of contacts with an impact in the previous step, zero for all others."""
 
 
 class InverseMass(eqx.Module):
@@ -65,12 +65,15 @@ class InverseMass(eqx.Module):
 
 
 class ImpulseContact(AbstractContact):
-    """Impulse contact. Pair parameters are one value, one per pair, or by name: `{"*": 0.5, "foot|ice": 0.1}`."""
+    """Impulse contact.
+
+    Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 0.5, "foot|ice": 0.1}`.
+    """
 
     friction: PairParameters = None
-    """Coulomb's μ per pair; by default that of an explicit pair in the model, or the larger one of the two surfaces."""
+    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of the two surfaces."""
     restitution: PairParameters = None
-    """Coefficient of restitution per pair; by default the larger one of the two surfaces."""
+    """Coefficient of restitution per pair; by default the larger of the two surfaces."""
     softness: PairParameters = None
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of the two surfaces."""
     cfm: PairParameters = 0.0
@@ -78,7 +81,7 @@ class ImpulseContact(AbstractContact):
     stabilisation: Stabilisation = Recovery()
     """Penetration recovery: `Recovery`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)
-    """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the last step."""
+    """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the previous step."""
     cone: str = eqx.field(static=True, default="pyramid")
     """Friction bounded along each tangent separately (`pyramid`) or by a circle (`cone`)."""
     gradient: str = eqx.field(static=True, default="unrolled")
@@ -105,7 +108,7 @@ class ImpulseContact(AbstractContact):
             if value not in choices:
                 raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(choices)}")
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
-            raise ValueError(f"sweeps must be an integer of at least 1, not {self.sweeps}")
+            raise ValueError(f"sweeps must be a positive integer, not {self.sweeps}")
         if not isinstance(self.stabilisation, Stabilisation):
             raise TypeError(f"stabilisation must be Recovery(), ERP() or Baumgarte(), not {self.stabilisation!r}")
         if not self.reach >= 0.0:
@@ -121,16 +124,16 @@ class ImpulseContact(AbstractContact):
 
         parameters = {field: values(field) for field in ("friction", "softness", "cfm")}
         parameters["restitution"] = values("restitution", max_value=1.0)
-        joints, (inverse_of_shapes, inverse_of_joints) = joint_constraints(model), apparent_inverse_masses(model)
-        inverse_of_pairs = np.array(
-            [inverse_of_shapes[pair.first] + inverse_of_shapes[pair.second] for pair in pairs.pairs]
+        joints, (shape_inverse_masses, joint_inverse_masses) = joint_constraints(model), apparent_inverse_masses(model)
+        pair_inverse_masses = np.array(
+            [shape_inverse_masses[pair.first] + shape_inverse_masses[pair.second] for pair in pairs.pairs]
         )
         return replace(
             self,
             **parameters,
             stabilisation=self.stabilisation.bind(pairs),
             joints=joints,
-            inverse_mass=InverseMass(inverse_of_pairs, inverse_of_joints[list(joints.limited)]),
+            inverse_mass=InverseMass(pair_inverse_masses, joint_inverse_masses[list(joints.limited)]),
             candidates=pairs,
         )
 
@@ -157,7 +160,9 @@ class ImpulseContact(AbstractContact):
         # a body at rest may fall for a step and be stopped in the next, which is not an impact
         fall_speed = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
         is_impact = (
-            (x[: 3 * nc : 3] > 0.0) & (state.approach == 0.0) & (-contacts.velocity[:, 0] > MIN_FALL_STEPS * fall_speed)
+            (x[: 3 * nc : 3] > 0.0)
+            & (state.approach == 0.0)
+            & (-contacts.velocity[:, 0] > MIN_IMPACT_FALL_STEPS * fall_speed)
         )
         return qdd, ImpulseState(x, jnp.where(is_impact, -contacts.velocity[:, 0], 0.0))
 
@@ -175,14 +180,14 @@ class ImpulseContact(AbstractContact):
 
         recovery = self.stabilisation.target_velocity(contacts.gap, contacts.velocity[:, 0], dt, geometry, pairs)
         target = jnp.where(contacts.gap > 0.0, -contacts.gap / dt, recovery)
-        # a function of the impact only: the step is continuous at zero restitution, a possible initial value of a fit
+        # depends on the impact alone: the step is continuous at zero restitution, a possible initial value of a fit
         is_bouncing = state.approach > 0.0
         target = jnp.where(is_bouncing, restitution[pair_index] * state.approach, target)
         velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)
         velocity = jnp.concatenate([velocity, joint.J @ motion.qd - joint.target_velocity])
 
         compliance = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
-        # friction has no compliance, nor do bouncing contacts, for an accurate restitution
+        # friction rows have no compliance, and neither do bouncing contacts, so that restitution is accurate
         factor = jnp.where(is_bouncing, jnp.maximum(1.0 - restitution[pair_index] / RIGID_RESTITUTION, 0.0), 1.0)
         normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(factor * compliance[pair_index])
         limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
@@ -198,7 +203,7 @@ class ImpulseContact(AbstractContact):
         )
 
     def _with_precontact_gradient(self, normal_force, gap, mechanism: Mechanism, rows: ConstraintRows, dt: Scalar):
-        """Normal forces with derivatives of open contacts."""
+        """Unchanged normal forces, with derivatives of open contacts if `reach` is positive."""
         if not self.reach:
             return normal_force
         # a closed contact corrects a change of its gap within the recovery time

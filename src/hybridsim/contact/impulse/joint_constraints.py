@@ -41,14 +41,14 @@ def joint_constraints(model: Model) -> JointConstraints:
     """Joint constraints of a model; those of all degrees of freedom if its limits or friction are traced."""
     joint = model.joint
 
-    def active(*values) -> tuple[int, ...]:
+    def nonzero_dofs(*values) -> tuple[int, ...]:
         if any(isinstance(v, Tracer) for v in values):
             return tuple(range(model.topology.mv))
         return tuple(np.flatnonzero(np.any([np.asarray(v) for v in values], axis=0)).tolist())
 
     traced = any(isinstance(v, Tracer) for v in (joint.lower, joint.upper))
     limits = (joint.lower, joint.upper) if traced else (np.isfinite(joint.lower), np.isfinite(joint.upper))
-    return JointConstraints(active(*limits), active(joint.friction, joint.breakaway))
+    return JointConstraints(nonzero_dofs(*limits), nonzero_dofs(joint.friction, joint.breakaway))
 
 
 def joint_constraint_rows(model: Model, constraints: JointConstraints, q: Q, qd: Qd, dt: Scalar) -> JointConstraintRows:

@@ -3,9 +3,9 @@
 `unrolled`: derivative of the sweeps themselves, exact for the computed result, converged or not.
 
 `implicit`: derivative of the converged solution, a fixed point of the projected Jacobi update x = N(x − s (A x + b)),
-with step sizes s and the projection N onto the feasible set.
-Differentiating the fixed point gives one linear system for the tangent of x, whatever the number of sweeps, and reverse
-mode stores none of them. Its error is of the order of the convergence error, and it ignores the warm start.
+with step sizes s and the projection N onto the feasible set. Differentiating the fixed point gives one linear system
+for the tangent of x, whatever the number of sweeps, and reverse mode stores none of them. The error of this derivative
+is of the order of the convergence error, and the warm start has no influence on it.
 """
 
 from typing import NamedTuple
@@ -29,8 +29,8 @@ from hybridsim.spatial.inertia import RigidInertia
 GRADIENTS = ("unrolled", "implicit")
 IMPLICIT_SOFTNESS = 2e-7
 """Softness of every row in the implicit derivative, relative to its diagonal entry of A. Two sticking feet of one body
-are nearly redundant constraints along the line between them: their internal force takes millions of sweeps to converge,
-and without softness the derivative would be that of a solution that is never reached."""
+are nearly redundant constraints along the line between them, and their internal force takes millions of sweeps to
+converge; without softness the derivative would be that of a solution that is never reached."""
 
 
 class Mechanism(NamedTuple):
@@ -45,7 +45,7 @@ class Mechanism(NamedTuple):
     """Joint torques or forces [N·m or N]."""
 
     def factors(self) -> MassFactors:
-        """Factorisation of M."""
+        """Factors of M."""
         return mass_factors(self.model, self.kin, self.inertia)
 
     def torque(self) -> Tau:

@@ -71,7 +71,7 @@ class ERP(Stabilisation):
 
 
 class Baumgarte(Stabilisation):
-    """Penetrations decay like a damped oscillator."""
+    """Penetrations decay as in a damped oscillator."""
 
     alpha: PairParameters = None
     """α [1/s] per pair; by default 1/(2 dt), the smallest value that stops the approach within one step."""

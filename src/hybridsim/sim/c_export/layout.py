@@ -100,7 +100,7 @@ class NamedArray(NamedTuple):
 def named_arrays(tree: Any) -> list[NamedArray]:
     """Arrays of a pytree, in the order of its flattened layout."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [NamedArray(comment_safe(path_name(path)), np.shape(leaf)) for path, leaf in leaves]
+    return [NamedArray(sanitize_comment(path_name(path)), np.shape(leaf)) for path, leaf in leaves]
 
 
 def path_name(path: tuple) -> str:
@@ -137,7 +137,7 @@ def _rows(model: Model, leaf: NamedArray) -> Iterator[tuple[str, str, tuple[str,
         yield leaf.text, "", ("",) * leaf.size
         return
     for row in _row_names(model, info.rows):
-        name = f"{leaf.name}[{comment_safe(row)}]" if info.rows else leaf.name
+        name = f"{leaf.name}[{sanitize_comment(row)}]" if info.rows else leaf.name
         yield name, info.unit, info.components or ("",)
 
 
@@ -170,8 +170,8 @@ def state_entries(model: Model, state: State) -> list[ArrayEntry]:
     q_units = [_UNITS.get(component, _unit(kind)) for kind in kinds for component in kind.coordinate_names]
     v_units = [_UNITS.get(component, f"{_unit(kind)}/s") for kind in kinds for component in kind.dof_names]
     rows = [
-        *((f"q[{comment_safe(name)}]", u, 1) for name, u in zip(topology.coordinate_names, q_units, strict=True)),
-        *((f"qd[{comment_safe(name)}]", u, 1) for name, u in zip(topology.dof_names, v_units, strict=True)),
+        *((f"q[{sanitize_comment(name)}]", u, 1) for name, u in zip(topology.coordinate_names, q_units, strict=True)),
+        *((f"qd[{sanitize_comment(name)}]", u, 1) for name, u in zip(topology.dof_names, v_units, strict=True)),
         ("time", "s", 1),
         *((f"internal state of {leaf.text}", "", leaf.size) for leaf in named_arrays(state.aux)),
     ]
@@ -184,7 +184,7 @@ def _unit(kind: JointType) -> str:
 
 def input_entries(model: Model, inputs: Inputs) -> list[ArrayEntry]:
     """Entries for the commands and the user inputs."""
-    commands = [(f"command of {comment_safe(name)}", "", 1) for name in model.actuator.names]
+    commands = [(f"command of {sanitize_comment(name)}", "", 1) for name in model.actuator.names]
     return _consecutive_entries(
         commands + [(f"input.{leaf.name}", "", leaf.size) for leaf in named_arrays(inputs.user)]
     )
@@ -201,8 +201,8 @@ def _consecutive_entries(rows: Iterable[tuple[str, str, int]]) -> list[ArrayEntr
 # names in C
 
 
-def comment_safe(name: str) -> str:
-    """Name sanitized for a comment: stars, backslashes, question marks and the like become underscores."""
+def sanitize_comment(name: str) -> str:
+    """Sanitize a name for a comment: stars, backslashes, question marks and the like become underscores."""
     return re.sub(r"[^A-Za-z0-9_ .,:;()\[\]<>=+/^%@#-]", "_", name[:MAX_NAME_LENGTH])
 
 
@@ -217,6 +217,6 @@ def is_valid_prefix(name: str) -> bool:
 
 
 def prefix_from_name(name: str) -> str:
-    """Identifier prefix derived from a model's name, short because C99 guarantees only 63 significant characters."""
+    """Identifier prefix derived from a model's name, short because C99 limits the significant characters of names."""
     prefix = identifier(name.lower())[:24].strip("_")
     return prefix if is_valid_prefix(prefix) else f"model_{prefix}".strip("_")
