@@ -13,6 +13,7 @@ from hybridsim.contact.compliant.friction_laws import Andersson
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
 from hybridsim.contact.pair_parameters import pair_friction
+from hybridsim.model.builder import ModelBuilder
 from hybridsim.params.address import scalar_parameters
 from hybridsim.params.catalog import CATALOG, RowAxis
 from hybridsim.params.free import Free
@@ -21,6 +22,7 @@ from hybridsim.params.scalar_parameter import GroupMember
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.rollout import rollout
+from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
@@ -235,3 +237,15 @@ def test_the_listing_shows_current_values_with_units(arm):
     assert all(row.description for row in rows.values())
     for row in rows.values():
         assert scalar_parameters(row.address, arm), "every listed address is valid"
+
+
+def test_components_of_an_actuator_bias_have_their_units():
+    builder = ModelBuilder("servo")
+    builder.add_body("link", joint="hinge", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_body("slider", joint="rail", kind="prismatic", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    sim = Simulator(builder.build())
+    setup = Setup(sim, Sensors.of(sim, {"time": "step.time"}))
+    units = {parameter.name: parameter.unit for parameter in scalar_parameters("actuator.bias[*]", setup)}
+    components = ("constant", "length", "speed")
+    assert [units[f"actuator.bias[hinge].{c}"] for c in components] == ["N·m", "N·m/rad", "N·m·s/rad"]
+    assert [units[f"actuator.bias[rail].{c}"] for c in components] == ["N", "N/m", "N·s/m"]

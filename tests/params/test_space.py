@@ -211,7 +211,7 @@ def test_all_labels_differ(space):
             Free("body.mass[cart]", bounds=(3.0, 5.0)),
             "'body.mass[cart]' has the initial value 2, outside its bounds 3 and 5",
         ),
-        (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the bounds 5 and 3 are in the wrong order"),
+        (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the lower bound 5 is not below the upper bound 3"),
         (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "must be between 0 and inf (without mass"),
         (Free("body.mass[cart]", bounds=(3.0,)), "bounds must be two numbers"),
         (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),

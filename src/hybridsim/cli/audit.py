@@ -14,7 +14,7 @@ def audit(
     project: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Report the energy that each network of a fitted model injects into the recorded motions and dissipates.
+    """Report the energy that each network of a fitted model injects and dissipates in simulations of the recorded runs.
 
     A network that models friction or drag should inject none; docs/projects.md lists the kinds that guarantee this.
 

@@ -29,7 +29,7 @@ def blueprint(
 
     For example:
       hybridsim blueprint show friction.toml --model arm.urdf
-      hybridsim blueprint show runs/arm/blueprint.toml --model arm.urdf --out wiring.svg
+      hybridsim blueprint show runs/arm-discovery/blueprint.toml --model arm.urdf --out wiring.svg
       hybridsim blueprint show friction.toml --model arm.urdf --weights weights.svg
       hybridsim blueprint export-c friction.toml --model arm.urdf --graft 1 --out friction.c
 

@@ -32,8 +32,8 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: number of restarts, each with different initial weights and held-out runs; the fraction of seeds that
-            select an input is a measure of confidence in it.
+        seeds: number of restarts, each with different initial weights and, of at least four training runs, a
+            different three quarters; the fraction of seeds that select an input is a measure of confidence in it.
         resume: continue an interrupted discovery.
         fresh: discard an earlier discovery and start over.
         out: output folder; by default runs/NAME-discovery next to the project.

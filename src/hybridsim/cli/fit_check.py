@@ -60,7 +60,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
         subject = "All parameters are" if len(physics) > 1 else "The parameter is"
         say(f"{subject} identifiable from these recordings{condition}.")
     if weights:
-        say("Identifiability of weights is not assessed before the fit: initially, networks add nothing.")
+        say("Identifiability of weights is not assessed: most weights of untrained networks are unidentifiable.")
     return 0
 
 

@@ -85,7 +85,7 @@ def _print_matches(starter: "Starter") -> None:
     for match in starter.matches.duplicates:
         say(f"not used: {match.column.name} (another {match.kind} of {match.target})", style="dim")
     for name in starter.matches.unrecognized:
-        say(f"not recognized: {name}", style="yellow")
+        say(f"not recognised: {name}", style="yellow")
     for note in starter.notes:
         say(f"note: {note}", style="yellow")
     if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:

@@ -100,7 +100,9 @@ def simulate(
 
         mechanism = with_hulls(mechanism)
     elif only or exclude or not self_collision:
-        raise HybridsimError("--only, --exclude and --no-self-collision have no effect without --contact impulse")
+        raise HybridsimError(
+            "--only, --exclude and --no-self-collision have no effect without --contact impulse or --contact compliant"
+        )
     elif mechanism.geometry.infos and not json:
         say("Contact is disabled: --contact impulse or --contact compliant enables it.")
     pairs = {"only": only, "exclude": exclude, "self_collision": self_collision}

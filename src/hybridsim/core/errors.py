@@ -25,9 +25,9 @@ class Severity(StrEnum):
     """Severity of a problem."""
 
     ERROR = "error"
-    """The model cannot be used."""
+    """The model or the data cannot be used."""
     WARNING = "warning"
-    """The model can be used, but probably does not behave as its author intended."""
+    """The model or the data can be used, but are probably not what their author intended."""
     NOTE = "note"
     """Harmless; reported only when a file is inspected."""
 

@@ -1,7 +1,7 @@
 """Functions that are safe to differentiate at their singularities, and thresholds below which values are zero.
 
 `norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch that is not selected divides by
-zero. The functions below have finite values and derivatives, forward and reverse, for all finite inputs.
+zero. The norms, quotients and series below have finite values and derivatives, forward and reverse, also at zero.
 """
 
 import jax

@@ -43,7 +43,7 @@ Mat3 = Float[AnyArray, "3 3"]
 Quaternion = Float[AnyArray, "4"]
 """Unit quaternion, w first."""
 Twist = Float[AnyArray, "6"]
-"""Spatial velocity or acceleration [rad/s, m/s]: angular part first."""
+"""Spatial velocity [rad/s, m/s] or acceleration [rad/s², m/s²]: angular part first."""
 Wrench = Float[AnyArray, "6"]
 """Spatial force [N·m, N]: torque first."""
 Q = Float[AnyArray, " nq"]

@@ -19,7 +19,8 @@ GAP_FACTOR = 5.0
 PLAUSIBLE_STEP = (1e-7, 10.0)
 """Range of median time steps [s] outside which the time unit is probably wrong."""
 UNEVEN_DEVIATION, UNEVEN_FRACTION = 0.5, 0.1
-"""Sampling is uneven if this fraction of the steps deviates from the median by more than this fraction of it."""
+"""Sampling is uneven if more than `UNEVEN_FRACTION` of the steps deviate from the median step by more than
+`UNEVEN_DEVIATION` times the median."""
 WRAP_JUMP = (0.8, 1.2)
 """Range of changes between samples, in revolutions, that indicate a wrapped angle."""
 RANGE_TOLERANCE = 0.1
@@ -134,7 +135,7 @@ def wrap_around(
 ) -> list[Problem]:
     """Wrapped angles, and angles that change too fast to be unwrapped.
 
-    Values without a unit that span exactly one revolution in radians are also taken for an angle.
+    Values without a unit that span one revolution, from −π to π or from 0 to 2π, are also taken for an angle.
 
     Args:
         values: values as in the file, or unwrapped.
@@ -144,7 +145,7 @@ def wrap_around(
         column: name of the column.
         unwrapped: whether the values are unwrapped.
     """
-    period = unit.period or (2 * np.pi if not unit.quantity and _spans_one_revolution(values) else 0.0)
+    period = unit.period or (2 * np.pi if not unit.quantity and _is_one_revolution(values) else 0.0)
     if not period:
         return []
     changes = np.abs(np.diff(values)) / period
@@ -172,7 +173,7 @@ def wrap_around(
     return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
 
 
-def _spans_one_revolution(values: np.ndarray) -> bool:
+def _is_one_revolution(values: np.ndarray) -> bool:
     low, high = values.min(), values.max()
     return any(
         start <= low <= start + RANGE_TOLERANCE and start + 2 * np.pi - RANGE_TOLERANCE <= high <= start + 2 * np.pi

@@ -90,7 +90,7 @@ def load_runs(
 ) -> list[Recording]:
     """Load every run of an NPZ, NPY or HDF5 file that holds several; they are named `name[0]`, `name[1]` and so on.
 
-    Takes the arguments of `load_recording`.
+    Takes the arguments of `load_recording` except `run`; `path` is a single file.
 
     Raises:
         DataError: carries every error of every run.

@@ -23,7 +23,8 @@ def noise_level(series: Series) -> float:
     """Standard deviation of the noise: median absolute deviation from local polynomials, scaled for Gaussian noise.
 
     Robust to outliers. Noise is assumed to be white, so it is underestimated for filtered signals. For quantised
-    sensors such as encoders it is at least the quantisation noise, even at rest; for a constant series it is zero.
+    sensors such as encoders it is at least the quantisation noise, even if they are mostly at rest, unless there are
+    fewer than `MIN_DISTINCT_VALUES` distinct values; for a constant series it is zero.
 
     Raises:
         DataError: there are too few samples.

@@ -13,8 +13,8 @@ def split_runs(
 ) -> tuple[list[Recording], list[Recording]]:
     """Training runs and held-out runs, each in their original order.
 
-    A run is never divided: all its segments are in the same set, since samples of one run are too strongly correlated
-    for one part to validate a fit to the other.
+    A fraction keeps all segments of a run in the same set, since samples of one run are too strongly correlated for one
+    part to validate a fit to the other; only a single run is divided. By name, single segments can be held out.
 
     Args:
         recordings: all runs.

@@ -28,7 +28,8 @@ class Table:
     sha256: str = ""
     """SHA-256 of the file's bytes."""
     first_row: int = 1
-    """User-facing number of the first row: its line in a text file, 1 in arrays."""
+    """User-facing number of the first row: its line in a text file; of arrays, 1 in a file and 0 in memory;
+    larger for a later run of a concatenated file."""
     row_format: str = "row {}"
     """Format of a row number in messages."""
     skipped_lines: Int[np.ndarray, " k"] = field(default_factory=_no_skipped_lines)

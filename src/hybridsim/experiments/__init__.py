@@ -1,1 +1,1 @@
-"""Experiments that test claims of papers on real recordings, one file each, all with the same structure."""
+"""Experiments that test claims about models on real recordings, one file each, all with the same structure."""

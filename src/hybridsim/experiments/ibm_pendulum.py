@@ -59,7 +59,7 @@ BODIES = (
     Free("sensor.bias[phi1]", scale=0.001),
     Free("joint.damping[*]", scale=1e-6),
 )
-"""Mass and centre of mass of the second link are fixed, as only ratios are identifiable."""
+"""Mass of the second link and its centre of mass along the link are fixed, as only ratios are identifiable."""
 DRY_FRICTION = (
     Free("joint.friction[*]", scale=1e-6),
     Free("joint.friction_width[*]", bounds=(0.01, 20.0)),

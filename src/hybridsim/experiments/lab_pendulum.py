@@ -8,8 +8,9 @@ Recordings  26 segments of 2.667 s at 1 kHz of one decaying swing (dynamicslab/M
 Command     hybridsim experiment lab_pendulum
 Time        about two minutes on two cores
 
-Every fourth segment is held out. Without torques only ratios of inertias are identifiable, so mass and centre of mass
-of the second link are fixed at their published values. A tilt of the pendulum and encoder offsets are free, too.
+Every fourth segment is held out. Without torques only ratios of inertias are identifiable, so both masses and the
+centre of mass of the second link along the link are fixed at their published values. The offsets of both centres of
+mass from the link axes and of the first encoder are free; they absorb a tilt and the offset of the second encoder.
 """
 
 from collections.abc import Mapping

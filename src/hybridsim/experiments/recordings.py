@@ -1,7 +1,7 @@
 """Location of the real recordings, which are not part of the package.
 
-The environment variable HYBRIDSIM_DATA names their folder; the default is `../shared/data`. Sources and file formats
-are documented at the top of each experiment.
+The environment variable HYBRIDSIM_DATA names their folder; the default is `../shared/data`. docs/experiments.md
+lists their sources; file formats are documented at the top of each experiment.
 """
 
 import os

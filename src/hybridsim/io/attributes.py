@@ -12,7 +12,7 @@ from hybridsim.core.errors import Problem, Severity
 from hybridsim.io.xml import Element
 
 MAX_NUMBER = 1e30
-"""Upper bound on the magnitude of a finite value; products of larger ones overflow."""
+"""Upper bound on the magnitude of a finite value; products of several larger ones could overflow."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)

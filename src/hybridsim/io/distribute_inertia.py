@@ -99,7 +99,10 @@ def _second_moments(inertial: Inertial) -> np.ndarray:
 
 
 def _stretch_map(C: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-    """Symmetric positive semidefinite F with F C F = `target`; None if there is none."""
+    """Symmetric positive semidefinite F with F C F = `target`; None if there is none or if C is nearly singular.
+
+    A singular C is supported if `target` is a multiple of it.
+    """
     size, target_size = np.trace(C), np.trace(target)
     if size <= 0.0 or target_size <= 0.0:
         return np.eye(3) if not C.any() and not target.any() else None

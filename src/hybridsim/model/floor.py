@@ -29,7 +29,7 @@ def with_floor(
     restitution: float = 0.0,
     name: str = "floor",
 ) -> Model:
-    """Copy of the model with a horizontal plane fixed to the world that collides with every shape.
+    """Copy of the model with a horizontal plane fixed to the world, which collides with all groups.
 
     Args:
         model: the mechanism.

@@ -1,9 +1,9 @@
 """The joint types: joint transform, motion subspace and coordinates of each.
 
 A joint connects body B to its parent P. At `q = 0` the body frame coincides with the joint's placement frame J, fixed
-in the parent. `X_JB(q)` is the joint transform: a rotation about an axis through the point `anchor` (given in B), a
-translation along the axis, or both. The motion subspace `S` of every elementary type is constant in B, so no joint has
-a velocity-product term.
+in the parent. `X_JB(q)` is the joint transform: a rotation about the point `anchor` (given in B), a translation along
+the axis or, for a free joint, any pose. The motion subspace `S` of every elementary type is constant in B, so no joint
+has a velocity-product term.
 
 Compound joints (universal, planar, and the several joints of an MJCF body) are chains of elementary joints with
 massless bodies between them; `assemble` and the MJCF reader expand them.
@@ -169,7 +169,8 @@ def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> F
 
     `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would
     increase the speed of a spinning body by the fraction (ω dt)²/2 in every step; adding ω × v to `qdd` and rotating
-    the result into the new body frame (`transport_velocity`) conserves linear momentum exactly.
+    the result into the new body frame (`transport_velocity`) conserves linear momentum exactly if the body's origin is
+    its centre of mass.
     """
     if kind is JointType.FREE:
         return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])

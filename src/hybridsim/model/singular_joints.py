@@ -1,7 +1,7 @@
 """Joints without inertia, whose acceleration would be 0/0.
 
-One pass of Featherstone's articulated-body inertias at the zero configuration, in plain 6×6 NumPy, because it runs only
-once, when a model is built. A joint is singular if and only if Sᵀ IA S (plus armature) is.
+The articulated inertias of Featherstone's backward pass at the zero configuration, in plain 6×6 NumPy, because they are
+computed only once, when a model is built. A joint is singular if and only if Sᵀ IA S (plus armature) is.
 """
 
 import numpy as np

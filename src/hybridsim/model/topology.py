@@ -1,6 +1,7 @@
 """The static part of a model: the kinematic tree, its joint types and names.
 
-A topology is hashable and never traced: changing it triggers recompilation; changing anything else in a model does not.
+A topology is hashable and never traced: changing it triggers recompilation, as for the other static fields of a model
+(names, shapes); changing values of arrays does not.
 """
 
 from collections.abc import Callable

@@ -114,7 +114,7 @@ def inertial_problems(name: str, inertial: Inertial, source: Source) -> Iterator
             source,
             "mass.negative",
             f"mass of body {name!r} is {inertial.mass:g} kg",
-            "mass must be positive",
+            "mass must be positive, or zero for a massless body",
         )
         return
     if not np.allclose(inertial.inertia, inertial.inertia.T, rtol=0.0, atol=1e-9 * np.abs(inertial.inertia).max()):
@@ -183,7 +183,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
                 joint.source,
                 f"{field}.invalid",
                 f"{field.replace('_', ' ')} of joint {joint.name!r} is {value:g}",
-                "it must be finite and non-negative",
+                "it must be non-negative" if field == "effort_limit" else "it must be finite and non-negative",
             )
     for field in ("lower", "upper"):
         if np.isnan(getattr(joint, field)):

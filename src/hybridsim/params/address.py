@@ -138,7 +138,9 @@ def _row_parameters(parameter: Parameter, row: RowName, components: list[int], s
         locations, units = [GroupMember(group, 0)], [unit]
     else:
         width = len(labels)
-        locations, units = [LeafEntry(path, width * row.index + k) for k in range(width)], [unit] * width
+        locations = [LeafEntry(path, width * row.index + k) for k in range(width)]
+        units = [row.unit(component_unit) for component_unit in parameter.unit.split("; ")]
+        units *= width // len(units)
     return [ScalarParameter(labels[k], units[k], parameter, locations[k]) for k in components]
 
 

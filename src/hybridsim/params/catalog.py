@@ -57,7 +57,7 @@ class Parameter:
     name: str
     rows: RowAxis
     unit: str
-    """Of two units, the first applies to rotation and the second to translation."""
+    """Of two units, the first applies to rotation and the second to translation. Semicolons separate components."""
     description: str
     """One sentence, for tables."""
     path: str = ""
@@ -158,7 +158,7 @@ CATALOG: tuple[Parameter, ...] = (
     _joint(
         "friction_width",
         _SPEED,
-        "Speed below which dry friction is linear in speed.",
+        "Speed scale of the regularisation of dry friction, tanh(speed/width).",
         sign=Sign.POSITIVE,
         reason=_DIVIDES,
     ),
@@ -190,14 +190,14 @@ CATALOG: tuple[Parameter, ...] = (
         "axis", "-", "Unit axis in the body frame.", RowAxis.SINGLE_AXIS_JOINT, components=XYZ, form=ParameterForm.AXIS
     ),
     _joint("anchor", "m", "Joint anchor in the body frame.", RowAxis.JOINT, components=XYZ, typical=0.1),
-    _joint("mimic_ratio", "-", "Factor on the coordinate of the driving joint.", RowAxis.MIMIC),
-    _joint("mimic_offset", _POSITION, "Offset: coordinate when the driving joint is at zero.", RowAxis.MIMIC),
+    _joint("mimic_ratio", "-", "Factor on the coordinate of the master joint.", RowAxis.MIMIC),
+    _joint("mimic_offset", _POSITION, "Offset: coordinate when the master joint is at zero.", RowAxis.MIMIC),
     _pose("frame.placement", RowAxis.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
     _actuator("gain", _FORCE, "Force per unit of control."),
     _actuator(
         "bias",
-        _FORCE,
+        f"{_FORCE}; {_STIFFNESS}; {_DAMPING}",
         "Constant force, force per length and force per speed.",
         components=("constant", "length", "speed"),
     ),

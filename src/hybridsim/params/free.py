@@ -91,7 +91,7 @@ def option_problems(free: Free) -> Iterator[str]:
             if len(free.bounds) != 2:
                 raise ValueError
             if not lower < upper:
-                yield f"{prefix} the bounds {lower:g} and {upper:g} are in the wrong order; write (lower, upper)"
+                yield f"{prefix} the lower bound {lower:g} is not below the upper bound {upper:g}; write (lower, upper)"
         except (TypeError, ValueError, IndexError):
             yield f"{prefix} bounds must be two numbers, or None where unbounded, not {free.bounds!r}"
     if not (free.initial is None or free.initial == "current" or is_number(free.initial)):

@@ -49,7 +49,7 @@ def _missing_row_problems(parameter: ScalarParameter, field: str, contact: Abstr
 def _unused_surface_problems(
     parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
 ) -> Iterator[str]:
-    """Problem with a surface parameter that no contact pair uses."""
+    """Problem with a surface parameter that no candidate pair uses."""
     shapes = {shape for k in pairs for shape in (contact.candidates.pairs[k].first, contact.candidates.pairs[k].second)}
     if parameter.location.index not in shapes:
         yield (

@@ -21,7 +21,8 @@ COMPONENTS = {
     "diagonal": (*_MASS_AND_COM, "spread.1", "spread.2", "spread.3"),
 }
 """Names of the log-Cholesky parameters: `mass` is the logarithm of the mass ratio, `com` the scaled displacement of the
-centre of mass, and `spread` the factor A of the second moments about it; all are zero for the nominal body."""
+centre of mass, and `spread` the factor A of the second moments about it, with the logarithms of its diagonal. All are
+zero for the nominal body."""
 
 
 def inertial_parameters(

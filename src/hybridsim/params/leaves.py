@@ -1,7 +1,7 @@
 """Entries of pytree leaves: a path of attributes and indices to an array, and a flat index into it.
 
 Values are written by concatenating static slices, so that native code contains no scatter operations.
-Without traced values everything is NumPy and nothing is compiled.
+Without JAX arrays everything is NumPy and nothing is compiled.
 """
 
 from collections.abc import Sequence

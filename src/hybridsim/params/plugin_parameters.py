@@ -36,7 +36,7 @@ def _parameter(
 
 
 _CONTACT = {
-    "friction": _parameter("-", "Coulomb friction coefficient of a contact pair.", reason=_ADDS_ENERGY),
+    "friction": _parameter("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
     "restitution": _parameter(
         "-", "Coefficient of restitution.", reason="a value above one would add energy", upper_limit=1.0
     ),
@@ -107,7 +107,7 @@ class PluginArray:
 
 
 def contact_arrays(setup: Setup) -> tuple[PluginArray, ...]:
-    """Parameter arrays of the contact model, most of them with one entry per contact pair."""
+    """Parameter arrays of the contact model, most of them with one entry per candidate pair."""
     contact = setup.sim.contact
     pairs = tuple(RowName(pair.name, k) for k, pair in enumerate(contact.candidates.pairs))
     arrays = []

@@ -217,7 +217,10 @@ def _scales(
 
 
 def _magnitude(parameter: ScalarParameter, setup: Setup) -> float:
-    """Largest absolute component of the vector that a component belongs to, as one may be zero; zero for a scalar."""
+    """Scale of the vector or parameter group that a parameter belongs to; zero for a scalar stored directly.
+
+    It is the largest absolute component, since the parameter itself may be zero.
+    """
     location = parameter.location
     if isinstance(location, GroupMember):
         return float(np.abs(location.group.nominal).max())

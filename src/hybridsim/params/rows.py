@@ -49,8 +49,8 @@ def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
         case RowAxis.MIMIC:
             return tuple(
                 RowName(name, k, type is JointType.PRISMATIC)
-                for k, (name, type, driving_joint) in enumerate(joints)
-                if driving_joint >= 0
+                for k, (name, type, master) in enumerate(joints)
+                if master >= 0
             )
         case RowAxis.ACTUATOR:
             is_translational = [topology.joint_types[j] is JointType.PRISMATIC for j in model.actuator.joints]

@@ -24,7 +24,7 @@ def pusher(width: float = 0.09, mass: float = 0.837, tip_radius: float = 0.00475
     outline = [(-half, -half), (half, -half), (half, half), (-half, half)]
     builder = ModelBuilder("pusher", gravity=(0.0, 0.0, -9.81))
     inertia = solid_box(mass, (half, half, half_height)).inertia
-    # the prismatic joint along z transmits the weight of the block to the table
+    # the prismatic joint along z lets the table carry the weight of the block
     builder.add_body("object_carrier", joint="lift", kind="prismatic", at=(0.0, 0.0, half_height), axis=(0, 0, 1))
     builder.add_body("object", parent="object_carrier", joint="slide", kind="planar", mass=mass, inertia=inertia)
     with_tip, with_table = ({"friction": 0.25, "group": group, "mask": group} for group in (TIP_GROUP, TABLE_GROUP))

@@ -76,7 +76,7 @@ def quaternion_exp(rotation_vector: Vec3) -> Quaternion:
     """Unit quaternion of a rotation vector [rad]; smooth at zero, and exactly (1, 0, 0, 0) there."""
     half_angle_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
     s = sinc(half_angle_squared)
-    # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0 where cos(sqrt(a²)) has no derivative
+    # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0, where the derivative of cos(sqrt(a²)) is NaN
     w = 1.0 - half_angle_squared * one_minus_cos_over_square(half_angle_squared)
     return jnp.concatenate([w[None], 0.5 * s * rotation_vector])
 

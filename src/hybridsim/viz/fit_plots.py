@@ -144,12 +144,19 @@ def _draw_error(ax: Axes, curves: ChannelCurves) -> None:
     ax.grid(alpha=0.25)
 
 
+class _DecimalLogFormatter(LogFormatter):
+    """Labels the same ticks as `LogFormatter`, in decimal notation."""
+
+    def __call__(self, x, pos=None):
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
 def _set_log_scale(ax: Axes, values: Float[Array, " k"]) -> None:
-    """Set a logarithmic scale with tick labels in plain decimal notation, unless no value is positive."""
+    """Set a logarithmic scale with tick labels such as 0.5, unless no value is positive."""
     if np.any(values[np.isfinite(values)] > 0.0):
         ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(LogFormatter())
-        ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+        ax.yaxis.set_major_formatter(_DecimalLogFormatter())
+        ax.yaxis.set_minor_formatter(_DecimalLogFormatter(minor_thresholds=(1.5, 0.5)))
 
 
 def _finish(figure: Figure, ax: Axes, title: str) -> None:

@@ -34,7 +34,7 @@ def test_a_model_is_written_without_the_floor_of_the_project(tmp_path):
     assert written is not None and written["file"] == "identified.urdf"
     assert [(row["parameter"], row["after"]) for row in written["changes"]] == [("mass [kg]", 3.0)]
     assert written["warnings"] == [
-        "identified.urdf does not contain sensor.bias[angle], which model files cannot represent; see result.json."
+        "identified.urdf does not contain sensor.bias[angle], which are not written to model files; see result.json."
     ]
     assert load_model(tmp_path / "identified.urdf").body.mass == pytest.approx([3.0])
 

@@ -49,7 +49,7 @@ class MjcfEditor:
         """Node of an element in the main file; None, with a problem, if it cannot be edited.
 
         Args:
-            kind: body, joint, geom or actuator.
+            kind: body, joint, geom, actuator or pair.
             name: name of the element in the description.
             what: changed parameter, for the message.
         """

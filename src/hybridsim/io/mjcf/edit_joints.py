@@ -123,7 +123,7 @@ class MjcfJointEditor:
         if limits[0] != limits[1] and (element := self._element(i, "range")) is not None:
             written = [degrees(limit) if in_degrees else limit for limit in limits[1]]
             if not editor.set_range(element, "range", "limited", limits[0], written):
-                message = f"range of joint {name!r} is {limits[1]}, but MJCF does not support one-sided ranges"
+                message = f"range of joint {name!r} is {limits[1]}, but existing files cannot get one-sided ranges"
                 editor.report(None, message, "specify both limits or none")
             editor.record_change(element, name, f"range [{unit}]", *limits)
 
@@ -172,7 +172,9 @@ class MjcfJointEditor:
             if pair[0] == pair[1]:
                 continue
             if not editor.set_range(element, attribute, switch, *pair):
-                message = f"{attribute} of actuator {name!r} is {pair[1]}, but MJCF does not support one-sided ranges"
+                message = (
+                    f"{attribute} of actuator {name!r} is {pair[1]}, but existing files cannot get one-sided ranges"
+                )
                 editor.report(node, message, "specify both limits or none")
             if attribute == "ctrlrange":
                 editor.remove(element, ["inheritrange"])

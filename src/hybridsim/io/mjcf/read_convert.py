@@ -43,7 +43,7 @@ class ImportedMjcf:
     problems: list[Problem]
     document: Document
     nodes: dict[tuple[str, str], Node]
-    """Node of each element by kind (body, joint, geom, actuator) and name in the description."""
+    """Node of each element by kind (body, joint, geom, site, actuator, pair) and name in the description."""
     mjspec: Any
     compiled: Any
     ids: dict[tuple[str, str], int]

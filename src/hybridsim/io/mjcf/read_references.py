@@ -104,7 +104,7 @@ class _Names:
             message = f"repeated {kind} name {name!r} (first at line {first_line})"
             self.duplicates.append(node.problem("name.duplicate", message, f"rename one {kind}"))
 
-    def may_contain(self, kind: str, name: str) -> bool:
+    def can_contain(self, kind: str, name: str) -> bool:
         """Whether an element with this name may exist."""
         known = self.by_kind.get(kind, set())
         may_be_generated = self.has_generators or name.startswith(tuple(self.prefixes))
@@ -136,7 +136,7 @@ def _undefined_references(node: Node, names: _Names) -> Iterator[Problem]:
         if node.tag == "attach":
             # its body and frame belong to the attached model
             kind = "model" if attribute == "model" else None
-        if kind is None or not name or names.may_contain(kind, name):
+        if kind is None or not name or names.can_contain(kind, name):
             continue
         known = {known for known in names.by_kind.get(kind, ()) if known}
         fix = suggestion(name, known, "known names of this kind:") if known else f"the file has no named {kind}"

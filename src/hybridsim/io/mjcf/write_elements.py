@@ -13,7 +13,7 @@ from hybridsim.model.specs import ActuatorSpec, BodySpec, JointKind, ModelSpec
 from hybridsim.spatial.transform import Pose
 
 MIN_INERTIA = 1e-14
-"""Lower bound on masses and principal moments that MuJoCo accepts [kg or kg·m²]."""
+"""Lower bound of written masses and principal moments [kg or kg·m²]; MuJoCo's own, `mjMINVAL`, is 1e-15."""
 _MAX_DOFS = 6
 """Maximum number of degrees of freedom between two bodies in MuJoCo."""
 

@@ -1,7 +1,7 @@
 """MJCF writer; MuJoCo compiles the file to the same mechanism.
 
 MuJoCo requires mass and inertia of every moving body. Massless bodies of compound joints become additional joints of
-the next body, as is usual in MJCF; other massless bodies get the smallest accepted inertia, with a note.
+the next body, as is usual in MJCF; other massless bodies get negligible mass and inertia, with a note.
 """
 
 from dataclasses import replace
@@ -205,7 +205,7 @@ class _MjcfWriter:
         inertial = body.inertial
         moving = body.joint.kind is not JointKind.FIXED
         empty = inertial.mass == 0.0 and not inertial.inertia.any()
-        if empty and (not moving or self._carries_fixed_mass(body.name)):
+        if empty and (not moving or self._has_fixed_mass(body.name)):
             return
         mass = inertial.mass
         if moving and mass < MIN_INERTIA:
@@ -220,10 +220,10 @@ class _MjcfWriter:
             )
         add_element(element, "inertial", mass=mass, pos=inertial.com, **inertia_attributes(matrix))
 
-    def _carries_fixed_mass(self, name: str) -> bool:
+    def _has_fixed_mass(self, name: str) -> bool:
         """Whether a body fixed to this one has mass."""
         fixed = [b for b in self.spec.bodies if b.parent == name and b.joint.kind is JointKind.FIXED]
-        return any(body.inertial.mass > 0.0 or self._carries_fixed_mass(body.name) for body in fixed)
+        return any(body.inertial.mass > 0.0 or self._has_fixed_mass(body.name) for body in fixed)
 
     def _add_sites(self, elements: dict[str, XmlElement]) -> None:
         names = Names(self.notes)

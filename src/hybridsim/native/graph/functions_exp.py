@@ -28,7 +28,7 @@ Q = (
 
 
 Q_TWICE_R = tuple(2.0 ** (k + 1) * q for k, q in enumerate(Q))
-"""Coefficients for (e²ʳ − 1)/2 = r + r²·Q(r); scaling by powers of two is exact."""
+"""Coefficients of 2·Q(2r) in (e²ʳ − 1)/2 = r + 2 r²·Q(2r); scaling by powers of two is exact."""
 
 
 def exp(x: Expr) -> Expr:

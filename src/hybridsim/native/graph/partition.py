@@ -15,8 +15,8 @@ Outputs = dict[tuple[str, int], int]
 """The node stored to each (slot, index)."""
 
 PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
-"""Stages of nodes that depend on parameters only; on the state; on cotangents; and, where cotangents are propagated
-alone, of the nodes that depend on them but do not propagate them."""
+"""Stages of nodes that depend on parameters only; on the state; on cotangents; and, where the propagation of
+cotangents is a stage of its own, of the other nodes that depend on cotangents."""
 TANGENT = COTANGENT
 """Stage of nodes that depend on tangents."""
 STAGE_OF_SLOT = {

@@ -109,8 +109,8 @@ def _accumulate_contributions(graph: Graph, outputs: Outputs) -> Outputs:
 class _GradientAccumulator:
     """The gradient of free parameters, accumulated over the steps.
 
-    With large parameters it is accumulated over trajectories too, in one row per `chunk` of groups; the number of rows
-    is small and independent of the number of threads.
+    With large parameters, a kernel with several lanes accumulates it over trajectories too, in one row per `chunk` of
+    groups; the number of rows is small and independent of the number of threads.
     """
 
     def __init__(self, writer: KernelWriter):
@@ -169,11 +169,11 @@ class _Sweep:
         self.segments = code.value(f"udiv i64 {rounded}, {writer.field('segment')}")
         self.saved_values = code.cell(self.checkpoints, code.mul(code.add(self.segments, 1), cells))
 
-    def saved(self, step: str) -> str:
+    def saved_address(self, step: str) -> str:
         """Address of the saved values of a step of the current segment."""
         return self.writer.code.cell(self.saved_values, self.writer.code.mul(step, self.saved_cells))
 
-    def state(self, step: str) -> str:
+    def state_address(self, step: str) -> str:
         """Address of a state of the current segment."""
         return self.writer.code.cell(self.states, self.writer.code.mul(step, self.state_cells))
 
@@ -184,7 +184,7 @@ class _Sweep:
             first, length = self._bounds(k)
             checkpoint = code.cell(self.checkpoints, code.mul(k, self.state_cells))
             self._simulate(checkpoint, first, length, write_outputs=True)
-            code.copy(self.state(length), code.cell(checkpoint, self.state_cells), self.state_cells)
+            code.copy(self.state_address(length), code.cell(checkpoint, self.state_cells), self.state_cells)
         end = code.cell(self.checkpoints, code.mul(self.segments, self.state_cells))
         writer.write(end, "x_end", writer.sizes.x)
 
@@ -210,8 +210,8 @@ class _Sweep:
         code = self.writer.code
         code.copy(checkpoint, self.states, self.state_cells)
         with code.loop(0, length) as j:
-            x = self.state(j)
-            extra = {"saved": self.saved(j)}
+            x = self.state_address(j)
+            extra = {"saved": self.saved_address(j)}
             t, x2 = code.add(first, j), code.cell(x, self.state_cells)
             self.writer.step(t, x, x2, write_outputs=write_outputs, extra=extra)
 
@@ -241,8 +241,8 @@ class _TrajectoryLanes:
                 writer.double_buffer("ct", code.add(steps_done, 1), sizes.x),
             )
             arrays = {
-                "x": self.sweep.state(j),
-                "saved": self.sweep.saved(j),
+                "x": self.sweep.state_address(j),
+                "saved": self.sweep.saved_address(j),
                 "s": s,
                 "ct": ct,
                 "ct_y": ct_y,
@@ -280,8 +280,8 @@ class _TimeLanes:
             begin = code.mul(code.sub(code.sub(blocks, 1), reverse_index), lanes)
             count = code.minimum(code.sub(length, begin), lanes)
             indices = [code.add(begin, code.minimum(lane, code.sub(count, 1))) for lane in range(lanes)]
-            code.pack([self.sweep.state(p) for p in indices], areas["x"], sizes.x)
-            code.pack([self.sweep.saved(p) for p in indices], areas["saved"], sizes.saved)
+            code.pack([self.sweep.state_address(p) for p in indices], areas["x"], sizes.x)
+            code.pack([self.sweep.saved_address(p) for p in indices], areas["saved"], sizes.saved)
             for name, cells in (("s", sizes.s), ("ct_y", sizes.y)):
                 if cells:
                     rows = [writer.rows_at(name, code.add(first, p))[0] for p in indices]

@@ -19,7 +19,7 @@ class CpuTarget:
     cpu: str
     features: str
     lanes: int
-    """Trajectories per vector of a small kernel: two registers, because two independent chains hide latency."""
+    """Trajectories per vector of a small kernel: at least two registers, because independent chains hide latency."""
     fma: bool
     """Whether it has fused multiply-add."""
     register_width: int

@@ -1,8 +1,9 @@
 """Persistent cache of compiled kernels, so that a program that has run before starts without tracing or compiling.
 
-An entry is one file: a line of JSON with metadata, then the object code. Its SHA-256 is checked on reading, and files
-are written under a temporary name and renamed, so that a killed process, concurrent processes or a damaged file cause
-at worst a recompilation. Because the files are executed, a folder that other users can write to is not used.
+An entry is one file: lines with the format, the SHA-256 of the rest and metadata in JSON, then the object code. The
+hash is checked on reading, and files are written under a temporary name and renamed, so that a killed process,
+concurrent processes or a damaged file cause at worst a recompilation. Because the files are executed, a folder that
+other users can write to is not used.
 """
 
 import hashlib

@@ -50,7 +50,7 @@ class KernelCall(Generic[Results]):
         self.state_cells = 0
         """Cells of memory for states of each thread."""
         self.chunk = 1
-        """Groups of trajectories that are assigned to the same thread."""
+        """Consecutive groups of trajectories that share a row of the gradient and hence a thread."""
         self.results: list[np.ndarray] = []
         self._alive: list[np.ndarray] = []
         self._records: list[int] = []

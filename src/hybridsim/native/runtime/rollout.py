@@ -1,6 +1,6 @@
 """Compiled rollouts: a step function iterated over time for a batch of trajectories, with derivatives.
 
-All arrays are rows of cells (`pytree_layout.py`); `sim` and `jax_call.py` convert from and to pytrees.
+All arrays are rows of cells (`pytree_layout.py`); callers such as `sim` and `identify` convert from and to pytrees.
 """
 
 import math
@@ -195,7 +195,7 @@ class Rollout:
             ct_end: cotangents of the final state, (batch or 1, x).
             ct_outputs: cotangents of the outputs, (batch or 1, steps or 1, y).
             threads: number of threads.
-            segment: steps between checkpoints; by default as many as the memory budget allows.
+            segment: steps between checkpoints; by default all, or about √T beyond the memory budget.
             summed: whether to sum the gradient of the parameters over trajectories, which with large parameters is
                 much faster than one gradient per trajectory.
         """

@@ -201,7 +201,7 @@ def _mismatch_reason(blueprint: Blueprint, metadata: dict[str, str], sim: Simula
 
 def _origin(metadata: dict[str, str], sim: Simulator) -> str:
     model = metadata.get("model", "")
-    return f"They were saved for the model {model!r}, this is {sim.model.name!r}" if model else ""
+    return f"The weights were saved for the model {model!r}; this is {sim.model.name!r}" if model else ""
 
 
 def _toml_value(value: object) -> str:

@@ -1,7 +1,7 @@
 """Build the fit problem of a project: model, recordings, sensors, networks, free parameters and stages.
 
-All problems are collected before an error is raised and reported at the project's lines: unknown names, and problems of
-the model and the recordings.
+All problems are collected before an error is raised: unknown names are reported at the project's lines, problems of the
+model and the recordings in their own files, unless a key of the project causes them.
 """
 
 from dataclasses import dataclass, replace

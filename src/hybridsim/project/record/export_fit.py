@@ -44,7 +44,7 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], record: Record) -> d
     messages = [str(warning.message) for warning in caught if issubclass(warning.category, ModelWarning)]
     if not_in_model := [name for name in task.problem.space.values(theta) if name.startswith(SIMULATOR_PARAMETERS)]:
         names = ", ".join(not_in_model[:MAX_NAMES]) + (" and others" if len(not_in_model) > MAX_NAMES else "")
-        messages.append(f"{out.name} does not contain {names}, which model files cannot represent; see result.json.")
+        messages.append(f"{out.name} does not contain {names}, which are not written to model files; see result.json.")
     per_run = [name for name in task.problem.space.run_values(theta) if not name.startswith(SIMULATOR_PARAMETERS)]
     if per_run:
         names = ", ".join(per_run[:MAX_NAMES])

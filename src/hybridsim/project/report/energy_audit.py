@@ -1,4 +1,4 @@
-"""Energy audit of a fitted model: energy that its networks inject into the recorded motions and dissipate."""
+"""Energy audit of a fitted model: energy that its networks inject and dissipate in simulations of the recorded runs."""
 
 from typing import Any
 

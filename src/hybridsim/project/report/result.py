@@ -180,5 +180,5 @@ def remarks_on(report: dict[str, Any]) -> list[str]:
             increase = f"from {before['rms']:.3g} to {after['rms']:.3g} times the noise"
             remarks.append(f"The fit increased the error of {score}: {increase}.")
     if not any(row["runs"] == HELD_OUT for row in report["scores"]):
-        remarks.append("No run was held out, so generalization of the model cannot be assessed.")
+        remarks.append("No run was held out, so generalisation of the model cannot be assessed.")
     return remarks + list((report["model"] or {}).get("warnings", []))

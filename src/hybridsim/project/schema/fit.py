@@ -60,7 +60,8 @@ class GraftTable(Section):
     per: Literal["whole", "element"] = "whole"
     """One network for all elements, or the same network for each joint, body or contact separately."""
     network: Network = MLPSection()
-    """The network; before the fit, a multilayer perceptron has no effect and other networks have almost none."""
+    """The network. Before the fit, a multilayer perceptron has no effect, `cone_friction` half of its maximum friction,
+    and other networks have almost none."""
 
 
 class WeightFitSection(Section):

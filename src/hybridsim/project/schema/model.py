@@ -34,7 +34,7 @@ class Contact(Section):
     restitution: PairValues | None = None
     """Coefficient of restitution; impulse only."""
     softness: PairValues | None = None
-    """Regularisation relative to the inverse effective mass; impulse only."""
+    """Regularisation relative to the apparent inverse mass of the bodies; impulse only."""
     sweeps: Annotated[int, Field(ge=1)] | None = None
     """Sweeps of the solver per time step; impulse only."""
     cone: Literal["pyramid", "cone"] | None = None
@@ -42,7 +42,7 @@ class Contact(Section):
     gradient: Literal["unrolled", "implicit"] | None = None
     """Derivative of the unrolled sweeps, or implicit derivative of the solution; impulse only."""
     stiffness: PairValues | None = None
-    """Contact stiffness [N/m to the power of the exponent]; compliant only."""
+    """Contact stiffness [N/mⁿ with the exponent n]; compliant only."""
     damping: PairValues | None = None
     """Contact damping; compliant only."""
     exponent: PairValues | None = None
@@ -50,7 +50,7 @@ class Contact(Section):
     law: Literal["coulomb", "andersson", "hollars", "brown"] | None = None
     """Friction law; compliant only."""
     reach: Annotated[float, Field(ge=0.0)] | None = None
-    """Gap up to which inactive contacts contribute to derivatives [m]."""
+    """Decay length of the derivatives of open contacts [m]."""
 
     @model_validator(mode="after")
     def _check_keys_of_kind(self):

@@ -1,4 +1,4 @@
-"""Table `[graft.network]`: kind and size of a grafted network; `networks.py` builds it.
+"""Table `[graft.network]`: kind and size of a grafted network; `build/networks.py` builds it.
 
 `signature` describes the inputs and outputs of a kind, for messages.
 """
@@ -24,7 +24,7 @@ class Layers(Section):
 
 
 class ScaledLayers(Layers):
-    """Keys of kinds that normalize their inputs."""
+    """Keys of kinds that normalise their inputs."""
 
     input_shift: float | tuple[float, ...] = 0.0
     """Offset subtracted from the inputs, in their units; a scalar or one value per input."""

@@ -50,7 +50,7 @@ _UNITS = {
     Kind.TORQUE: ("Nm", "mNm", "N", "mN", "kN"),
     Kind.COMMAND: ("Nm", "mNm", "N", "V", "A", "rad", "deg", "rad/s"),
 }
-"""Units that are recognized at the end of a name."""
+"""Units that are recognised at the end of a name."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class LogColumn:
 
     @property
     def rank(self) -> int:
-        """Rank among columns of the same quantity; 0 for plain measurements."""
+        """Rank among columns of the same quantity; 0 for columns marked as measured, 1 by default."""
         return min((RANKS[word] for word in self.words if word in RANKS), default=1)
 
 

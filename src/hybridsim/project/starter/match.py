@@ -13,7 +13,7 @@ SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
 
 @dataclass(frozen=True)
 class Match:
-    """A recognized column."""
+    """A recognised column."""
 
     column: LogColumn
     kind: Kind

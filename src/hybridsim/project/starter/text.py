@@ -105,11 +105,12 @@ def _column(column: MatchedColumn) -> Iterator[str]:
 def _free(starter: Starter) -> Iterator[str]:
     """Free friction of the measured joints and free masses of the bodies, within wide bounds.
 
-    With known forces, all inertial parameters and the armatures of the joints are identifiable.
+    With known forces, the scale of the masses is identifiable, so all inertial parameters and the armatures are free;
+    only their base parameters are identifiable.
     """
     model = starter.model
     topology = model.topology
-    inertia = _apparent_inertias(starter)
+    inertia = _composite_inertias(starter)
     yield "# Free parameters; all others keep their values in the model."
     for prismatic in (False, True):
         joints = [joint for joint in starter.joints if is_prismatic(model, joint) is prismatic]
@@ -144,13 +145,13 @@ def _free(starter: Starter) -> Iterator[str]:
 
 
 def _joint_bounds(starter: Starter, inertia: float) -> dict[str, float]:
-    """Upper bounds of the free parameters of joints with a given apparent inertia."""
+    """Upper bounds of the free parameters of joints that carry a given inertia."""
     friction = dict.fromkeys(("damping", "friction"), inertia / MIN_STOPPING_TIME)
     return friction | ({"armature": inertia} if starter.commands else {})
 
 
-def _apparent_inertias(starter: Starter) -> list[float]:
-    """Approximate apparent inertia of every joint, with the mechanism stretched out [kg·m² or kg]."""
+def _composite_inertias(starter: Starter) -> list[float]:
+    """Approximate inertia that every joint carries at q = 0 with all other joints locked [kg·m² or kg]."""
     model = starter.model
     topology = model.topology
     p_W, R_W = [], []
