@@ -85,7 +85,7 @@ def test_c_export_page(tmp_path, monkeypatch):
 
 def test_project_page(tmp_path, monkeypatch, capsys):
     names = run_blocks(ROOT / "docs/projects.md", tmp_path, monkeypatch)
-    assert names["fitted"].converged
+    assert names["fitted"].has_converged
 
 
 def test_every_page_with_a_program_is_tested():

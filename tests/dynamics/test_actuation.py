@@ -152,6 +152,11 @@ def test_delays_beyond_the_buffer_are_refused():
         Simulator(_actuated(), actuation=Actuation(TransportDelay(0.5, samples=4), AffineActuator()), dt=0.01)
 
 
+def test_negative_delays_are_refused():
+    with pytest.raises(ValueError, match=r"must be nonnegative, not -0\.01 s$"):
+        Simulator(_actuated(), actuation=Actuation(TransportDelay([-0.01, 0.01]), AffineActuator()), dt=0.01)
+
+
 def test_internal_states_advance_once_per_step_in_rk4():
     lagged = Actuation(FirstOrderLag(0.05), AffineActuator())
     final = {}

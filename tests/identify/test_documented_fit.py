@@ -13,7 +13,7 @@ def test_the_documented_fit(capsys):
     names: dict = {}
     exec(compile(first, str(PAGE), "exec"), names)
     window_error, prediction_error = (float(line) for line in capsys.readouterr().out.splitlines()[1:])
-    assert names["result"].converged and window_error == pytest.approx(1e-3, rel=0.2) and prediction_error < 1e-2
+    assert names["result"].has_converged and window_error == pytest.approx(1e-3, rel=0.2) and prediction_error < 1e-2
     assert names["fitted"].model.joint.damping == pytest.approx(0.03, rel=0.02)
     exec(compile(second, str(PAGE), "exec"), names)
     assert names["free"].names == ("graft[0].quadratic",)

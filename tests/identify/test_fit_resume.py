@@ -66,7 +66,7 @@ def test_the_callback_is_called_after_every_step(links):
     fitted = fit(links, [Stage(window=0.2)], callback=seen.append)
     assert [progress.step for progress in seen] == list(range(1, len(seen) + 1))
     assert all(later.cost <= sooner.cost for sooner, later in pairwise(seen))
-    assert seen[-1].rms == pytest.approx(1.0, abs=0.1) and fitted.converged
+    assert seen[-1].rms == pytest.approx(1.0, abs=0.1) and fitted.has_converged
     np.testing.assert_array_equal(seen[-1].theta, fitted.theta)
 
 

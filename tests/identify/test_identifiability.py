@@ -92,7 +92,7 @@ def test_deviations_follow_from_the_covariance(swinging):
     point = objective.point(space.initial)
     found = identifiability(objective, point)
     _, equations = objective.normal_equations(point)
-    nothing = np.zeros((1, objective.n)), np.zeros((1, objective.windows.count, objective.s))
+    nothing = np.zeros((1, objective.N)), np.zeros((1, objective.windows.count, objective.s))
     covariance = np.linalg.inv(eliminate_initial_states(equations, *nothing).A[0])
     np.testing.assert_allclose(found.theta_std, np.sqrt(np.diag(covariance)), rtol=1e-6)
 

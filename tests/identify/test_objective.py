@@ -166,7 +166,7 @@ def test_a_graft_that_reads_a_user_input():
     run = simulate_recording(sim, [0.5, 0.2], steps=60, channels=DOUBLE, user={"wind": wind})
     of = problem(sim, DOUBLE, [Free("graft[0]")], [run], user=["wind"])
     objective, _ = of.objective(Stage(window=0.2))
-    assert objective.n == 13
+    assert objective.N == 13
     check_gradient(objective, random_point(objective, size=0.2))
 
 
@@ -224,7 +224,7 @@ def test_results_do_not_depend_on_batches(links, monkeypatch):
     point = random_point(objective)
     cost, equations = objective.normal_equations(point)
     monkeypatch.setattr("hybridsim.identify.objective.MAX_BATCH_BYTES", 6000)
-    assert len(list(objective._batches(point, directions=objective.n + objective.s))) > 3
+    assert len(list(objective._batches(point, directions=objective.N + objective.s))) > 3
     grouped_cost, grouped = objective.normal_equations(point)
     assert cost[0] == grouped_cost[0]
     np.testing.assert_array_equal(equations.a, grouped.a)

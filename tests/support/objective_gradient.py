@@ -12,20 +12,20 @@ def random_point(objective: Objective, seed: int = 0, size: float = 0.03) -> Poi
     """A point near the guess, where no term vanishes, and within the bounds."""
     random, space = np.random.default_rng(seed), objective.simulator.space
     point = objective.point(space.initial)
-    theta = np.abs(size * random.standard_normal((1, objective.n)))
+    theta = np.abs(size * random.standard_normal((1, objective.N)))
     return objective.retract(point, theta, size * random.standard_normal((1, objective.windows.count, objective.s)))
 
 
 def finite_difference_gradient(objective: Objective, point: Point) -> tuple[np.ndarray, np.ndarray]:
     """Gradient by θ, and by the initial state of the last window but one."""
-    n, W, s = objective.n, objective.windows.count, objective.s
-    no_theta, no_delta = np.zeros((1, n)), np.zeros((1, W, s))
+    N, W, s = objective.N, objective.windows.count, objective.s
+    no_theta, no_delta = np.zeros((1, N)), np.zeros((1, W, s))
 
     def slope(theta, delta):
         high, low = (objective.cost(objective.retract(point, sign * theta, sign * delta))[0] for sign in (H, -H))
         return (high - low) / (2.0 * H)
 
-    by_theta = np.array([slope(np.eye(n)[k][None], no_delta) for k in range(n)])
+    by_theta = np.array([slope(np.eye(N)[k][None], no_delta) for k in range(N)])
     by_state = []
     for k in range(s):
         direction = no_delta.copy()

@@ -13,9 +13,10 @@ from hybridsim.model.model import Model
 
 
 def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
-    """Return a copy in which every parameter specified by name has one value per pair.
+    """Return a copy of impulse contact in which parameters specified by name have one value per pair.
 
-    Pairs that match no name get the value of the model.
+    These are friction, restitution, softness and recovery time; pairs that match no name get the value of the model.
+    Other contact models are returned unchanged.
 
     Raises:
         ValueError: a pattern matches no pair.

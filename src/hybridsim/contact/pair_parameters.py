@@ -94,9 +94,10 @@ def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[An
 
 
 def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
-    """Friction of every pair: that of an explicit pair, or else the larger of the two surfaces.
+    """Friction of every pair.
 
-    A friction that the model specifies for one surface overrides a default of the other.
+    That of an explicit pair applies, or else that of the surface with higher priority, or else the larger of the two.
+    At equal priority, a friction that the model specifies for one surface overrides a default of the other.
     """
     surface_friction = _maximum(
         geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.is_friction_specified))

@@ -131,7 +131,7 @@ class FirstOrderLag(AbstractStage):
         return aux
 
     def advance(self, model, signal, motor, aux, dt):
-        # a time constant of zero passes the signal through, and its derivative is zero, not NaN
+        # with a time constant of zero the signal is reached after one step; the derivative is zero, not NaN
         is_instant = self.time_constant <= 0.0
         decay = jnp.where(is_instant, jnp.inf, dt / jnp.where(is_instant, 1.0, self.time_constant))
         return aux - jnp.expm1(-decay) * (signal - aux)
@@ -147,10 +147,12 @@ class TransportDelay(AbstractStage):
 
     def check(self, dt):
         max_delay = self.samples * float(np.min(dt))
-        if np.min(self.delay) < 0.0 or np.max(self.delay) > max_delay:
+        if np.min(self.delay) < 0.0:
+            raise ValueError(f"the delay of TransportDelay must be nonnegative, not {np.min(self.delay):g} s")
+        if np.max(self.delay) > max_delay:
             raise ValueError(
-                f"a delay of {np.max(self.delay):g} s is not between 0 and {max_delay:g} s, the buffer length of "
-                f"{self.samples} steps; increase samples of TransportDelay"
+                f"a delay of {np.max(self.delay):g} s exceeds {max_delay:g} s, the buffer length of {self.samples} "
+                "steps; increase samples of TransportDelay"
             )
 
     def initial_state(self, motor):

@@ -148,19 +148,19 @@ def _damped_least_squares(
 def _optimality(
     model: Model, targets: list[Target], q: Q, delta: Qd, is_reached: AnyArray, respect_limits: bool
 ) -> Float[Array, " nv"]:
-    """Optimality residual: the gradient Jᵀ e, or for a joint at an active limit the distance from the limit."""
+    """Optimality residual: the negative gradient Jᵀ e, or for a joint at an active limit the distance from it."""
     q_delta = retract(model, q, delta)
     e, J = _errors(model, targets, q_delta)
     _, J_q = _errors(model, targets, q)
     # if the targets are reached, e is zero up to rounding and the derivative of J would only add noise to Jᵀ J
-    gradient = jnp.where(is_reached, jax.lax.stop_gradient(J_q), J).T @ e
+    descent = jnp.where(is_reached, jax.lax.stop_gradient(J_q), J).T @ e
     if not respect_limits:
-        return gradient
+        return descent
     dofs = _independent_dofs(model)
-    side = jax.lax.stop_gradient(jnp.where(is_reached, 0, _active_limits(model, q, gradient)))
+    side = jax.lax.stop_gradient(jnp.where(is_reached, 0, _active_limits(model, q, descent)))
     limit = jnp.where(side < 0, jnp.asarray(model.joint.lower)[dofs], jnp.asarray(model.joint.upper)[dofs])
     position = scalar_positions(model, expand_q(model, q_delta))[dofs]
-    return jnp.where(side == 0, gradient, limit - position)
+    return jnp.where(side == 0, descent, limit - position)
 
 
 def _errors(model: Model, targets: list[Target], q: Q) -> tuple[Array, Array]:

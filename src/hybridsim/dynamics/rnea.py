@@ -2,7 +2,8 @@
 
 Accelerations are classical accelerations of the body origins minus gravity, as measured by an accelerometer, not
 the spatial accelerations of Featherstone (2008, table 5.1), which differ by ω × v. Linear velocities then enter only
-across prismatic joints, which saves a third of the arithmetic and avoids cancellation at high base velocities.
+where the motion of a joint itself has a linear part: prismatic and free joints, and joints with an anchor. This saves a
+third of the arithmetic and avoids cancellation at high base velocities.
 """
 
 import jax

@@ -4,7 +4,7 @@ A blueprint of candidates names sites where the model may be incomplete and all 
 depend on. Every seed searches for the smallest set that explains the data (`support_search.py`), with different initial
 weights and, given enough runs, on a random three quarters of them. The frequency with which an input is selected
 measures its significance, as in stability selection (Meinshausen & Bühlmann 2010). The inputs that most seeds select
-are fitted to all runs. A structured network whose inputs cannot be removed individually counts as one input.
+are fitted to all training runs. A structured network whose inputs cannot be removed individually counts as one input.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class Discovery:
     """Root mean square residual of the model without networks on held-out runs."""
     seeds: tuple[SeedResult, ...]
     final: Candidate
-    """Inputs that most seeds selected, fitted to all runs."""
+    """Inputs that most seeds selected, fitted to all training runs."""
 
     @property
     def frequency(self) -> dict[InputColumn, float]:

@@ -78,9 +78,9 @@ class FitResult:
     """Whether the `stop` callback ended the fit."""
 
     @property
-    def converged(self) -> bool:
+    def has_converged(self) -> bool:
         """Whether the last stage converged."""
-        return not self.stopped and self.terminations[-1].converged
+        return not self.stopped and self.terminations[-1].has_converged
 
 
 @one_blas_thread()

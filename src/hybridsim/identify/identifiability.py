@@ -1,8 +1,9 @@
 """Local identifiability of parameters from data, before a fit: unidentifiable, confounded and weak parameters.
 
 It follows from the Jacobian of all residuals, projected onto the orthogonal complement of its columns for the initial
-states. A zero column belongs to a parameter that no sample depends on; the null space consists of combinations of
-parameters that are confounded. Weak parameters are reported with the standard deviation that noise alone causes.
+states. A zero column belongs to a parameter that no sample depends on, or whose effect equals that of a change of
+initial states; the null space consists of combinations of parameters that are confounded. Weak parameters are reported
+with the standard deviation that noise alone causes.
 """
 
 from copy import copy
@@ -18,7 +19,7 @@ from hybridsim.identify.theta_layout import ThetaLayout
 
 Array = np.ndarray
 MIN_SENSITIVITY = 1e-6
-"""Column norm of the Jacobian, in standard deviations of the noise per unit of θ, below which it counts as zero."""
+"""Norm below which a column of the reduced Jacobian counts as zero [standard deviations of the noise per unit of θ]."""
 RANK_TOLERANCE = 1e-7
 """Singular value of the scaled Jacobian, relative to the largest, below which a combination is in the null space."""
 STATE_RANK_TOLERANCE = 1e-10
@@ -32,17 +33,17 @@ class Identifiability:
     """Identifiability of the parameters of a fit."""
 
     names: tuple[str, ...]
-    sensitivity: Float[Array, " n"]
-    """Norm of the derivatives of all samples with respect to each entry of θ, in standard deviations of the noise."""
+    sensitivity: Float[Array, " N"]
+    """Norm of each column of the reduced Jacobian, in standard deviations of the noise per unit of θ."""
     singular_values: Float[Array, " n"]
     """Of the Jacobian with columns scaled to unit length, without those of unidentifiable parameters."""
     unidentifiable: tuple[str, ...]
-    """Parameters that no sample depends on."""
+    """Parameters that no sample depends on, or whose effect equals that of a change of initial states."""
     confounded: tuple[dict[str, float], ...]
     """Basis of the null space: combinations of parameters, in units of θ, with largest entry one."""
-    theta_std: Float[Array, " n"]
+    theta_std: Float[Array, " N"]
     """Standard deviation of each entry of θ due to noise; infinite if unidentifiable, or if any are confounded."""
-    value_std: Float[Array, " n"]
+    value_std: Float[Array, " N"]
     """Standard deviation of the parameter values."""
     units: tuple[str, ...]
     """Units of the parameter values."""
@@ -71,7 +72,9 @@ class Identifiability:
     def messages(self) -> list[str]:
         """Warnings for users, most important first."""
         messages = [
-            f"{name} is unidentifiable from this data: no sample depends on it; fix it" for name in self.unidentifiable
+            f"{name} is unidentifiable from this data: its effect on the samples is zero, or cannot be distinguished "
+            "from that of the initial states; fix it"
+            for name in self.unidentifiable
         ]
         for combination in self.confounded:
             names = sorted(combination, key=lambda name: -abs(combination[name]))
@@ -118,20 +121,20 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
     )
 
 
-def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k n"]:
+def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k N"]:
     """Triangular factor of the Jacobian with respect to θ, reduced by the initial states.
 
     Its columns are projected onto the orthogonal complement of the columns for the initial states. Priors of parameters
     are additional rows.
     """
-    n = objective.n
+    N = objective.N
     total = np.diag(objective.layout.prior_weight)
     # weights of a robust loss depend on residuals, which are meaningless before a fit
     linear = copy(objective)
     linear.terms = replace(objective.terms, loss="linear")
     for batch, _, _, _, J in linear.linearize(point):
         for window in linear.stack_derivatives(J, batch):
-            J_theta, J_state = window[:n].T, window[n:].T
+            J_theta, J_state = window[:N].T, window[N:].T
             if objective.s:
                 basis = _basis(J_state)
                 J_theta = J_theta - basis @ (basis.T @ J_theta)

@@ -2,7 +2,7 @@
 
 Known torques are linear in the inertial parameters of all bodies and in armature, damping and dry friction of all
 joints (`torque_regression.py`). These are estimated with a ridge penalty towards the model's values: unidentifiable
-parameters keep the model's values, and are listed. The bodies are constrained to be physically consistent
+parameters are drawn towards the model's values, and are listed. The bodies are constrained to be physically consistent
 (`physical_consistency.py`).
 """
 
@@ -43,7 +43,7 @@ class InverseDynamicsFit:
     setup: Setup
     """With the estimated parameters."""
     unidentifiable: tuple[str, ...]
-    """Parameters that the data hardly determine; they are near the model's values."""
+    """Parameters that the data hardly determine; the ridge penalty draws them towards the model's values."""
     inconsistent: tuple[str, ...]
     """Bodies whose unconstrained estimate is not physically consistent."""
     error_before: Float[Array, " nv"]

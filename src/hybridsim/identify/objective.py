@@ -1,14 +1,14 @@
 """Objective of a fit: a sum of squared residuals of simulated windows, priors and penalties.
 
-    ½ Σ ρ(r²)   r = (reading − measurement) / noise, over all samples of all windows
-  + ½ Σ d²      d = (final state of a window − initial state of the next) / tolerance, with continuity
-  + ½ Σ e²      e = (initial state − initial guess) / standard deviation, with a prior on initial states
-  + ½ Σ p²      p = (θ − prior mean) / prior standard deviation, and √l2 θ
-  + penalties   that are not differentiable at zero; see `penalty.py`
+    ½ Σ c² ρ((r/c)²)   r = (reading − measurement) / noise, over all samples of all windows; c: loss scale
+  + ½ Σ d²             d = (final state of a window − initial state of the next) / tolerance, with continuity
+  + ½ Σ e²             e = (initial state − initial guess) / standard deviation, with a prior on initial states
+  + ½ Σ p²             p = (θ − prior mean) / prior standard deviation, and √l2 θ
+  + penalties          that are not differentiable at zero; see `penalty.py`
 
 Points and results have a leading axis of P independent problems; a problem that diverges has infinite cost. θ is
-stacked (`theta_layout.py`): it contains the per-run parameters of every run. n is its length, m the number of sensors,
-s the dimension of the delta of an initial state, which is zero if initial states are fixed.
+stacked (`theta_layout.py`): it contains the per-run parameters of every run. N is its length, n that of single-run θ,
+m the number of sensors, s the dimension of the delta of an initial state, which is zero if initial states are fixed.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ class Objective:
             terms: terms of the sum.
         """
         self.simulator, self.layout, self.windows, self.guess, self.terms = simulator, layout, windows, guess, terms
-        self.n = layout.size
+        self.N = layout.size
         self.m = len(simulator.setup.sensors.names)
         self.s = simulator.initial_states.size if terms.free_initial_states else 0
         self.penalty, self.l2 = sparsity_penalty(layout, terms.sparsity), l2_weights(layout, terms.sparsity)
@@ -117,7 +117,8 @@ class Objective:
             self.continuity = Continuity(windows, simulator.initial_states, terms.continuity_tolerance)
         delay = simulator.delays(np.asarray(simulator.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], has_free_delay=simulator.has_free_delay)
-        # readings precede steps: the result of the last step is needed for continuity only
+        # readings precede steps: the result of the last step is needed for continuity, and for samples in or at the end
+        # of the last step
         self.rows = max(self.sampling.rows, windows.steps + 1 if self.continuity else 0)
         inputs = simulator.pack_inputs(windows.inputs, (windows.count, windows.steps))
         self.inputs = inputs[:, np.minimum(np.arange(self.rows), windows.steps - 1)]
@@ -173,14 +174,14 @@ class Objective:
 
     def normal_equations(self, point: Point) -> tuple[Float[Array, " P"], NormalEquations]:
         """Value of the objective and its Gauss–Newton approximation."""
-        P, W, n, s = len(point.theta), self.windows.count, self.n, self.s
+        P, W, N, s = len(point.theta), self.windows.count, self.N, self.s
         cost, a, d = self._prior_terms(point)
         A = np.tile(np.diag(self.layout.prior_weight**2 + self.l2), (P, 1, 1))
-        B, D = np.zeros((P, W, s, n)), np.zeros((P, W, s, s))
+        B, D = np.zeros((P, W, s, N)), np.zeros((P, W, s, s))
         if self._initial_state_weight.any():
             jacobian = self._guess_residuals(point)[1]
             D += jacobian.transpose(0, 1, 3, 2) @ jacobian
-        ends = self.continuity.allocate(P, W, n + s) if self.continuity else None
+        ends = self.continuity.allocate(P, W, N + s) if self.continuity else None
         for batch, readings, tangents, scaled, J in self.linearize(point):
             gram, gradient = J @ J.transpose(0, 2, 1), (J @ scaled.residual[..., None])[..., 0]
             p, w, k = batch.problem, batch.window, self.simulator.space.size
@@ -191,9 +192,9 @@ class Objective:
                 np.add.at(a, (p[:, None], index), gradient[:, :k])
                 B[p[:, None, None], w[:, None, None], np.arange(s)[None, :, None], index[:, None]] += gram[:, k:, :k]
             else:
-                np.add.at(A, p, gram[:, :n, :n])
-                np.add.at(a, p, gradient[:, :n])
-                B[p, w] += gram[:, n:, :n]
+                np.add.at(A, p, gram[:, :N, :N])
+                np.add.at(a, p, gradient[:, :N])
+                B[p, w] += gram[:, N:, :N]
             D[p, w] += gram[:, k:, k:]
             d[p, w] += gradient[:, k:]
             if self.continuity and ends:
@@ -211,7 +212,7 @@ class Objective:
 
         Rows of the Jacobian are directions: entries of single-run θ, then of the delta of the window's initial state.
         """
-        for batch, _ in self._batches(point, directions=self.n + self.s):
+        for batch, _ in self._batches(point, directions=self.N + self.s):
             readings, tangents = self.simulator.derivatives(*batch.arguments, *self._directions(point, batch))
             scaled = self._robust(self._residuals(point, readings.y, batch))
             J = self._residual_jacobian(point, readings.y, tangents, batch) * scaled.jacobian_scale[:, None]
@@ -361,10 +362,10 @@ class Objective:
         if not self.layout.has_per_run:
             return derivatives
         n = self.simulator.space.size
-        result = np.zeros((len(derivatives), self.n + self.s, *derivatives.shape[2:]))
+        result = np.zeros((len(derivatives), self.N + self.s, *derivatives.shape[2:]))
         lane, index = np.arange(len(derivatives))[:, None], self.layout.index[self.windows.run[batch.window]]
         result[lane, index] = derivatives[:, :n]
-        result[:, self.n :] = derivatives[:, n:]
+        result[:, self.N :] = derivatives[:, n:]
         return result
 
     def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:

@@ -1,8 +1,8 @@
 """Sparsity penalties, which make entries of θ, inputs of a network or whole networks exactly zero.
 
     κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) over all parameters of that group
-    κ Σ |θ|          Sparsity(first_layer=κ), over the first layers of all networks
-    ½ λ Σ θ²         Sparsity(upper_layers=λ), over all layers after the first
+    κ Σ |θ|          Sparsity(first_layer=κ), over the weights of first layers, without biases
+    ½ λ Σ θ²         Sparsity(upper_layers=λ), over the weights of all other layers and the biases of all layers
     κ Σ ‖column‖     Sparsity(inputs=κ), over the weights of each network input
     κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
@@ -36,9 +36,9 @@ class Sparsity:
     grafts: float = 0.0
     """Weight of the norm of each network."""
     first_layer: float = 0.0
-    """Weight of the absolute values of first layers."""
+    """Weight of the absolute values of the weights of first layers, without biases."""
     upper_layers: float = 0.0
-    """Weight of half the squares of all parameters after the first layers."""
+    """Weight of half the squares of the weights of all other layers and of the biases of all layers."""
     groups: tuple[tuple[tuple[int, ...], float], ...] = ()
     """Further groups of entries of θ that become zero jointly (group lasso), with the weights of their norms."""
 
@@ -150,7 +150,7 @@ def _weight_names(layout: ThetaLayout) -> list[WeightName | None]:
 
 
 def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
-    """L2 weights of the entries of stacked θ: those of `Free`, plus those of a stage for layers after the first."""
+    """L2 weights of the entries of stacked θ: those of `Free`, plus `upper_layers` of a stage where it applies."""
     is_upper = [
         name is not None and name.layer is not None and not name.is_first_layer_weight for name in _weight_names(layout)
     ]

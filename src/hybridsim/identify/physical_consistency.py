@@ -24,7 +24,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class ConsistentInertias:
-    """Set of physically consistent parameters: ten inertial parameters of each body with mass, then those of joints."""
+    """Set of physically consistent inertial parameters, ten for each body with mass."""
 
     mass: Float[Array, " b"]
     gyration_radius: Float[Array, " b"]

@@ -65,7 +65,7 @@ class Score:
 
     @property
     def channel_rms(self) -> dict[str, float]:
-        """Root mean square of each channel over all windows."""
+        """Root mean square of each channel over all windows that did not diverge."""
         return dict(zip(self.channels, np.sqrt(np.nanmean(np.square(self.rms), axis=0)).tolist(), strict=True))
 
 

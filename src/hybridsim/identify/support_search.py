@@ -59,7 +59,7 @@ class SeedResult(NamedTuple):
     dense: Candidate
     """All inputs."""
     path: tuple[Candidate, ...]
-    """Sets of inputs that were evaluated, those of the penalty path first."""
+    """Sets of inputs of the penalty path, then those of forward selection."""
     best: Candidate
     """The smallest set that is not significantly worse than the one with the smallest residual."""
 

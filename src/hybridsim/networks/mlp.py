@@ -30,8 +30,9 @@ _ACTIVATIONS = {
 class MLP(eqx.Module):
     """Multilayer perceptron, whose initial output is exactly zero.
 
-    The last layer is initialized to zero, so that grafting a new network changes nothing; the hidden layers are
-    initialized randomly to break symmetry (Xavier for tanh, sigmoid, softsign, sin and identity, He for the others).
+    The last layer is initialized to zero, so that grafting a new network in mode `add` or `scale` changes nothing; the
+    hidden layers are initialized randomly to break symmetry (Xavier for tanh, sigmoid, softsign, sin and identity, He
+    for the others).
     """
 
     weights: tuple[Float[AnyArray, "_ _"], ...]

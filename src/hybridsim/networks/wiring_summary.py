@@ -19,7 +19,7 @@ class Wire:
 
     address: str
     strength: float | None
-    """Norm of its weights in the first layer; None for networks without layers."""
+    """Norm of its weights in the first layer; None for networks other than `MLP`."""
 
     @property
     def is_pruned(self) -> bool:
@@ -34,7 +34,7 @@ class Wiring:
     kind: str
     """Class name of the network."""
     shape: str
-    """Layer sizes, such as 4→8→8→1; empty for networks without layers."""
+    """Layer sizes, such as 4→8→8→1; empty for networks other than `MLP`."""
     inputs: tuple[Wire, ...]
     outputs: tuple[str, ...]
     mode: str

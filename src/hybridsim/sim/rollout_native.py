@@ -1,9 +1,9 @@
 """Rollouts by native code: the simulator is split into compile-time constants and run-time values.
 
-Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are known: their
-zeros and ones are compiled in as constants, the remaining values are passed at run time, so that changing a value does
-not recompile. If a compiled-in zero or one changes, the kernel is recompiled once with that entry as a run-time
-value.
+Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are known:
+structural zeros, ones and infinities among them (`partition.py`) are compiled in as constants, the remaining values are
+passed at run time, so that changing a value does not recompile. If a compiled-in value changes, the kernel is
+recompiled once with that entry as a run-time value.
 """
 
 import warnings
@@ -64,7 +64,7 @@ def _run_eagerly(
 
 
 def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inputs: Inputs) -> NativeCall:
-    """Compiled rollout of a simulator with this structure; recompiled if a compiled-in zero or one has changed."""
+    """Compiled rollout of a simulator with this structure; recompiled if a compiled-in value has changed."""
     leaves, structure = jax.tree.flatten((traced, known, carry, inputs))
     static_leaves = tuple(jax.tree.leaves(static))
     key = (structure, static_leaves, tuple((np.shape(x), _dtype_name(x)) for x in leaves))

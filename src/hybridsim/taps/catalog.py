@@ -140,7 +140,11 @@ CATALOG: tuple[Quantity, ...] = (
         _TANGENTS,
     ),
     Quantity(
-        "joint.passive", Axis.DOF, "N·m, N", "Torque of springs, dampers, friction and limit stops.", "sim/forward.py"
+        "joint.passive",
+        Axis.DOF,
+        "N·m, N",
+        "Torque of springs and dampers and, except with impulse contact, of dry friction and limit stops.",
+        "sim/forward.py",
     ),
     Quantity("actuator.command", Axis.ACTUATOR, "unit of the actuator", "Commands to the actuators.", "sim/forward.py"),
     Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),

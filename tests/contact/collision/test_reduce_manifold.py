@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.reduce_manifold import HEIGHT_WEIGHT, reduce_manifold
+from hybridsim.contact.collision.reduce_manifold import GAP_WEIGHT, reduce_manifold
 from support.polygons import area, hull_corners
 
 
@@ -51,7 +51,7 @@ def test_high_points_are_dropped():
     flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert _select(flat, [0.0, 1.0, 1.0, 1.0]).tolist() == [0]
     assert sorted(_select(flat, [0.0, 0.0, 1.0, 1.0])) == [0, 1]
-    assert sorted(_select(flat, np.array([0.0, 0.0, 0.4, 0.4]) / HEIGHT_WEIGHT)) == [0, 1, 2, 3]
+    assert sorted(_select(flat, np.array([0.0, 0.0, 0.4, 0.4]) / GAP_WEIGHT)) == [0, 1, 2, 3]
 
 
 def test_coincident_points_count_once():

@@ -133,7 +133,7 @@ def test_flat_where_a_bound_holds_back(solver):
     held = pendulum_problem([Free("joint.damping[*]", bounds=(0.2, 1), initial=0.2)])
     objective, _ = held.objective(Stage(window=0.4, initial_states="measured"))
     state = solver.init(objective, objective.point(held.space.initial))
-    assert state.termination[0] == Termination.FLAT and Termination.FLAT.converged
+    assert state.termination[0] == Termination.FLAT and Termination.FLAT.has_converged
 
 
 @pytest.mark.parametrize("solver", [LevenbergMarquardt(), LBFGS()], ids=["lm", "lbfgs"])
@@ -145,7 +145,7 @@ def test_stuck_where_no_step_decreases_the_objective(one_link, solver, monkeypat
     monkeypatch.setattr(objective, "gradient", lambda point: (found := slopes(point))._replace(cost=found.cost + 1e9))
     while not solver.is_done(state):
         state = solver.step(objective, state)
-    assert state.termination[0] == Termination.STUCK and not Termination.STUCK.converged
+    assert state.termination[0] == Termination.STUCK and not Termination.STUCK.has_converged
     assert (state.point.theta[0] == one_link.space.initial).all()
 
 

@@ -42,7 +42,7 @@ def test_a_fit_finds_what_the_recordings_were_made_with(tmp_path):
     assert [stage.window for stage in ready.stages] == [0.25, 1.0]
     assert len(ready.sources) == 3 and all(len(sha256) == 64 for _, sha256 in ready.sources)
     fitted = fit(ready.problem, ready.stages)
-    assert fitted.converged
+    assert fitted.has_converged
     assert ready.problem.space.values(fitted.theta)["joint.damping[joint0]"] == pytest.approx(0.3, rel=1e-6)
 
 

@@ -33,7 +33,7 @@ def arm(tmp_path) -> Path:
 def fitted(project: Path) -> tuple[BuiltProject, dict[str, float]]:
     built = build(load_project(project))
     found = fit(built.problem, built.stages)
-    assert found.converged
+    assert found.has_converged
     return built, built.problem.space.values(found.theta)
 
 

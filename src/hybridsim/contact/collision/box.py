@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, contacts_from_second, pick
-from hybridsim.contact.collision.reduce_manifold import COINCIDENCE_TOLERANCE, HEIGHT_WEIGHT
+from hybridsim.contact.collision.reduce_manifold import COINCIDENCE_TOLERANCE, GAP_WEIGHT
 from hybridsim.core.numerics import clamp, unit
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
@@ -44,8 +44,8 @@ EDGE_TOLERANCE = 1e-9
 Segments with a shorter component along a face axis count as perpendicular to it."""
 
 LATERAL_WEIGHT = 1e-6
-"""Weight of lateral distance against height in choosing the lowest corner: rounding must not choose between
-equally low corners."""
+"""Weight of lateral distance against distance along the normal in choosing the lowest corner: rounding must not choose
+between equally low corners."""
 
 
 def clip_to_face(
@@ -85,7 +85,8 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     X = box.X_WG
     middle, along = X.inv_point(capsule.X_WG.p), capsule.size[1] * (X.R.T @ capsule.X_WG.R[:, 2])
     nearest, kinks = nearest_to_box(middle, along, box.size)
-    # between its kinks the distance is linear or convex, so no other parameters need testing
+    # no other parameters are tested: between its kinks the distance is linear, or convex near edges or inside the box,
+    # where the nearest point stands for the minimum
     parameters = jnp.concatenate([kinks, nearest[None]])
     upper, lower = _spread_points(parameters, middle, along, box.size, capsule.size[1])
     centres = middle[None] + jnp.stack([pick(parameters, upper), pick(parameters, lower)])[:, None] * along[None]
@@ -95,7 +96,7 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(exists, points.gap, FAR))
 
 
-SAME_HEIGHT = 1e-9
+SAME_DISTANCE = 1e-9
 """Difference of distances [m] below which points count as equally near: rounding must not choose between them."""
 
 
@@ -107,13 +108,13 @@ def _spread_points(
     constants = jax.lax.stop_gradient((parameters, middle, along, half, half_length))
     parameters, middle, along, half, half_length = constants
     distances = jax.vmap(lambda t: box_distance(middle + t * along, half)[0])(parameters)
-    outward = parameters * half_length / HEIGHT_WEIGHT
+    outward = parameters * half_length / GAP_WEIGHT
     upper, lower = jnp.argmin(distances - outward), jnp.argmin(distances + outward)
     upper_distance, lower_distance = pick(distances, upper), pick(distances, lower)
     # across an edge, both can be farther than the nearest point, which then replaces the farther one
     last = parameters.shape[0] - 1
-    is_across_edge = distances[last] < jnp.minimum(upper_distance, lower_distance) - SAME_HEIGHT
-    is_upper_farther = upper_distance > lower_distance - SAME_HEIGHT
+    is_across_edge = distances[last] < jnp.minimum(upper_distance, lower_distance) - SAME_DISTANCE
+    is_upper_farther = upper_distance > lower_distance - SAME_DISTANCE
     replaced_upper, replaced_lower = is_across_edge & is_upper_farther, is_across_edge & ~is_upper_farther
     return jnp.where(replaced_upper, last, upper), jnp.where(replaced_lower, last, lower)
 

@@ -4,8 +4,9 @@ The axis of least penetration is a face normal or a cross product of two edges (
 contact, the incident face of the other box is clipped against the reference face, and the manifold is reduced to four
 points; edge contact is a single point.
 
-The depth of overlapping boxes is exact up to `EDGE_MARGIN`. Boxes that do not overlap along an axis lateral to
-the normal, or overlap there by less than `MIN_LATERAL_OVERLAP`, are not in contact: their points have the gap `FAR`.
+The depth of overlapping boxes is exact up to the larger of `FIRST_FACE_MARGIN` and `EDGE_MARGIN`. Boxes that do not
+overlap along an axis lateral to the normal, or overlap there by less than `MIN_LATERAL_OVERLAP`, are not in contact:
+their points have the gap `FAR`.
 """
 
 from typing import NamedTuple
@@ -110,12 +111,12 @@ def _face_contacts(
         reference.axes[0] @ (incident.centre - reference.centre) < 0.0, -reference.axes[0], reference.axes[0]
     )
     incident = incident.with_first_axis(jnp.argmax(jnp.abs(incident.axes @ normal)))
-    heights, on_incident, exists = _clipped_manifold(reference, normal, incident)
-    on_reference = on_incident - heights[:, None] * normal[None]
+    gaps, on_incident, exists = _clipped_manifold(reference, normal, incident)
+    on_reference = on_incident - gaps[:, None] * normal[None]
     # normals point from the second box to the first
     normals_to_first = jnp.broadcast_to(jnp.where(on_first, -normal, normal), on_reference.shape)
     return ContactPoints(
-        jnp.where(exists & ~is_separated, heights, FAR),
+        jnp.where(exists & ~is_separated, gaps, FAR),
         normals_to_first,
         jnp.where(on_first, on_reference, on_incident),
         jnp.where(on_first, on_incident, on_reference),
@@ -125,7 +126,7 @@ def _face_contacts(
 def _clipped_manifold(
     reference: _Box, normal: Vec3, incident: _Box
 ) -> tuple[Float[AnyArray, "4"], Float[AnyArray, "4 3"], Bool[AnyArray, "4"]]:
-    """Heights and positions of four points of the incident face clipped against the reference face, and which exist.
+    """Gaps and positions of four points of the incident face clipped against the reference face, and which exist.
 
     Args:
         reference: the box with the reference face, its first axis normal to that face.
@@ -152,12 +153,12 @@ def _clipped_manifold(
 
     positions = jnp.concatenate([corners, *crossings, projected])
     exists = jnp.concatenate([is_above, *is_crossing, is_beneath])
-    heights = (positions - middle[None]) @ normal
+    gaps = (positions - middle[None]) @ normal
     # where nothing lies above the face, the lowest corner gives a lower bound of the distance
-    lowest = jnp.argmin(heights[:4] + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral_corners * lateral_corners, axis=1)))
+    lowest = jnp.argmin(gaps[:4] + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral_corners * lateral_corners, axis=1)))
     exists = exists | (~exists.any() & (np.arange(16) == lowest))
-    chosen, is_valid = reduce_manifold((positions - middle[None]) @ reference.axes[1:].T, heights, exists)
-    rows = jnp.stack([pick(jnp.concatenate([heights[:, None], positions], axis=1), chosen[k]) for k in range(4)])
+    chosen, is_valid = reduce_manifold((positions - middle[None]) @ reference.axes[1:].T, gaps, exists)
+    rows = jnp.stack([pick(jnp.concatenate([gaps[:, None], positions], axis=1), chosen[k]) for k in range(4)])
     return rows[:, 0], rows[:, 1:], is_valid
 
 

@@ -42,4 +42,4 @@ ROUTINES: dict[tuple[Shape, Shape], Routine] = {
     (Shape.POLYGON, Shape.CYLINDER): Routine(planar.polygon_cylinder, 1),
     (Shape.ELLIPSE, Shape.CYLINDER): Routine(planar.ellipse_cylinder, 1),
 }
-"""Routines by kinds of the first and second shape; detection orders the shapes of a pair accordingly."""
+"""Routines by kinds of the first and second shape; `find_candidates` orders the shapes of a pair accordingly."""

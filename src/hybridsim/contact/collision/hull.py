@@ -166,7 +166,7 @@ def _face_contacts(
     face_gap: Scalar,
     is_separated: Bool[AnyArray, ""],
 ) -> ContactPoints:
-    """Contacts along a normal between the box's face most parallel to it and the part of the hull above that face.
+    """Contacts along `normal` between the box's face with the most parallel normal and the part of the hull above it.
 
     Args:
         hull: the hull, in the frame of the box.
@@ -183,9 +183,9 @@ def _face_contacts(
     x, face_points, normals = (
         cycle_axes(vectors.T, axis).T for vectors in (hull.corners, hull.face_points, hull.normals)
     )
-    heights = (sign * x[:, 0] - half[0]) / (sign * n[0])
-    lateral = x[:, 1:] - heights[:, None] * n[None, 1:]
-    corners = jnp.concatenate([heights[:, None], lateral, x], axis=1)
+    gaps = (sign * x[:, 0] - half[0]) / (sign * n[0])
+    lateral = x[:, 1:] - gaps[:, None] * n[None, 1:]
+    corners = jnp.concatenate([gaps[:, None], lateral, x], axis=1)
 
     start, end = edges[:, 0], edges[:, 1]
     parameters, is_crossing = clip_to_face(lateral[start], lateral[end] - lateral[start], half[1:])

@@ -60,7 +60,7 @@ def overlaps(model: Model, candidates: Candidates) -> list[tuple[str, float]]:
         body, X_BG = model.geometry.infos[shape].body, model.geometry.placement
         X = Pose(np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape])
         placed[shape] = X if body == WORLD else poses[body] @ X
-    possible = tuple(pair for pair in candidates.pairs if _may_overlap(model.geometry, placed, pair))
+    possible = tuple(pair for pair in candidates.pairs if _can_overlap(model.geometry, placed, pair))
     if not possible:
         return []
     checked = replace(candidates, pairs=possible)
@@ -106,7 +106,7 @@ def _joint_pose(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
     return Pose(R, q[:3] if kind is JointType.FREE else anchor - R @ anchor)
 
 
-def _may_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
+def _can_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
     """Whether the bounding boxes of two shapes overlap, or one reaches below the highest point of the ground."""
     first, second = placed[pair.first], placed[pair.second]
     (centre, half), (other_centre, other_half) = (bounding_box(geometry, shape) for shape in (pair.first, pair.second))

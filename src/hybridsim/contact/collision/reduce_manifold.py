@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from hybridsim.contact.collision.contact_points import pick
 from hybridsim.core.types import AnyArray, Scalar
 
-HEIGHT_WEIGHT = 10.0
-"""Weight of height against lateral distance: a higher point is chosen only if it is that much farther out."""
-FIRST_HEIGHT_WEIGHT = 1000.0
-"""The same for the first point, which must be the deepest one unless heights are nearly equal."""
+GAP_WEIGHT = 10.0
+"""Weight of the gap against lateral distance: a point with a larger gap is chosen only if that much farther out."""
+FIRST_GAP_WEIGHT = 1000.0
+"""The same for the first point, which must be the deepest one unless gaps are nearly equal."""
 COINCIDENCE_TOLERANCE = 1e-6
 """Distance [m] below which points count as coincident: the second adds no support, and the two do not define a
 line."""
@@ -25,7 +25,7 @@ _TIE_BREAK = 1e-5 * _FIRST_DIRECTION
 
 
 def reduce_manifold(
-    lateral: Float[AnyArray, "n 2"], heights: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
+    lateral: Float[AnyArray, "n 2"], gaps: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """Select four points: a deepest one, the farthest from it, from the line through both, and from the triangle.
 
@@ -34,22 +34,22 @@ def reduce_manifold(
 
     Args:
         lateral: coordinates of the points along the contact surface [m].
-        heights: heights of the points above it [m].
+        gaps: gaps of the points [m].
         exists: points to select from.
 
     Returns:
         Indices of the selected points, and which of them exist and do not coincide with an earlier one.
     """
     # a discrete choice has no derivative
-    lateral, heights = jax.lax.stop_gradient((jnp.asarray(lateral), jnp.asarray(heights)))
+    lateral, gaps = jax.lax.stop_gradient((jnp.asarray(lateral), jnp.asarray(gaps)))
 
     def best(score: Float[AnyArray, " n"]) -> Int[AnyArray, ""]:
         return jnp.argmax(jnp.where(exists, score, -np.inf))
 
-    above = heights - jnp.min(jnp.where(exists, heights, np.inf))
-    first = best(lateral @ _FIRST_DIRECTION - FIRST_HEIGHT_WEIGHT * above)
+    excess = gaps - jnp.min(jnp.where(exists, gaps, np.inf))
+    first = best(lateral @ _FIRST_DIRECTION - FIRST_GAP_WEIGHT * excess)
     offsets = lateral - pick(lateral, first)[None]
-    cost = HEIGHT_WEIGHT * above - lateral @ _TIE_BREAK
+    cost = GAP_WEIGHT * excess - lateral @ _TIE_BREAK
     farthest = best(_length(offsets) - cost)
     line = pick(offsets, farthest)
     length = _length(line)

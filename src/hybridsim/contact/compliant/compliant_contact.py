@@ -66,6 +66,7 @@ class CompliantContact(AbstractContact):
     """Compliant contact.
 
     Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 1e5, "foot|mat": 1e4}`.
+    For defaults, only the surface with the higher priority counts if the priorities of the two differ.
     """
 
     friction: PairParameters = None
@@ -191,12 +192,12 @@ class CompliantContact(AbstractContact):
         Beyond the depth at which the spring would be too stiff, force is linear in depth, and damping scales with it.
         """
         pair_index, power = np.array(self.candidates.pair_indices, dtype=int), _power(depth, n)
-        slope, max_slope = (
+        depth_times_slope, max_depth_times_slope = (
             n * k * power,
             limits.max_stiffness(self.candidates, dt)[pair_index] * jnp.maximum(depth, 0.0),
         )
-        is_steep = (slope > max_slope) & ~np.array(self.sources.stiffness)[pair_index]
-        scale = jnp.where(is_steep, max_slope / jnp.where(is_steep, slope, 1.0), 1.0)
+        is_steep = (depth_times_slope > max_depth_times_slope) & ~np.array(self.sources.stiffness)[pair_index]
+        scale = jnp.where(is_steep, max_depth_times_slope / jnp.where(is_steep, depth_times_slope, 1.0), 1.0)
         limited = d * scale * limits.damping_scale(d * scale * power, self.candidates, dt)
         return k * scale, jnp.where(np.array(self.sources.damping)[pair_index], d, limited)
 
@@ -218,7 +219,7 @@ def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping
 def _power(depth: AnyArray, exponent: AnyArray) -> AnyArray:
     """Power of the depth, zero without penetration."""
     is_closed = depth > 0.0
-    # a power of zero would have an infinite derivative with respect to the exponent
+    # a negative depth has no real power, and its derivatives would be NaN
     return jnp.where(is_closed, jnp.where(is_closed, depth, 1.0) ** exponent, 0.0)
 
 

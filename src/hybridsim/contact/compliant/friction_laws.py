@@ -1,8 +1,8 @@
 """Friction laws of compliant contact: friction force from normal force and slip velocity.
 
 Each law is a friction coefficient as a function of slip speed v; the force opposes the slip. All are zero and smooth at
-zero slip, so a body under a steady tangential load creeps, at about `transition` times the ratio of the load to the
-sliding friction force.
+zero slip, so a body under a steady tangential load creeps, at about `transition / steepness` times the ratio of the
+load to the sliding friction force.
 """
 
 import abc
@@ -26,8 +26,8 @@ Vec2 = Float[AnyArray, "2"]
 class FrictionLaw(eqx.Module):
     """Friction coefficient as a function of slip speed. Parameters are specified as for `CompliantContact`.
 
-    The default transition velocity increases with load and time step as stability requires: if friction could reverse
-    a contact's slip within a step, bodies at rest would chatter and drift.
+    The default transition velocity increases with load and time step as stability requires: if friction changed a
+    contact's slip by more than twice its value within a step, bodies at rest would chatter and drift.
     """
 
     transition: eqx.AbstractVar[PairParameters]

@@ -5,12 +5,13 @@ to all contacts within a step is small enough. That change depends on depths and
 a foot the robot that lands on it. Depths and loads are therefore those of the current step; the coupling between
 contacts is computed once, from the masses at q = 0.
 
-    spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)       k: slope of force over depth
-    damper      c ≤ 1 / (dt w)                          does not reverse the velocity within a step
-    friction    v_t ≥ MIN_TRANSITION_RATIO · dt w μN    does not reverse slow slip within a step
+    spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)           k: slope of force over depth
+    damper      c ≤ 1 / (dt w)                              does not reverse the velocity within a step
+    friction    v_t / s ≥ MIN_TRANSITION_RATIO · dt w μN    reverses slow slip within a step to at most 2/3 of it
 
 Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the apparent inverse mass of contacts: of all points
-of a pair under a common load, or of a single point where only one is loaded.
+of a pair under a common load, or of a single point where only one is loaded. v_t is the transition velocity and s
+the steepness of the friction law.
 """
 
 import equinox as eqx
@@ -28,8 +29,8 @@ from hybridsim.model.topology import WORLD
 MAX_STIFFNESS_RATIO = 0.5
 """Largest squared natural frequency of a contact, relative to the squared step rate."""
 MIN_TRANSITION_RATIO = 0.6
-"""Smallest transition velocity, relative to the slip change by friction within a step. A larger one means faster creep
-under tangential load."""
+"""Smallest transition velocity, relative to the slip change by sliding friction within a step. A larger one means
+faster creep under tangential load."""
 
 PerContact = Float[AnyArray, " nc"]
 PerPair = Float[AnyArray, " npairs"]

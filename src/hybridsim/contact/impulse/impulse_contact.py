@@ -68,6 +68,7 @@ class ImpulseContact(AbstractContact):
     """Impulse contact.
 
     Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 0.5, "foot|ice": 0.1}`.
+    For defaults, only the surface with the higher priority counts if the priorities of the two differ.
     """
 
     friction: PairParameters = None
@@ -77,7 +78,7 @@ class ImpulseContact(AbstractContact):
     softness: PairParameters = None
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of the two surfaces."""
     cfm: PairParameters = 0.0
-    """Constraint force mixing [1/kg] per pair, added to the softness."""
+    """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
     stabilisation: Stabilisation = Recovery()
     """Penetration recovery: `Recovery`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)

@@ -57,9 +57,9 @@ def _clamp(A, a, lower, upper, fixed) -> tuple[np.ndarray, Bool[np.ndarray, "P n
 
 def _release(A, a, lower, upper, fixed, x, active, running) -> Bool[np.ndarray, " P"]:
     """Release the entry with the largest predicted decrease in each problem; returns which problems released one."""
-    slope = a + np.einsum("pij,pj->pi", A, x)
+    gradient = a + np.einsum("pij,pj->pi", A, x)
     terms = np.abs(a) + np.einsum("pij,pj->pi", np.abs(A), np.abs(x))
-    inwards = np.where(x <= lower, -slope, slope)
+    inwards = np.where(x <= lower, -gradient, gradient)
     releasable = active[running] & ~fixed & (inwards > ROUNDING * terms)
     gain = np.where(releasable, np.square(inwards) / np.maximum(np.einsum("pii->pi", A), TINY), -1.0)
     is_released = releasable.any(axis=1)

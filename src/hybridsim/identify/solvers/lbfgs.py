@@ -1,9 +1,10 @@
 """Limited-memory BFGS with bounds, for many independent problems.
 
 A quasi-Newton direction follows from the latest gradient differences (Nocedal 1980) among the unknowns that are not at
-an active bound (Bertsekas 1982); it is truncated at the bounds. A line search along it satisfies the Wolfe conditions
-(Wolfe 1969). A step of the solver is one evaluation of the objective and its gradient by a reverse sweep, at the next
-trial of the line search: its cost hardly grows with the number of parameters, which suits networks.
+an active bound (Bertsekas 1982); it is truncated at the bounds. A line search along it ensures sufficient decrease
+(Armijo 1966) and, while it extrapolates, also the curvature condition (Wolfe 1969). A step of the solver is one
+evaluation of the objective and its gradient by a reverse sweep, at the next trial of the line search: its cost hardly
+grows with the number of parameters, which suits networks.
 """
 
 from dataclasses import dataclass

@@ -27,14 +27,14 @@ class Termination(IntEnum):
     SMALL_GAIN = 3
     """The decrease of the objective has become negligible."""
     STUCK = 4
-    """No step decreases the objective although the gradient does not vanish: the objective is not smooth here."""
+    """No acceptable step was found: none decreased the objective enough, or (Adam) the simulation kept diverging."""
     DIVERGED = 5
     """The simulation diverges at the initial values."""
     OUT_OF_STEPS = 6
     """The step limit was reached."""
 
     @property
-    def converged(self) -> bool:
+    def has_converged(self) -> bool:
         """Whether a convergence criterion was met."""
         return self in (Termination.FLAT, Termination.SMALL_STEP, Termination.SMALL_GAIN)
 
@@ -49,7 +49,7 @@ _MESSAGES = {
     Termination.FLAT: "converged (gradient is zero)",
     Termination.SMALL_STEP: "converged (steps are negligible)",
     Termination.SMALL_GAIN: "converged (decrease is negligible)",
-    Termination.STUCK: "stuck: no step decreases the objective although its gradient is not zero",
+    Termination.STUCK: "stuck: no acceptable step was found",
     Termination.DIVERGED: "the simulation diverges at the initial values",
     Termination.OUT_OF_STEPS: "step limit reached",
 }

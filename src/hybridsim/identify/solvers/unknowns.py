@@ -16,11 +16,11 @@ Array = np.ndarray
 
 
 class Unknowns:
-    """Conversion between points of an objective and vectors of N unknowns."""
+    """Conversion between points of an objective and vectors of N unknowns; the first n are entries of θ."""
 
     def __init__(self, objective: Objective):
         self.objective = objective
-        self.n, self.windows, self.s = objective.n, objective.windows.count, objective.s
+        self.n, self.windows, self.s = objective.N, objective.windows.count, objective.s
         self.size = self.n + self.windows * self.s
 
     def concatenate(self, theta: Float[Array, "P n"], initial_states: Float[Array, "P W s"]) -> Float[Array, "P N"]:

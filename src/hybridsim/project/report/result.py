@@ -47,7 +47,7 @@ def result(
         model: description of the exported model, if it came from a file.
     """
     space, theta = task.problem.space, fitted.theta
-    converged = stage_results[len(task.stages) - 1].termination.converged
+    converged = stage_results[len(task.stages) - 1].termination.has_converged
     stages = [_stage(k, stage, stage_results[k]) for k, stage in enumerate(task.stages)]
     per_run = space.run_values(theta)
     report = {

@@ -68,7 +68,7 @@ def header_text(contents: ExportContents, source_name: str) -> str:
  *
  * Arrays and their lengths; the tables at the end list their elements:
  *
- *     x       {macro}_NX    state: coordinates, velocities, time, internal states of actuators
+ *     x       {macro}_NX    state: coordinates, velocities, time, internal states
  *     u       {macro}_NU    commands, then user inputs of networks
  *     params  {macro}_NP    parameters; {prefix}_params holds those of the model
  *     ct_...  length of the array it belongs to, except ct_params {macro}_ND: not all params have derivatives
