@@ -103,7 +103,7 @@ class SparsityTable(Section):
     first_layer: Nonnegative = 0.0
     """Weight of the sum of absolute first-layer weights."""
     upper_layers: Nonnegative = 0.0
-    """Weight of half the sum of squared weights after the first layer."""
+    """Weight of half the sum of squares of all other weights, and of biases."""
 
 
 class StageEntry(Section):
