@@ -33,6 +33,6 @@ def test_projects_can_be_fitted(name, size):
 def test_each_fit_improves_predictions_of_held_out_runs(tmp_path, capsys):
     assert run(["demo", "--out", str(tmp_path / "arm"), "--no-browser", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    initial, parameters, networks = found["normalized_error"].values()
+    initial, parameters, networks = found["residual_rms"].values()
     assert parameters < 0.5 * initial and networks < 0.2 * parameters
     assert Path(found["page"]).read_text().startswith("<!")

@@ -35,7 +35,7 @@ def test_spring_of_a_ball_joint_pulls_along_the_rotation_vector():
 
 
 def test_dry_friction_opposes_motion_and_stribeck_raises_it_near_standstill():
-    model = _joint(friction=1.0, breakaway=0.5, stribeck_velocity=0.1, friction_width=0.001)
+    model = _joint(friction=1.0, stribeck_friction=0.5, stribeck_velocity=0.1, friction_width=0.001)
     assert _torque(model, 0.0, 5.0) == pytest.approx(-1.0)
     assert _torque(model, 0.0, -5.0) == pytest.approx(1.0)
     assert _torque(model, 0.0, 0.1) == pytest.approx(-(1.0 + 0.5 * np.exp(-1.0)))

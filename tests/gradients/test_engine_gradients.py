@@ -50,7 +50,7 @@ PASSIVE_PARAMETERS = {
     "stiffness": lambda m: m.joint.stiffness,
     "damping": lambda m: m.joint.damping,
     "friction": lambda m: m.joint.friction,
-    "breakaway": lambda m: m.joint.breakaway,
+    "stribeck_friction": lambda m: m.joint.stribeck_friction,
     "stribeck_velocity": lambda m: m.joint.stribeck_velocity,
     "friction_width": lambda m: m.joint.friction_width,
     "lower": lambda m: m.joint.lower,
@@ -64,7 +64,7 @@ COMMON = {
     "stiffness": 2.0,
     "damping": 0.3,
     "friction": 0.4,
-    "breakaway": 0.3,
+    "stribeck_friction": 0.3,
     "friction_width": 0.5,
     "stribeck_velocity": 1.0,
 }

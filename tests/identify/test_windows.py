@@ -103,7 +103,7 @@ def test_rounding_of_stamps_does_not_delay_commands(start):
 
 
 def test_linear_commands_are_those_half_way_through_a_step():
-    measured = Measurements({"q": 0.1}, {}, {"wind": InputSignal("u", between="linear")})
+    measured = Measurements({"q": 0.1}, {}, {"wind": InputSignal("u", interpolation="linear")})
     cut = cut_windows([run(20)], measured, (), dt=DT, length=0.1)
     np.testing.assert_allclose(cut.inputs.user["wind"].ravel(), 100.5 + np.arange(20), rtol=1e-12)
 

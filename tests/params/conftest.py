@@ -19,7 +19,7 @@ JOINT = {
     "rest": 0.1,
     "damping": 0.2,
     "friction": 0.1,
-    "breakaway": 0.05,
+    "stribeck_friction": 0.05,
     "stribeck_velocity": 0.5,
     "friction_width": 0.3,
     "lower": -0.3,

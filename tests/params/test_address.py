@@ -100,7 +100,7 @@ def test_actuation_stages_are_addressed_by_index_and_actuator(lagging):
         ("graft[0].weight[0]", "did you mean 'graft[0].weights[0]'"),
         ("graft[0].weights[0][9,9]", "has shape 3×2"),
         ("graft[0].weights[0][1]", "takes 2 indices"),
-        ("contact.friction[a|b]", "has no contact candidates"),
+        ("contact.friction[a|b]", "has no candidate pairs"),
         ("actuation[0].kp", "there are none"),
     ],
 )

@@ -246,6 +246,6 @@ def test_components_of_an_actuator_bias_have_their_units():
     sim = Simulator(builder.build())
     setup = Setup(sim, Sensors.of(sim, {"time": "step.time"}))
     units = {parameter.name: parameter.unit for parameter in scalar_parameters("actuator.bias[*]", setup)}
-    components = ("constant", "length", "speed")
+    components = ("constant", "length", "velocity")
     assert [units[f"actuator.bias[hinge].{c}"] for c in components] == ["N·m", "N·m/rad", "N·m·s/rad"]
     assert [units[f"actuator.bias[rail].{c}"] for c in components] == ["N", "N/m", "N·s/m"]

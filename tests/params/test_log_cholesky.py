@@ -136,4 +136,4 @@ def test_values_are_the_ten_mass_properties():
     values = space.values(space.initial)
     assert list(values)[:2] == ["body.mass[link1]", "body.com[link1].x"] and len(values) == 10
     assert values["body.inertia[link1].xx"] == 1.0 / 12.0
-    assert len(space.labels) == 10 and space.labels[0] == "inertial[link1].mass"
+    assert len(space.labels) == 10 and space.labels[0] == "inertial[link1].log_mass_ratio"

@@ -86,7 +86,7 @@ def _contacts(kinds: Kinds, R, p, size, datas, delta=None) -> ContactPoints:
         if delta is None:
             placed.append(place(kinds[k], X.R, X.p, size[k], data))
         else:
-            X = X.retract(delta["pose"][k])
+            X = X.displace(delta["pose"][k])
             data = None if data is None else data + delta["data"][k]
             placed.append(place(kinds[k], X.R, X.p, size[k] + delta["size"][k], data))
     return ROUTINES[kinds].contacts(*placed)

@@ -21,8 +21,8 @@ def test_panels_follow_the_joints_not_their_names():
         "position [m]",
         "quaternion",
         "position [rad, m]",
-        "velocity [m/s]",
-        "angular velocity [rad/s]",
+        "velocity in the body frame [m/s]",
+        "angular velocity in the body frame [rad/s]",
         "velocity [rad/s, m/s]",
     ]
     assert panels[2].names == panels[5].names == ["arm.q1", "slide"]

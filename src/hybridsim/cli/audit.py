@@ -1,4 +1,4 @@
-"""`hybridsim audit`: energy that the networks of a fitted model inject and dissipate."""
+"""`hybridsim audit`: energy that the networks of a fitted model inject and remove."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ def audit(
     project: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Report the energy that each network of a fitted model injects and dissipates in simulations of the recorded runs.
+    """Report the energy that each network of a fitted model injects and removes in simulations of the recorded runs.
 
     A network that models friction or drag should inject none; docs/projects.md lists the kinds that guarantee this.
 
@@ -51,7 +51,7 @@ def audit(
         )
         for graft in report["grafts"]
     ]
-    titles = ("network", "output", "injected", "dissipated", "peak power")
+    titles = ("network", "output", "injected", "removed", "peak power")
     print_table(titles, rows, right=titles[2:])
     excluded = f"; {pluralize(report['diverged'], 'window')} diverged and excluded" if report["diverged"] else ""
     say(f"over {report['seconds']:.4g} s of motion in {pluralize(report['windows'], 'window')}{excluded}")

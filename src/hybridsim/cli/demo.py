@@ -54,11 +54,11 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
             rows.append((description, errors["after"]["rms"]))
     page = folder / "runs" / "networks" / "summary.html"
     if json:
-        print_json({"normalized_error": dict(rows), "page": str(page)})
+        print_json({"residual_rms": dict(rows), "page": str(page)})
         return 0
     first = rows[0][1]
     cells = [(text, f"{error:.3g}", f"{first / error:.3g}×") for text, error in rows]
-    titles = (f"RMS error of held-out runs, {SCORE}", "× noise", "improvement")
+    titles = (f"RMS residual of held-out runs, {SCORE}", "× noise", "improvement")
     print_table(titles, cells, right=titles[1:])
     say(f"summary: {page}")
     if browser and (

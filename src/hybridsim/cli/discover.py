@@ -79,8 +79,9 @@ def discover(
     never = sum(share == 0.0 and not name.startswith("a constant") for name, share in summary["inputs"].items())
     say(f"{pluralize(never, 'other input')} never selected in {pluralize(len(summary['seeds']), 'seed')}")
     say(
-        f"error on held-out runs, in standard deviations of the noise: {summary['error_without_networks']:.3g} without "
-        f"networks, {summary['error_with_all_inputs']:.3g} with all inputs, {summary['error']:.3g} with the selected "
+        f"RMS residual on held-out runs, in standard deviations of the noise: "
+        f"{summary['rms_without_networks']:.3g} without "
+        f"networks, {summary['rms_with_all_inputs']:.3g} with all inputs, {summary['rms']:.3g} with the selected "
         "inputs"
     )
     say(f"blueprint, wiring.svg and weights.svg: {folder}")

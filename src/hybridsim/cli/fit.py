@@ -131,7 +131,9 @@ def _print(result: dict[str, Any], record: "Record") -> None:
     for network in result["networks"]:
         say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
     print_table(
-        ("RMS error in standard deviations of the noise", "before", "after"), _errors(result), right=("before", "after")
+        ("RMS residual in standard deviations of the noise", "before", "after"),
+        _errors(result),
+        right=("before", "after"),
     )
     for remark in result["remarks"]:
         say(f"note: {remark}", style="yellow")

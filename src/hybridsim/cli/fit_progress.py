@@ -50,7 +50,7 @@ class FitProgress:
 
         Args:
             progress: after the step.
-            held_out: error of the held-out runs, where it was evaluated.
+            held_out: RMS residual of the held-out runs, where it was evaluated.
         """
         is_new = progress.stage != self._stage
         if is_new:

@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All contact candidates of a simulation; pairs of the same two kinds of shapes are adjacent."""
+    """All candidate pairs of a simulation; pairs of the same two kinds of shapes are adjacent."""
 
     pairs: tuple[Pair, ...]
     infos: tuple[GeomInfo, ...]

@@ -36,7 +36,7 @@ def per_pair(
     Args:
         label: name of the parameter in messages.
         specified: values as specified by the user.
-        candidates: contact candidates.
+        candidates: candidate pairs.
         max_value: largest valid value.
         must_be_positive: whether zero is invalid.
         default: values of pairs that no pattern matches; without it, every pair must be matched.

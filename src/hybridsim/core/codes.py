@@ -6,7 +6,7 @@ _TOPICS = {
     "attribute": "missing unknown",
     "axis": "zero",
     "base": "world",
-    "breakaway": "invalid",
+    "stribeck_friction": "invalid",
     "contact": "compliance damping friction restitution stiffness",
     "convert": "format",
     "damping": "invalid",

@@ -22,7 +22,7 @@ NOISE = 5e-4
 MASS_FACTORS = {"upper": 1.12, "lower": 0.91}
 """Ratios of the true masses and inertias to those of the file."""
 COULOMB, BREAKAWAY, STRIBECK, WIDTH = (0.025, 0.012), (0.030, 0.016), 0.4, 0.05
-"""Coulomb friction and additional breakaway torque [N·m] of shoulder and elbow; Stribeck and regularisation velocity
+"""Coulomb friction and additional Stribeck friction [N·m] of shoulder and elbow; Stribeck and regularisation velocity
 [rad/s]."""
 DAMPING = (0.004, 0.002)
 """Viscous friction of shoulder and elbow [N·m·s/rad]."""

@@ -49,7 +49,7 @@ def spring_deflection(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray
 def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
     """Regularised Coulomb friction with Stribeck effect [N·m or N].
 
-    −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `breakaway`, v_s `stribeck_velocity`,
+    −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `stribeck_friction`, v_s `stribeck_velocity`,
     w `friction_width`.
     """
     return -friction_limit(model, qd) * smooth_sign(qd, model.joint.friction_width)
@@ -58,7 +58,7 @@ def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " 
 def friction_limit(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
     """Magnitude of dry friction at a velocity, before regularisation [N·m or N]."""
     joint = model.joint
-    return joint.friction + joint.breakaway * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
+    return joint.friction + joint.stribeck_friction * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
 
 
 def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:

@@ -66,7 +66,7 @@ BODIES = (
     Free("joint.friction[*]"),
     # below the lower bound, explicit steps of 2 ms chatter: friction changes the speed by 0.03 rad/s per step
     Free("joint.friction_width[*]", bounds=(0.03, 3.0)),
-    Free("joint.breakaway[*]"),
+    Free("joint.stribeck_friction[*]"),
     Free("joint.stribeck_velocity[*]", bounds=(0.1, 20.0)),
 )
 ENCODER_OFFSETS = (Free("sensor.bias[*]", per="run", bounds=(-0.2, 0.2), scale=0.01),)
@@ -108,7 +108,7 @@ def model() -> Model:
         )
         builder.add_actuator(f"joint{k + 1}")
     return eqx.tree_at(
-        lambda m: (m.gravity, m.joint.friction_width, m.joint.breakaway, m.joint.stribeck_velocity),
+        lambda m: (m.gravity, m.joint.friction_width, m.joint.stribeck_friction, m.joint.stribeck_velocity),
         builder.build(),
         (np.array([0.0, 0.0, -GRAVITY]), np.full(2, 0.02), np.zeros(2), np.ones(2)),
     )
@@ -134,7 +134,7 @@ def problem(
     mechanism = model()
     if stribeck:
         friction = (np.full(2, 0.1), np.full(2, 0.02))
-        mechanism = eqx.tree_at(lambda m: (m.joint.friction_width, m.joint.breakaway), mechanism, friction)
+        mechanism = eqx.tree_at(lambda m: (m.joint.friction_width, m.joint.stribeck_friction), mechanism, friction)
     sim = Simulator(mechanism, dt=DT)
     channels = {f"q{k}": f"joint.q[joint{k}]" for k in (1, 2)}
     setup = Setup(sim, Sensors.of(sim, channels))

@@ -62,7 +62,7 @@ DRY_FRICTION = (
     Free("joint.friction_width[*]", bounds=(1e-3, 20.0), scale=0.1),
 )
 STRIBECK_FRICTION = (
-    Free("joint.breakaway[*]", scale=1e-4),
+    Free("joint.stribeck_friction[*]", scale=1e-4),
     Free("joint.stribeck_velocity[*]", bounds=(0.1, 100.0), scale=1.0),
 )
 AIR_DRAG = (
@@ -105,12 +105,12 @@ def model(*, dry_friction: bool = False) -> Model:
         return pendulum
     joint = pendulum.joint
     return eqx.tree_at(
-        lambda m: (m.joint.friction, m.joint.friction_width, m.joint.breakaway, m.joint.stribeck_velocity),
+        lambda m: (m.joint.friction, m.joint.friction_width, m.joint.stribeck_friction, m.joint.stribeck_velocity),
         pendulum,
         (
             np.full_like(joint.friction, 1e-4),
             np.full_like(joint.friction_width, 0.05),
-            np.full_like(joint.breakaway, 1e-4),
+            np.full_like(joint.stribeck_friction, 1e-4),
             np.full_like(joint.stribeck_velocity, 5.0),
         ),
     )

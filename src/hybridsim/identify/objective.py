@@ -117,8 +117,7 @@ class Objective:
             self.continuity = Continuity(windows, simulator.initial_states, terms.continuity_tolerance)
         delay = simulator.delays(np.asarray(simulator.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], has_free_delay=simulator.has_free_delay)
-        # readings precede steps: the result of the last step is needed for continuity, and for samples in or at the end
-        # of the last step
+        # readings precede steps: the result of the last step is needed for continuity and for samples within it
         self.rows = max(self.sampling.rows, windows.steps + 1 if self.continuity else 0)
         inputs = simulator.pack_inputs(windows.inputs, (windows.count, windows.steps))
         self.inputs = inputs[:, np.minimum(np.arange(self.rows), windows.steps - 1)]

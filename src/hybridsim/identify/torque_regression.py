@@ -87,7 +87,7 @@ def measured_motion(
         for name, signal in measurements.commands.items():
             source = run.series[signal.channel]
             times = np.clip(t, source.t[0], source.t[-1])
-            u[:, sim.model.actuator.names.index(name)] = resample(source, times, kind=signal.between)
+            u[:, sim.model.actuator.names.index(name)] = resample(source, times, kind=signal.interpolation)
         parts.append((q, qd, qdd, u))
     return MeasuredMotion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

@@ -30,7 +30,7 @@ class InputSignal:
 
     channel: str
     """Channel of the recording."""
-    between: Literal["hold", "linear"] = "hold"
+    interpolation: Literal["hold", "linear"] = "hold"
     """Interpolation between samples: zero-order `hold`, as in a digital controller, or `linear`."""
 
 
@@ -243,9 +243,9 @@ def _step_values(recording: Recording, signal: InputSignal, t0: float, steps: in
     series = recording.series[signal.channel]
     # a command stamped with the beginning of a step acts in that step, despite rounding of time stamps
     margin = max(SLACK * dt, 4.0 * np.spacing(series.t[-1]))
-    offset = margin if signal.between == "hold" else 0.5 * dt
+    offset = margin if signal.interpolation == "hold" else 0.5 * dt
     t = np.clip(t0 + np.arange(steps) * dt + offset, series.t[0], series.t[-1])
-    return resample(series, t, kind=signal.between)
+    return resample(series, t, kind=signal.interpolation)
 
 
 def _pad(column: np.ndarray, size: int) -> np.ndarray:

@@ -84,7 +84,10 @@ PARAMETERS = (
     ComparedArray("joint", "joint.anchor", "m"),
     ComparedArray("joint", "joint.mimic_ratio"),
     ComparedArray("joint", "joint.mimic_offset"),
-    *(ComparedArray("dof", f"joint.{name}") for name in ("armature", "stiffness", "damping", "friction", "breakaway")),
+    *(
+        ComparedArray("dof", f"joint.{name}")
+        for name in ("armature", "stiffness", "damping", "friction", "stribeck_friction")
+    ),
     *(ComparedArray("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
     *(ComparedArray("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
     ComparedArray("coordinate", "joint.rest"),

@@ -204,8 +204,8 @@ def _note_unsupported_parameters(model: Model, spec: ModelSpec, notes: Notes) ->
             affected = [name for name, is_affected in zip(names, mask, strict=True) if is_affected]
             notes.add(f"{parameter} is omitted, since the format does not support it", *affected)
 
-    has_friction = (values("friction") != 0.0) | (values("breakaway") != 0.0)
-    note("breakaway friction", values("breakaway") != 0.0)
+    has_friction = (values("friction") != 0.0) | (values("stribeck_friction") != 0.0)
+    note("Stribeck friction", values("stribeck_friction") != 0.0)
     limited = np.isfinite(values("lower")) | np.isfinite(values("upper"))
     for field, text, mask in (
         ("friction_width", "friction width", has_friction),

@@ -20,10 +20,10 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
     M, *_ = mass_matrix_at_zero(bodies, topology)
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(M))
-        compliance = np.sum(inverse**2, axis=0)
+        inverse_inertia = np.sum(inverse**2, axis=0)
     except np.linalg.LinAlgError:  # a joint without inertia
-        compliance = np.diag(np.linalg.pinv(M, hermitian=True))
-    return 1.0 / compliance.clip(min=1e-12)
+        inverse_inertia = np.diag(np.linalg.pinv(M, hermitian=True))
+    return 1.0 / inverse_inertia.clip(min=1e-12)
 
 
 def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple[np.ndarray, np.ndarray, list[Pose]]:

@@ -121,7 +121,7 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
 
     inertia = apparent_inertias(bodies, topology)
     frequency = min(LIMIT_STOP_FREQUENCY, LIMIT_STOP_OMEGA_DT / timestep)
-    friction_level = per_dof(lambda j: j.friction + j.breakaway)
+    friction_level = per_dof(lambda j: j.friction + j.stribeck_friction)
     width = np.maximum(MIN_FRICTION_WIDTH, friction_level * timestep / (FRICTION_STEP_FRACTION * inertia))
     return Joints(
         placement=_stack_poses([body.placement for body in bodies]),
@@ -132,7 +132,7 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
         rest=np.concatenate([_rest(b.joint, k) for b, k in zip(bodies, topology.joint_types, strict=True)] or [[]]),
         damping=per_dof(lambda j: j.damping),
         friction=per_dof(lambda j: j.friction),
-        breakaway=per_dof(lambda j: j.breakaway),
+        stribeck_friction=per_dof(lambda j: j.stribeck_friction),
         stribeck_velocity=per_dof(lambda j: j.stribeck_velocity),
         friction_width=with_default("friction_width", width),
         lower=per_dof(lambda j: -np.inf if j.kind is JointKind.CONTINUOUS else j.lower),

@@ -93,9 +93,9 @@ class Geometry(eqx.Module):
     recovery_time: Float[AnyArray, " ng"]
     """Time in which penetration is corrected [s] (impulse contact)."""
     softness: Float[AnyArray, " ng"]
-    """Compliance of the contact constraint relative to its inverse effective mass (impulse contact)."""
+    """Compliance of a contact relative to the apparent inverse mass (impulse contact)."""
     stiffness: Float[AnyArray, " ng"]
-    """Stiffness at 1 mm penetration [N/m]; infinite where unspecified (compliant contact)."""
+    """Secant stiffness (force per penetration) at 1 mm [N/m]; infinite where unspecified (compliant contact)."""
     damping: Float[AnyArray, " ng"]
     """Damping at 1 mm penetration [N·s/m]; infinite where unspecified (compliant contact)."""
     data: tuple[AnyArray, ...] = ()

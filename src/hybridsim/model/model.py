@@ -43,10 +43,10 @@ class Joints(eqx.Module):
     """Viscous friction [N·m·s/rad or N·s/m]."""
     friction: Float[AnyArray, " mv"]
     """Dry (Coulomb) friction [N·m or N]."""
-    breakaway: Float[AnyArray, " mv"]
+    stribeck_friction: Float[AnyArray, " mv"]
     """Breakaway friction in excess of `friction` at low speed (Stribeck) [N·m or N]."""
     stribeck_velocity: Float[AnyArray, " mv"]
-    """Speed at which the breakaway friction has decayed to 1/e [rad/s or m/s]."""
+    """Velocity at which the Stribeck friction has decayed to 1/e [rad/s or m/s]."""
     friction_width: Float[AnyArray, " mv"]
     """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width)."""
     lower: Float[AnyArray, " mv"]
@@ -68,7 +68,7 @@ class Joints(eqx.Module):
 class Actuators(eqx.Module):
     """Actuators, each acting on one joint with one degree of freedom.
 
-    The force of actuator k is `gain·u + bias·(1, length, speed)`, clipped to its range; length and speed are
+    The force of actuator k is `gain·u + bias·(1, length, velocity)`, clipped to its range; length and velocity are
     `gear` times the position and velocity of the joint, and the joint torque is `gear` times the force.
     """
 
@@ -80,7 +80,7 @@ class Actuators(eqx.Module):
     gain: Float[AnyArray, " nu"]
     """Force per unit of control [N·m or N]."""
     bias: Float[AnyArray, "nu 3"]
-    """Constant force, force per length and force per speed."""
+    """Constant force, force per length and force per velocity."""
     control_lower: Float[AnyArray, " nu"]
     control_upper: Float[AnyArray, " nu"]
     """Range to which controls are clipped."""

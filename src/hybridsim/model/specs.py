@@ -73,7 +73,7 @@ class JointSpec:
     """Rest position of the spring [rad, m]; a quaternion for spherical joints."""
     damping: float = 0.0
     friction: float = 0.0
-    breakaway: float = 0.0
+    stribeck_friction: float = 0.0
     stribeck_velocity: float = 0.1
     friction_width: float | None = None
     """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width); by default 0.01,

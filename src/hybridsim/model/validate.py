@@ -176,7 +176,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             f"limits of joint {joint.name!r} are swapped: lower {joint.lower:g} > upper {joint.upper:g}",
             "swap the two values",
         )
-    for field in ("armature", "stiffness", "damping", "friction", "breakaway", "effort_limit"):
+    for field in ("armature", "stiffness", "damping", "friction", "stribeck_friction", "effort_limit"):
         value = getattr(joint, field)
         if np.isnan(value) or value < 0.0 or (np.isinf(value) and field != "effort_limit"):
             yield problem_at(

@@ -8,7 +8,7 @@ from hybridsim.params.leaves import LeafEntry
 from hybridsim.params.scalar_parameter import ScalarParameter
 from hybridsim.params.setup import Setup
 
-CONSTRAINT_ROWS = {"friction": "frictional", "breakaway": "frictional", "lower": "limited", "upper": "limited"}
+CONSTRAINT_ROWS = {"friction": "frictional", "stribeck_friction": "frictional", "lower": "limited", "upper": "limited"}
 """Joint parameters that impulse contact implements as constraint rows, with the attribute that lists these rows."""
 SURFACE_FIELDS = ("stiffness", "damping")
 """Parameters that compliant contact takes from the surfaces unless they are passed to the contact model."""

@@ -15,14 +15,14 @@ from hybridsim.params.setup import Setup
 
 VARIANTS = ("", "mass", "com", "diagonal")
 
-_MASS_AND_COM = ("mass", *(f"com.{c}" for c in XYZ))
+_MASS_AND_COM = ("log_mass_ratio", *(f"com_shift.{c}" for c in XYZ))
 COMPONENTS = {
     "": (*_MASS_AND_COM, *(f"spread.{c}" for c in SYMMETRIC)),
     "diagonal": (*_MASS_AND_COM, "spread.1", "spread.2", "spread.3"),
 }
-"""Names of the log-Cholesky parameters: `mass` is the logarithm of the mass ratio, `com` the scaled displacement of the
-centre of mass, and `spread` the factor A of the second moments about it, with the logarithms of its diagonal. All are
-zero for the nominal body."""
+"""Names of the log-Cholesky parameters: logarithm of the mass ratio, scaled displacement of the centre of mass, and as
+`spread` the factor A of the second moments about it, with the logarithms of its diagonal. All are zero for the nominal
+body."""
 
 
 def inertial_parameters(

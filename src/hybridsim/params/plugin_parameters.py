@@ -42,7 +42,7 @@ _CONTACT = {
     ),
     "softness": _parameter(
         "-",
-        "Contact softness, relative to the inverse effective mass.",
+        "Contact softness, relative to the apparent inverse mass.",
         reason="a negative softness makes the contact problem ill-posed",
     ),
     "cfm": _parameter(

@@ -62,8 +62,8 @@ def run_fit(
         mode: `new` requires an empty record, `resume` continues an existing one or starts a new one, and `fresh`
             deletes an existing one first. A complete record is not resumed and stays unchanged.
         command: command line of the run, for the record.
-        callback: called after every step with the progress and, where it was evaluated, the error of the held-out runs
-            in standard deviations of the noise.
+        callback: called after every step with the progress and, where it was evaluated, the RMS residual of the
+            held-out runs in standard deviations of the noise.
         stop: polled before every step; a stopped fit can be resumed.
         log: callback for messages to the user.
     """

@@ -55,7 +55,7 @@ class Pose(eqx.Module):
         torque = self.R @ F_B[:3] + cross(self.p, force)
         return jnp.concatenate([torque, force])
 
-    def retract(self, delta: Float[AnyArray, "6"]) -> "Pose":
+    def displace(self, delta: Float[AnyArray, "6"]) -> "Pose":
         """Pose displaced by `delta`: translation [m] in A, then rotation vector [rad] in B."""
         return Pose(self.R @ matrix_from_rotation_vector(delta[3:]), self.p + delta[:3])
 

@@ -22,9 +22,9 @@ _PATTERN = re.compile(
 MAX_LAG = 1000
 """Largest lag of an input [time steps]."""
 NO_CONTACTS = (
-    "the simulator has no contact candidates; choose a contact model, impulse or compliant, and shapes that can collide"
+    "the simulator has no candidate pairs; choose a contact model, impulse or compliant, and shapes that can collide"
 )
-"""Error message for addresses of contacts in a simulator without contact candidates."""
+"""Error message for addresses of contacts in a simulator without candidate pairs."""
 AxisNames = Mapping[Axis, tuple[str, ...]]
 """Names of the model along each axis; passed to the taps, which do not depend on the model."""
 

@@ -130,7 +130,7 @@ def _check_mode(mode: str, outputs: tuple[Selection, ...]) -> None:
         if mode != "add" and out.quantity.form is Form.CONFIGURATION:
             raise TapError(
                 f"output {out.address!r} supports only mode 'add', not {mode!r}: addition retracts along the degrees "
-                "of freedom, anything else could leave the configuration manifold"
+                "of freedom; anything else could leave the configuration manifold"
             )
 
 

@@ -177,7 +177,7 @@ def _apply_change(value: Any, out: Selection, mode: str, change: Array, retract:
         assert retract is not None, f"tap {out.quantity.name} needs a retraction"
         return retract(value, change.reshape(-1))
     if form is Form.POSE and mode == "add":
-        return jax.vmap(lambda X, delta: X.retract(delta))(value, change)
+        return jax.vmap(lambda X, delta: X.displace(delta))(value, change)
     old = _as_array(out.quantity.name, value)
     selected = np.zeros(change.shape, dtype=bool)
     selected[np.ix_(out.rows, out.components or (0,))] = True

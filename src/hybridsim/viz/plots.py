@@ -76,9 +76,13 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
             continue
         if kind is JointType.FREE:
             positions.append(_Panel(f"{joint}\nposition [m]", ["x", "y", "z"], q[:, q0 : q0 + 3]))
-            velocities.append(_Panel(f"{joint}\nvelocity [m/s]", ["vx", "vy", "vz"], qd[:, v0 + 3 : v1]))
+            velocities.append(
+                _Panel(f"{joint}\nvelocity in the body frame [m/s]", ["vx", "vy", "vz"], qd[:, v0 + 3 : v1])
+            )
         positions.append(_Panel(f"{joint}\nquaternion", ["w", "x", "y", "z"], q[:, q1 - 4 : q1]))
-        velocities.append(_Panel(f"{joint}\nangular velocity [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3]))
+        velocities.append(
+            _Panel(f"{joint}\nangular velocity in the body frame [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3])
+        )
     names = topology.dof_names
     units = [unit for kind, unit in ((JointType.REVOLUTE, "rad"), (JointType.PRISMATIC, "m")) if kind in kinds]
     for label, panels, values, columns in (

@@ -10,8 +10,8 @@ from support.exported_models import body_index, dof_index, load, with_entry
 
 def test_unsupported_parameters_are_reported(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.joint.breakaway, dof_index(model, "turn"), 0.5)
-    with pytest.warns(ModelWarning, match="breakaway"):
+    new = with_entry(model, lambda m: m.joint.stribeck_friction, dof_index(model, "turn"), 0.5)
+    with pytest.warns(ModelWarning, match="stribeck_friction"):
         changes = export_mjcf(arm_mjcf, new, arm_mjcf.with_name("out.xml"))
     assert [(c.element, c.note) for c in changes] == [("joint 'turn'", "not supported by MJCF")]
     assert arm_mjcf.with_name("out.xml").read_bytes() == arm_mjcf.read_bytes()

@@ -143,7 +143,9 @@ class TestJoints:
         assert read.joint.upper[0] == pytest.approx(0.5, abs=1e-15)
 
     def test_unsupported_parameters_are_noted(self, tmp_path):
-        builder = box_on_a_hinge(breakaway=0.1, friction=0.1, friction_width=0.02, lower=0.0, limit_stiffness=5.0)
+        builder = box_on_a_hinge(
+            stribeck_friction=0.1, friction=0.1, friction_width=0.02, lower=0.0, limit_stiffness=5.0
+        )
         turned = np.array([0.0, 1.0, 0.0, 0.0])
         builder.add_body(
             "b", kind="spherical", mass=1.0, inertia=(1, 1, 1), stiffness=1.0, rest=turned, effort_limit=3.0
@@ -151,7 +153,7 @@ class TestJoints:
         model = builder.build()
         notes = write_mjcf(model, tmp_path / "m.xml")
         assert notes == [
-            "breakaway friction is omitted, since the format does not support it: 'hinge'",
+            "Stribeck friction is omitted, since the format does not support it: 'hinge'",
             "friction width is omitted, since the format does not support it: 'hinge'",
             "stiffness of the limit stops is omitted, since the format does not support it: 'hinge'",
             "MJCF does not support effort limits of ball and free joints: 'b'",

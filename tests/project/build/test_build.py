@@ -157,7 +157,7 @@ def test_a_joint_without_actuator_gets_one(tmp_path):
     arm(tmp_path)
     ready = built(tmp_path, DRIVEN)
     assert ready.problem.setup.sim.model.actuator.names == ("hinge",)
-    assert ready.problem.measurements.commands["hinge"].between == "linear"
+    assert ready.problem.measurements.commands["hinge"].interpolation == "linear"
     objective, _ = ready.problem.objective(ready.stages[-1])
     assert np.ptp(objective.windows.inputs.u) > 0.05
 

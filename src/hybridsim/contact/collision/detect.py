@@ -1,4 +1,4 @@
-"""Collision detection: gaps, normals and nearest points of all contact candidates."""
+"""Collision detection: gaps, normals and nearest points of all candidate pairs."""
 
 import equinox as eqx
 import jax
@@ -24,7 +24,7 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoi
     Args:
         geometry: shapes of the model.
         X_WB: poses of all bodies.
-        candidates: contact candidates.
+        candidates: candidate pairs.
     """
     parts: list[ContactPoints] = []
     rows: list[list[int]] = []

@@ -70,7 +70,7 @@ class CompliantContact(AbstractContact):
     """
 
     friction: PairParameters = None
-    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of the two surfaces."""
+    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of both surface values."""
     stiffness: PairParameters = None
     """k [N/mⁿ] per pair; by default that of the surfaces, or else one that supports the weight of the mechanisms
     at 1.1 mm."""

@@ -9,9 +9,9 @@ contacts is computed once, from the masses at q = 0.
     damper      c ≤ 1 / (dt w)                              does not reverse the velocity within a step
     friction    v_t / s ≥ MIN_TRANSITION_RATIO · dt w μN    reverses slow slip within a step to at most 2/3 of it
 
-Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the apparent inverse mass of contacts: of all points
-of a pair under a common load, or of a single point where only one is loaded. v_t is the transition velocity and s
-the steepness of the friction law.
+Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the largest inverse effective mass of contacts at q
+= 0: of all points of a pair under a common load, or of a single point where only one is loaded. v_t is the transition
+velocity and s the steepness of the friction law.
 """
 
 import equinox as eqx
@@ -110,7 +110,7 @@ def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
 
 
 def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Largest apparent inverse masses of a face and of one of its points, along the normal and tangentially [1/kg]."""
+    """Largest inverse effective masses of a face and of one of its points, along the normal and tangentially [1/kg]."""
     info, X_BG = model.geometry.infos[shape], model.geometry.placement
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
     axes = np.asarray(response.poses[info.body].R) @ R

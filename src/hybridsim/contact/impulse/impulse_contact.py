@@ -72,11 +72,11 @@ class ImpulseContact(AbstractContact):
     """
 
     friction: PairParameters = None
-    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of the two surfaces."""
+    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of both surface values."""
     restitution: PairParameters = None
-    """Coefficient of restitution per pair; by default the larger of the two surfaces."""
+    """Coefficient of restitution per pair; by default the larger of both surface values."""
     softness: PairParameters = None
-    """Compliance relative to the apparent inverse mass, per pair; by default the mean of the two surfaces."""
+    """Compliance relative to the apparent inverse mass, per pair; by default the mean of both surface values."""
     cfm: PairParameters = 0.0
     """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
     stabilisation: Stabilisation = Recovery()

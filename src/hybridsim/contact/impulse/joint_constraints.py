@@ -48,7 +48,7 @@ def joint_constraints(model: Model) -> JointConstraints:
 
     traced = any(isinstance(v, Tracer) for v in (joint.lower, joint.upper))
     limits = (joint.lower, joint.upper) if traced else (np.isfinite(joint.lower), np.isfinite(joint.upper))
-    return JointConstraints(nonzero_dofs(*limits), nonzero_dofs(joint.friction, joint.breakaway))
+    return JointConstraints(nonzero_dofs(*limits), nonzero_dofs(joint.friction, joint.stribeck_friction))
 
 
 def joint_constraint_rows(model: Model, constraints: JointConstraints, q: Q, qd: Qd, dt: Scalar) -> JointConstraintRows:

@@ -28,7 +28,7 @@ from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 
-_JOINT_FIELDS = ("breakaway", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
+_JOINT_FIELDS = ("stribeck_friction", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
 _NOT_IN_MJCF = ("geometry.restitution", "geometry.stiffness", "geometry.damping")
 _SURFACE = ("geometry.friction", "geometry.recovery_time", "geometry.softness", *_NOT_IN_MJCF)
 _SHAPES_NOT_EXPORTED = "shapes and frames are not exported"

@@ -1,7 +1,7 @@
 """Conversion between MuJoCo's contact parameters `solref` and `solimp` and recovery time and softness.
 
 MuJoCo defines a contact by a spring-damper (`solref`) and an impedance d (`solimp`). Here a contact has a recovery time
-and a softness, its compliance relative to the inverse effective mass. In MuJoCo that ratio is (1 − d)/d; the softness
+and a softness, its compliance relative to the apparent inverse mass. In MuJoCo that ratio is (1 − d)/d; the softness
 is proportional to it, with a factor that maps MuJoCo's default impedance to the default softness.
 """
 

@@ -182,7 +182,7 @@ def _scratch_cells(
     """Scratch cells of arrays and of values spilled to later blocks, and their total.
 
     The array of a loop is followed by two buffers for the carry and by the scratch memory of its body. Bundles are
-    contiguous: a vector store forwards to a vector load without a stall, several scalar stores do not.
+    contiguous: a vector store forwards to a vector load without a stall, whereas several scalar stores do not.
     """
     cells: dict[int, int] = {}
     size = 0

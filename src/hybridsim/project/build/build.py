@@ -128,7 +128,7 @@ def _setup_and_space(
 def _measurements(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measurements:
     commands, user_inputs = {}, {}
     for entry in project.content.command:
-        signal = InputSignal(entry.series_name, entry.between)
+        signal = InputSignal(entry.series_name, entry.interpolation)
         if entry.input:
             user_inputs[entry.input] = signal
         else:

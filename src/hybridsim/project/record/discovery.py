@@ -88,9 +88,9 @@ class DiscoveryRecord:
             save_blueprint(sparse, self.folder / "blueprint.toml", sim)
         summary = {
             "name": self.task.name,
-            "error_without_networks": discovery.baseline_rms,
-            "error": discovery.final.residual_rms,
-            "error_with_all_inputs": discovery.dense.residual_rms,
+            "rms_without_networks": discovery.baseline_rms,
+            "rms": discovery.final.residual_rms,
+            "rms_with_all_inputs": discovery.dense.residual_rms,
             "support": sorted(str(column) for column in discovery.support),
             "inputs": {str(column): share for column, share in discovery.frequency.items()},
             "sites": {", ".join(outputs): share for outputs, share in discovery.site_frequency.items()},
@@ -108,7 +108,7 @@ class DiscoveryRecord:
     def _seed_to_json(self, result: SeedResult) -> dict[str, Any]:
         def to_json(candidate: Candidate) -> dict[str, Any]:
             support = [k for k, column in enumerate(self.columns) if column in candidate.support]
-            return {"support": support, "theta": candidate.theta.tolist(), "error": candidate.residual_rms}
+            return {"support": support, "theta": candidate.theta.tolist(), "rms": candidate.residual_rms}
 
         path = [to_json(candidate) for candidate in result.path]
         return {"seed": result.seed, "dense": to_json(result.dense), "path": path, "best": to_json(result.best)}
@@ -116,7 +116,7 @@ class DiscoveryRecord:
     def _seed_from_json(self, data: dict[str, Any]) -> SeedResult:
         def from_json(entry: dict[str, Any]) -> Candidate:
             support = frozenset(self.columns[k] for k in entry["support"])
-            residual_rms = float("inf") if entry["error"] is None else entry["error"]
+            residual_rms = float("inf") if entry["rms"] is None else entry["rms"]
             return Candidate(support, np.array(entry["theta"]), residual_rms)
 
         path = tuple(from_json(entry) for entry in data["path"])

@@ -91,7 +91,7 @@ def initialization_time(problem: FitProblem, runs: Sequence[Recording]) -> float
 
 
 def normalized_rms(score: Score, noise: Mapping[str, float]) -> Float[Array, " W"]:
-    """Root mean square error of every window over its channels, in standard deviations of the noise."""
+    """Root mean square residual of every window over its channels, in standard deviations of the noise."""
     square = np.square(score.rms / np.array([noise[name] for name in score.channels]))
     count = np.isfinite(square).sum(axis=1)
     return np.sqrt(np.nansum(square, axis=1)[count > 0] / count[count > 0])

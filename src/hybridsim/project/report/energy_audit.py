@@ -1,4 +1,4 @@
-"""Energy audit of a fitted model: energy that its networks inject and dissipate in simulations of the recorded runs."""
+"""Energy audit of a fitted model: energy that its networks inject and remove in simulations of the recorded runs."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from hybridsim.sim.audit import audit
 
 
 def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
-    """Energy injected and dissipated by every network, summed over all windows with fitted initial states.
+    """Energy injected and removed by every network, summed over all windows with fitted initial states.
 
     Args:
         task: the fit.

@@ -56,7 +56,7 @@ def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: st
         begin = float(w.start[index])
         interval = f"run {runs[int(w.run[index])].name}, {begin:.4g} s to {begin + w.steps * w.dt:.4g} s"
         name = "The only window" if len(order) == 1 else "A typical window" if kind == "typical" else "The worst window"
-        error = f"RMS error {after[index]:.3g} × noise" if np.isfinite(after[index]) else "diverged"
+        error = f"RMS residual {after[index]:.3g} × noise" if np.isfinite(after[index]) else "diverged"
         title = f"{name} of the {label} runs: {interval}; {error}"
         figures[f"window_{kind}.png"] = (window_curves(scores, index, units), title)
     return figures

@@ -79,7 +79,9 @@ def _cards(result: Mapping[str, Any]) -> str:
             f"<div class='value'>{format_number(before, 3)} → {format_number(after, 3)} <small>σ</small></div>"
             f"<div class='quiet'>{factor}</div></div>"
         )
-    note = "<p class='quiet'>Root mean square errors over all channels; σ is the standard deviation of the noise.</p>"
+    note = (
+        "<p class='quiet'>Root mean square residuals over all channels; σ is the standard deviation of the noise.</p>"
+    )
     return f"<div class='cards'>{''.join(cards)}</div>{note}"
 
 

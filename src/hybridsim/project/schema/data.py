@@ -144,7 +144,7 @@ class CommandEntry(_Column):
     """User input of grafted networks, which read it as `input.NAME`."""
     column: NonemptyText
     """Column of the files."""
-    between: Literal["hold", "linear"] = "hold"
+    interpolation: Literal["hold", "linear"] = "hold"
     """Interpolation between samples: zero-order hold, as in digital controllers, or linear."""
 
     @model_validator(mode="after")

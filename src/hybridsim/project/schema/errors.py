@@ -19,6 +19,7 @@ LIST_SECTIONS = tuple(name for name, field in Content.model_fields.items() if ge
 RENAMED_KEYS = {
     "start": "initial",
     "tie": "tied",
+    "between": "interpolation",
     "starts": "initial_states",
     "start_noise": "initial_state_std",
     "ties": "continuity",

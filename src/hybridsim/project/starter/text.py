@@ -92,7 +92,7 @@ def _command(column: MatchedColumn) -> Iterator[str]:
     else:
         yield f"actuator = {quote(match.target)}"
     yield from _column(column)
-    yield 'between = "hold"  # zero-order hold, for commands; "linear" for measured quantities'
+    yield 'interpolation = "hold"  # zero-order hold, for commands; "linear" for measured quantities'
 
 
 def _column(column: MatchedColumn) -> Iterator[str]:
